@@ -1,0 +1,50 @@
+# What this project can do for you; `make` alone lists it. Every target makes `.venv` on first use.
+.DEFAULT_GOAL := help
+SHELL := bash
+PYTHON ?= python3
+FILE ?= inputs/spring_catalog.csv
+ARGS ?=
+KILLS ?= 2000
+BIN := .venv/bin
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with PYTHON=..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: .venv/.installed ## make .venv with everything in it
+
+import: setup ## turn FILE (default inputs/spring_catalog.csv) into products; ARGS= takes more options
+	$(BIN)/patternmill import "$(FILE)" $(ARGS)
+
+up: setup ## Prefect UI, worker, deployments and the embedded studio in one terminal
+	$(BIN)/patternmill up $(ARGS)
+
+test: setup ## run all tests (unit, integration, acceptance)
+	$(BIN)/python -m pytest tests/unit tests/integration tests/acceptance
+
+soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
+	$(BIN)/python -m pytest -m soak tests
+	SOAK=1 $(BIN)/python -m pytest tests/unit/mill/test_charges.py tests/integration/simulation tests/acceptance/test_crash_points.py
+	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
+
+check: setup ## ruff, mypy strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: setup ## measure against peers, side by side in one run
+	$(BIN)/python -m benchmarks.run
+
+system: ## install what some tests need from the system (Debian, as root): Chromium
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
+
+clean: ## remove .venv and caches (never .patternmill or results)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+
+.PHONY: help setup import up test soak check bench system clean
