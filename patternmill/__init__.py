@@ -1,0 +1,3 @@
+"""The library of Patternmill: everything that would be true without Prefect."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,113 @@
+"""From bytes to text without guessing: UTF-8, UTF-16 by its mark, or the encoding that a person named."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from patternmill.catalog.problems import FileCode, refusal
+from patternmill.errors import InputRefused
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_OTHER_FORMATS = (
+    (b"PK\x03\x04", "a spreadsheet workbook or ZIP archive"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"%PDF-", "a PDF document"),
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
+
+
+def choose_encoding(raw: bytes, name: str, given: str | None) -> str:
+    """The codec to read `raw` with. Passing the answer as `given` chooses the same again."""
+    _refuse_other_formats(raw, name)
+    marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
+    if given is None:
+        return marked or "utf-8"
+    named = _known_codec(given, name)
+    if marked is None:
+        return "utf-8" if named == "utf-8-sig" else named
+    if named.startswith("utf-32"):
+        return named
+    family = marked.removesuffix("-sig")
+    if not named.startswith(family):
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING,
+            f"{name} begins with the mark of {family.upper()}, but {given} was asked for.",
+            "Leave `--encoding` out.",
+        )
+    return marked
+
+
+def check_text(raw: bytes, name: str, encoding: str) -> None:
+    """Refuse bytes that are not text in this encoding, or hold NUL characters."""
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _undecodable(raw, name, encoding, error) from None
+    except UnicodeError as error:
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
+        ) from None
+    _refuse_nul(text, name, encoding)
+    if lone := _SURROGATE.search(text):
+        line = text.count("\n", 0, lone.start()) + 1
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING,
+            f"{name} holds half a character (U+{ord(lone.group()):04X}) in line {line}.",
+            f"{_SAVE}.",
+        )
+
+
+def _refuse_other_formats(raw: bytes, name: str) -> None:
+    for magic, what in _OTHER_FORMATS:
+        if raw.startswith(magic):
+            raise refusal(FileCode.NOT_CSV, f"{name} is {what}, not a CSV file.", f"{_SAVE} and try again.")
+
+
+def _known_codec(given: str, name: str) -> str:
+    try:
+        "".encode(given)
+        b"".decode(given)
+        return codecs.lookup(given).name
+    except (LookupError, ValueError):
+        raise refusal(
+            FileCode.UNKNOWN_ENCODING,
+            f"{given!r}, asked for to read {name}, is no text encoding that is known here.",
+            "Examples: `--encoding cp1252` (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
+        ) from None
+
+
+def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError) -> InputRefused:
+    byte, line = raw[error.start], raw.count(b"\n", 0, error.start) + 1
+    called = encoding.removesuffix("-sig").upper()
+    return refusal(
+        FileCode.UNREADABLE_ENCODING,
+        f"{name} is not {called}: byte 0x{byte:02X} at offset {error.start}, in line {line} of the text file,"
+        " cannot be read.",
+        f"{_SAVE}; or, if you know how it was saved, name that: `--encoding cp1252` (Windows, Western"
+        " Europe), `--encoding cp1250` (Central Europe), `--encoding mac_roman` (old Mac).",
+    )
+
+
+def _refuse_nul(text: str, name: str, encoding: str) -> None:
+    position = text.find("\0")
+    if position < 0:
+        return
+    line = text.count("\n", 0, position) + 1
+    hint = (
+        "It looks like UTF-16 without its mark: `--encoding utf-16-le`. "
+        if _every_second_is_nul(text)
+        else ""
+    )
+    raise refusal(
+        FileCode.NUL_BYTES,
+        f"{name} holds a NUL character in line {line}, which no text has (read as {encoding}).",
+        f"{hint}{_SAVE}.",
+    )
+
+
+def _every_second_is_nul(text: str) -> bool:
+    start = text[:200]
+    return start.count("\0") * 3 > len(start)

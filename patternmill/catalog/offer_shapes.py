@@ -1,0 +1,297 @@
+"""Reads the answers about categories, whose shapes nobody promised: plausible ones, and None for the rest.
+
+Pure functions on parsed JSON. What is not recognised is never guessed at and never raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.catalog.problems import UNSAFE
+
+Json = object
+Fields = Mapping[str, Json]
+
+_LIST_WRAPPERS = ("categories", "items", "data", "results", "result", "records", "list", "values", "edges")
+_CATEGORY_WRAPPERS = ("category", "data", "result", "item", "record", "node")
+_OPTION_HOLDERS = (
+    "options",
+    "optionGroups",
+    "optionTypes",
+    "selections",
+    "selectionOptions",
+    "selectionSchema",
+    "selectionsSchema",
+    "attributes",
+    "parameters",
+    "schema",
+    "properties",
+)
+_PAGING = ("pagination", "paging", "page", "pageInfo", "page_info", "meta")
+_CURSORS = (
+    *("nextCursor", "next_cursor", "nextPageToken", "next_page_token", "nextPage", "next_page"),
+    *("next", "cursor", "continuationToken"),
+)
+_MORE = ("hasMore", "has_more", "hasNext", "has_next", "hasNextPage", "has_next_page", "truncated")
+_TOTALS = ("total", "totalCount", "total_count")
+_NOT_RECORDS = frozenset({"error", "errors", "links", "_links", *_PAGING})
+
+_CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code")
+_NAMES = ("name", "title", "label", "displayName", "display_name")
+_OPTION_NAMES = ("name", "option", "key", "id", "optionId", "code", "slug", *_NAMES[1:])
+_OPTION_SPELLINGS = ("name", "option", "key", "id", "optionId", "code", "slug")
+_VALUE_HOLDERS = (
+    "values",
+    "choices",
+    "options",
+    "allowed",
+    "allowedValues",
+    "allowed_values",
+    "enum",
+    "oneOf",
+)
+_VALUE_NAMES = ("value", "const", "id", "valueId", "key", "code", "slug", *_NAMES)
+_REQUIRED = ("required", "isRequired", "is_required", "mandatory")
+_DEEPEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryList:
+    """The categories that an answer lists; `complete` is False when there may be more."""
+
+    categories: tuple[Category, ...]
+    complete: bool
+
+
+def read_category_list(answer: Json) -> CategoryList | None:
+    """The answer of `categories/list`, or None when its shape is not known."""
+    found = _find_records(answer, _DEEPEST)
+    if found is None:
+        return None
+    read = [_listed(key, record) for key, record in found]
+    categories = {category.id: category for category in reversed(read) if category is not None}
+    if read and not categories:
+        return None
+    complete = None not in read and not _more_to_come(answer, len(read), _DEEPEST)
+    return CategoryList(tuple(reversed(categories.values())), complete)
+
+
+def read_category(answer: Json, listed: Category) -> Category:
+    """The listed category with the options of its `categories/get` answer, where they can be read."""
+    options = read_options(answer)
+    return listed if options is None else replace(listed, options=options)
+
+
+def read_options(answer: Json) -> tuple[Option, ...] | None:
+    """The options in a category's record, or None when their shape is not known."""
+    return _options_of(answer, _DEEPEST)
+
+
+def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
+    """The offer from the answer of `categories/list` and those of `categories/get` by category ID.
+
+    Categories without an entry in `details` are not asked about, and keep what the list tells of them.
+    """
+    found = read_category_list(listing)
+    if found is None:
+        return Offer(
+            None, False, "Categories and options were not checked: the list of them cannot be read.", False
+        )
+    categories = tuple(
+        read_category(details[category.id], category) if category.id in details else category
+        for category in found.categories
+    )
+    blind = [one.name for one in categories if one.id in details and not _is_checkable(one)]
+    note = f"Options were not checked for {', '.join(blind)}: they cannot be read." if blind else None
+    return Offer(categories, not blind, note, found.complete)
+
+
+def _is_checkable(category: Category) -> bool:
+    return category.options is not None and all(option.values is not None for option in category.options)
+
+
+def _find_records(answer: Json, depth: int) -> list[tuple[str | None, Json]] | None:
+    """Every record with the key it stands under, if the records are a map."""
+    if isinstance(answer, list):
+        return [(None, record) for record in answer]
+    if not isinstance(answer, dict) or depth == 0:
+        return None
+    for name in _LIST_WRAPPERS:
+        if isinstance(answer.get(name), list | dict):
+            inner = _find_records(answer[name], depth - 1)
+            return inner if inner is not None else _mapped(answer[name])
+    return _mapped(answer) if _looks_mapped(answer) else None
+
+
+def _mapped(records: Json) -> list[tuple[str | None, Json]] | None:
+    """A map from ID to record or name."""
+    if not isinstance(records, dict) or not all(
+        isinstance(record, dict | str) for record in records.values()
+    ):
+        return None
+    return list(records.items())
+
+
+def _looks_mapped(answer: Fields) -> bool:
+    """A map at the top, where anything else can stand too, must hold nothing but named records."""
+    return bool(answer) and all(
+        key not in _NOT_RECORDS and isinstance(record, dict) and any(name in record for name in _NAMES)
+        for key, record in answer.items()
+    )
+
+
+def _listed(key: str | None, record: Json) -> Category | None:
+    if isinstance(record, str):
+        return _named(key or record, record)
+    fields = _unwrapped(record, (*_CATEGORY_IDS, *_NAMES))
+    if fields is None:
+        return None
+    identity = _first_text(fields, _CATEGORY_IDS) or key
+    if identity is None:
+        return None
+    category = _named(identity, _first_text(fields, _NAMES) or key or identity)
+    return category and replace(category, options=_options_of(fields, 1))
+
+
+def _named(identity: str, name: str) -> Category | None:
+    usable = _is_usable(identity) and _is_usable(name)
+    return Category(identity, name.strip()) if usable else None
+
+
+def _unwrapped(record: Json, wanted: Iterable[str]) -> Fields | None:
+    """The record itself, or the one nested in it under a usual name."""
+    if not isinstance(record, dict):
+        return None
+    if any(name in record for name in wanted):
+        return record
+    return next((record[name] for name in _CATEGORY_WRAPPERS if isinstance(record.get(name), dict)), None)
+
+
+def _more_to_come(answer: Json, count: int, depth: int) -> bool:
+    if not isinstance(answer, dict) or depth == 0:
+        return False
+    return (
+        any(answer.get(name) not in (None, "", False, [], {}) for name in _CURSORS)
+        or any(answer.get(name) is True for name in _MORE)
+        or any(_exceeds(answer.get(name), count) for name in _TOTALS)
+        or any(_more_to_come(answer.get(name), count, depth - 1) for name in (*_PAGING, *_LIST_WRAPPERS))
+    )
+
+
+def _exceeds(total: Json, count: int) -> bool:
+    return isinstance(total, int) and not isinstance(total, bool) and total > count
+
+
+def _options_of(answer: Json, depth: int) -> tuple[Option, ...] | None:
+    if not isinstance(answer, dict) or depth == 0:
+        return None
+    for name in _OPTION_HOLDERS:
+        if isinstance(answer.get(name), list | dict):
+            return _read_options(answer[name], _names_in(answer.get("required")))
+    for name in _CATEGORY_WRAPPERS:
+        inner = _options_of(answer.get(name), depth - 1)
+        if inner is not None:
+            return inner
+    return None
+
+
+def _read_options(holder: Json, required: frozenset[str] | None) -> tuple[Option, ...] | None:
+    if isinstance(holder, list):
+        read = [_option(None, spec, required) for spec in holder]
+    elif isinstance(holder, dict) and isinstance(holder.get("properties"), dict):
+        return _read_options(holder["properties"], _names_in(holder.get("required")) or frozenset())
+    elif isinstance(holder, dict):
+        read = [_option(name, spec, required) for name, spec in holder.items()]
+    else:
+        return None
+    return None if None in read else tuple(cast("list[Option]", read))
+
+
+def _option(key: str | None, spec: Json, required: frozenset[str] | None) -> Option | None:
+    if isinstance(spec, dict):
+        name = key or _first_text(spec, _OPTION_NAMES)
+        return _described(name, spec, required) if name and _is_usable(name) else None
+    if key is None:
+        return Option(spec) if isinstance(spec, str) and _is_usable(spec) else None
+    if not _is_usable(key):
+        return None
+    if spec is None or isinstance(spec, str):
+        return Option(key, required=_is_named(key, required))
+    values, labels = _values(spec)
+    return Option(key, values, _is_named(key, required), labels=labels) if values is not None else None
+
+
+def _described(name: str, spec: Fields, required: frozenset[str] | None) -> Option:
+    holder = next((spec[field] for field in _VALUE_HOLDERS if isinstance(spec.get(field), list | dict)), None)
+    values, labels = _values(holder)
+    spellings = (_text(spec.get(field)) for field in _OPTION_SPELLINGS)
+    others = tuple(dict.fromkeys(text for text in spellings if text and text != name))
+    needed = _is_required(spec)
+    return Option(name, values, _is_named(name, required) if needed is None else needed, others, labels)
+
+
+def _values(holder: Json) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str], ...]]:
+    """The values, and their labels; no values when one of them cannot be read."""
+    if isinstance(holder, dict):
+        inner = next((holder[name] for name in _VALUE_HOLDERS if isinstance(holder.get(name), list)), None)
+        return _values(inner) if inner is not None else (None, ())
+    if not isinstance(holder, list):
+        return None, ()
+    read = [_value(one) for one in holder]
+    if not read or None in read:
+        return None, ()
+    pairs = cast("list[tuple[str, tuple[str, ...]]]", read)
+    values = tuple(dict.fromkeys(value for value, _ in pairs))
+    return values, tuple((label, value) for value, labels in pairs for label in labels)
+
+
+def _value(one: Json) -> tuple[str, tuple[str, ...]] | None:
+    """The value to send, and what else it is called."""
+    if not isinstance(one, dict):
+        text = _text(one)
+        return (text, ()) if text else None
+    texts = tuple(dict.fromkeys(text for name in _VALUE_NAMES if (text := _text(one.get(name)))))
+    return (texts[0], texts[1:]) if texts else None
+
+
+def _is_required(spec: Fields) -> bool | None:
+    """None where nothing is said, or where a default stands in for what is left out."""
+    if spec.get("default") is not None:
+        return None
+    for name in _REQUIRED:
+        if isinstance(spec.get(name), bool):
+            return cast(bool, spec[name])
+    return not spec["optional"] if isinstance(spec.get("optional"), bool) else None
+
+
+def _names_in(required: Json) -> frozenset[str] | None:
+    if not isinstance(required, list):
+        return None
+    return frozenset(name for name in required if isinstance(name, str))
+
+
+def _is_named(name: str, required: frozenset[str] | None) -> bool | None:
+    return None if required is None else name in required
+
+
+def _first_text(fields: Fields, names: Sequence[str]) -> str | None:
+    return next((text for name in names if (text := _text(fields.get(name)))), None)
+
+
+def _text(value: Json) -> str | None:
+    """A text or a whole number, as text; nothing else names anything."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    try:
+        text = str(value).strip()
+    except ValueError:  # a number of thousands of digits
+        return None
+    return text if _is_usable(text) else None
+
+
+def _is_usable(text: str) -> bool:
+    """What nobody can see or type names nothing."""
+    return bool(text.strip()) and not UNSAFE.search(text)

@@ -1,0 +1,78 @@
+"""Where a quote was opened: the strict CSV reader says that it stumbled, but not where that began."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from patternmill.catalog.problems import FileCode, refusal
+from patternmill.errors import InputRefused
+
+
+@dataclass(frozen=True)
+class QuoteFault:
+    """Physical lines, from 0 at the record's first; `stumbled` is None when the file ended first."""
+
+    opened: int
+    stumbled: int | None
+
+
+def find_quote_fault(lines: Iterable[str]) -> QuoteFault | None:
+    """Scan one record from its first physical line; None when its quotes are right."""
+    state, opened = "start", 0
+    for number, line in enumerate(lines):
+        for character in line:
+            before, state = state, _next_state(state, character)
+            if state == "quoted" and before == "start":
+                opened = number
+            if state == "wrong":
+                return QuoteFault(opened, number)
+        if state == "start" and line.endswith(("\n", "\r")):
+            return None
+    return QuoteFault(opened, None) if state == "quoted" else None
+
+
+def _next_state(state: str, character: str) -> str:
+    if state == "quoted":
+        return "closing" if character == '"' else "quoted"
+    if character in ",\r\n":
+        return "start"
+    if character == '"':
+        return {"start": "quoted", "closing": "quoted"}.get(state, "plain")
+    return "wrong" if state == "closing" else "plain"
+
+
+def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str]) -> InputRefused:
+    """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
+    fault = find_quote_fault(lines)
+    if fault is None:
+        return _too_long(name, row, error)
+    place = _place(row, first_line + fault.opened)
+    if fault.stumbled is None or fault.stumbled > fault.opened:
+        return refusal(
+            FileCode.OPEN_QUOTE,
+            f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',
+            'Close it there, or take it away. A quote within a quoted cell is written twice ("").',
+        )
+    return refusal(
+        FileCode.STRAY_QUOTE,
+        f'{name}: in {place} something follows the quote (") that closes a cell.',
+        'A quote within a quoted cell is written twice (""); after the closing one comes a comma.',
+    )
+
+
+def _too_long(name: str, row: int, error: csv.Error) -> InputRefused:
+    if "field limit" not in str(error):
+        return refusal(
+            FileCode.STRAY_QUOTE, f"{name}: row {row} cannot be read: {error}.", "Look at that row."
+        )
+    return refusal(
+        FileCode.CELL_TOO_LONG,
+        f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
+        "Shorten it, or take its column out of the file.",
+    )
+
+
+def _place(row: int, physical: int) -> str:
+    return f"row {row}" if row == physical else f"row {row} (line {physical} of the text file)"

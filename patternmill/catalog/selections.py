@@ -1,0 +1,173 @@
+"""The selections of a row: read from option columns or one JSON cell, and matched to the category's offer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from patternmill.catalog.columns import Columns
+from patternmill.catalog.offer import Category, Nearest, Option, offer_key
+from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown
+from patternmill.catalog.rows import tidy
+
+_EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One option chosen in a row, as written, and the column it stands in."""
+
+    column: str
+    option: str
+    value: str
+
+
+def offered(words: Sequence[str]) -> str:
+    """The offer in one line, shortened when it is long."""
+    named = ", ".join(word if UNSAFE.search(word) is None else shown(word) for word in words[:_MOST_NAMED])
+    more = len(words) - _MOST_NAMED
+    return f"offered: {named or 'none'}" + (f" and {more} more" if more > 0 else "")
+
+
+def did_you_mean(nearest: str | None, otherwise: str) -> str:
+    return f"did you mean {shown(nearest)}?" if nearest else otherwise
+
+
+def read_choices(
+    cells: Sequence[str], columns: Columns, header: Sequence[str]
+) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
+    """What the row chooses. An empty cell chooses nothing."""
+    if columns.selections is not None:
+        return _from_json(cells[columns.selections], header[columns.selections])
+    chosen = (Choice(header[one.index], one.name, cells[one.index]) for one in columns.options)
+    return tuple(one for one in chosen if one.value.strip()), ()
+
+
+def resolve(
+    choices: Iterable[Choice], category: Category | None, nearest: Nearest
+) -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """The selections in the offered spelling, sorted by name, and everything that is wrong with them."""
+    selections: dict[str, str] = {}
+    findings: list[Finding] = []
+    for choice in choices:
+        result = _unsafe(choice) or _matched(choice, category, nearest)
+        if isinstance(result, Finding):
+            findings.append(result)
+        elif result[0] in selections:
+            findings.append(_chosen_twice(choice, result[0]))
+        else:
+            selections[result[0]] = result[1]
+    return dict(sorted(selections.items())), (*findings, *_missing(choices, category))
+
+
+class _Pairs(list[tuple[str, object]]):
+    """A JSON object as its pairs, so that a repeated name is seen."""
+
+
+def _from_json(cell: str, column: str) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
+    if not cell.strip():
+        return (), ()
+    try:
+        value = json.loads(cell, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it cannot be read"
+        return (), (_malformed(column, f"the selections are no JSON ({reason})"),)
+    if not isinstance(value, _Pairs):
+        return (), (_malformed(column, "the selections are no JSON object"),)
+    return _from_pairs(value, column)
+
+
+def _from_pairs(pairs: _Pairs, column: str) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
+    choices: dict[str, Choice] = {}
+    findings: list[Finding] = []
+    for name, value in pairs:
+        if name in choices:
+            findings.append(_malformed(column, f"the selections name {shown(name)} twice"))
+        elif not isinstance(value, str):
+            findings.append(_malformed(column, f"the value of {shown(name)} in the selections is no text"))
+        elif not name.strip():
+            findings.append(_malformed(column, "the selections hold a value without a name"))
+        elif value.strip():
+            choices[name] = Choice(column, name, value)
+    return tuple(choices.values()), tuple(findings)
+
+
+def _malformed(column: str, message: str) -> Finding:
+    return Finding(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)
+
+
+def _unsafe(choice: Choice) -> Finding | None:
+    for text in (choice.option, choice.value):
+        if UNSAFE.search(text.strip(" \t\r\n")):
+            return unsafe_finding(choice.column, text)
+    return None
+
+
+def unsafe_finding(column: str, text: str) -> Finding:
+    return Finding(
+        column,
+        RowCode.UNSAFE_CHARACTERS,
+        f"invisible or control characters in {shown(text)}",
+        "type it again by hand instead of pasting it",
+    )
+
+
+def _matched(choice: Choice, category: Category | None, nearest: Nearest) -> tuple[str, str] | Finding:
+    name, value = tidy(choice.option), tidy(choice.value)
+    if category is None or category.options is None:
+        return name, value
+    found = category.find_option(name)
+    if found is None:
+        return _unknown_option(choice.column, name, category, nearest)
+    spelling, option = found
+    offered_value = option.find_value(value)
+    if offered_value is None:
+        return _unknown_value(choice.column, option, value, nearest)
+    return spelling, offered_value
+
+
+def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
+    names = tuple(option.name for option in category.options or ())
+    return Finding(
+        column,
+        RowCode.UNKNOWN_OPTION,
+        f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}",
+        did_you_mean(nearest.find(name, names), "leave its cell empty"),
+    )
+
+
+def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
+    values = option.values or ()
+    return Finding(
+        column,
+        RowCode.UNKNOWN_VALUE,
+        f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}",
+        did_you_mean(nearest.find(value, values), "choose one of them"),
+    )
+
+
+def _chosen_twice(choice: Choice, name: str) -> Finding:
+    return Finding(
+        choice.column,
+        RowCode.DUPLICATE_OPTION,
+        f"option {shown(name)} is chosen twice",
+        "keep one of the two",
+    )
+
+
+def _missing(choices: Iterable[Choice], category: Category | None) -> list[Finding]:
+    """Required options without a cell. One that was chosen wrongly is not missing as well."""
+    options = (category.options if category else None) or ()
+    written = {offer_key(choice.option) for choice in choices}
+    return [
+        Finding(
+            None,
+            RowCode.MISSING_OPTION,
+            f"option {shown(option.name)} is required; {offered(option.values or ())}",
+            f"fill in `option:{option.name}`",
+        )
+        for option in options
+        if option.required and not written & {offer_key(name) for name in (option.name, *option.spellings)}
+    ]

@@ -1,0 +1,1 @@
+"""What was begun and how it ended: the durable memory."""

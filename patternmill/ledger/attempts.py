@@ -1,0 +1,200 @@
+"""Items and the attempts at them: intent before the request, job ID and result as they become known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Any
+
+from patternmill.errors import LedgerError
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.records import Attempt, Intent, Limits, NewItem
+from patternmill.ledger.spending import SpendingBook, day_of
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
+
+ATTEMPT_COLUMNS = (
+    "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
+    "error_code, error, intended_at, accepted_at, ended_at"
+)
+
+
+class AttemptBook(SpendingBook):
+    """What is to be made, and every try at it."""
+
+    def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
+        """Remember items; those known already stay as they are."""
+        now = self.now()
+        self.database.run_many(
+            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, created_at) "
+            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :now) "
+            "ON CONFLICT (key) DO NOTHING",
+            (
+                {
+                    "key": item.key,
+                    "environment": environment,
+                    "catalog": catalog,
+                    "stage": item.stage.value,
+                    "sku": item.sku,
+                    "pattern_key": item.pattern_key,
+                    "content": item.content,
+                    "now": now,
+                }
+                for item in items
+            ),
+        )
+
+    def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
+        """The last attempt at every item of the catalog, without its body."""
+        for values in self.database.stream(
+            f"SELECT {ATTEMPT_COLUMNS.replace('body', ':nothing')} FROM attempts a "  # noqa: S608
+            "JOIN items i ON i.key = a.item_key "
+            "WHERE i.environment = :environment AND i.catalog = :catalog AND a.attempt = "
+            "(SELECT max(b.attempt) FROM attempts b WHERE b.item_key = a.item_key)",
+            {"environment": environment, "catalog": catalog, "nothing": b""},
+        ):
+            yield attempt_from(values)
+
+    def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
+        """Every attempt at an item, the first one first."""
+        return tuple(
+            attempt_from(values)
+            for values in self.database.rows(
+                f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
+                {"key": key},
+            )
+        )
+
+    def attempt(self, request_id: RequestId) -> Attempt | None:
+        rows = self.database.rows(
+            f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE request_id = :request_id",  # noqa: S608
+            {"request_id": request_id},
+        )
+        return attempt_from(rows[0]) if rows else None
+
+    def job_seconds(self, environment: str, stage: Stage) -> float | None:
+        """The median of how long the latest jobs of a stage took; None while none has ended."""
+        rows = self.database.rows(
+            "SELECT a.ended_at - a.accepted_at FROM attempts a JOIN items i ON i.key = a.item_key "
+            "WHERE i.environment = :environment AND i.stage = :stage AND a.state = 'succeeded' "
+            "ORDER BY a.ended_at DESC LIMIT 500",
+            {"environment": environment, "stage": stage.value},
+        )
+        return median(seconds for (seconds,) in rows) if rows else None
+
+    def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
+        """By sku: the product item that it was last asked for."""
+        rows = self.database.stream(
+            "SELECT sku, key FROM items WHERE environment = :environment AND catalog = :catalog "
+            "AND stage = 'product' ORDER BY created_at, key",
+            {"environment": environment, "catalog": catalog},
+        )
+        return {sku: ItemKey(key) for sku, key in rows}
+
+    def intend(self, run_id: RunId, environment: str, intent: Intent, limits: Limits) -> Attempt:
+        """Write down a request before it is sent, and reserve its price; one that is known is returned as it is.
+
+        A request that was withdrawn or refused is opened again. Raises BudgetReached, and then nothing was written.
+        """
+        known = self.attempt(intent.request_id)
+        if known is not None and known.state not in REOPENED:
+            return known
+        now = self.now()
+        self.reserve(run_id, environment, intent, limits, day_of(now))
+        if known is not None:
+            self.database.run(
+                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now "
+                "WHERE request_id = :request_id",
+                {"run_id": run_id, "price": intent.price, "now": now, "request_id": intent.request_id},
+            )
+            return self.change(run_id, intent.request_id, AttemptState.INTENDED)
+        self.database.run(
+            "INSERT INTO attempts (request_id, item_key, attempt, state, body, run_id, price, intended_at) "
+            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now)",
+            {
+                "request_id": intent.request_id,
+                "item_key": intent.item_key,
+                "attempt": intent.attempt,
+                "body": intent.body,
+                "run_id": run_id,
+                "price": intent.price,
+                "now": now,
+            },
+        )
+        self.note(run_id, "intended", intent.request_id, at=now)
+        return Attempt(
+            intent.request_id,
+            intent.item_key,
+            intent.attempt,
+            AttemptState.INTENDED,
+            intent.body,
+            intended_at=now,
+        )
+
+    def request_of_job(self, job_id: str) -> RequestId | None:
+        """The request that a job ID belongs to, if any: the service must not give one job to two requests."""
+        rows = self.database.rows(
+            "SELECT request_id FROM attempts WHERE job_id = :job_id LIMIT 1", {"job_id": job_id}
+        )
+        return RequestId(rows[0][0]) if rows else None
+
+    def change(
+        self,
+        run_id: RunId,
+        request_id: RequestId,
+        to: AttemptState,
+        *,
+        job_id: str | None = None,
+        result_id: str | None = None,
+        picture_url: str | None = None,
+        error_code: str | None = None,
+        error: str | None = None,
+    ) -> Attempt:
+        """Move an attempt to its next state, with what was learned. Raises LedgerError on an illegal change."""
+        before = self.attempt(request_id)
+        if before is None:
+            raise LedgerError(f"Request {request_id} is not in the ledger.")
+        if to not in ATTEMPT_CHANGES[before.state]:
+            if before.state is to and (before.job_id, before.result_id) == (
+                job_id or before.job_id,
+                result_id or before.result_id,
+            ):
+                return before
+            raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
+        if to in REOPENED:
+            self.give_back(request_id)
+        now = self.now()
+        after = replace(
+            before,
+            state=to,
+            job_id=job_id or before.job_id,
+            result_id=result_id,
+            picture_url=picture_url or before.picture_url,
+            error_code=error_code,
+            error=error,
+            accepted_at=now if to is AttemptState.ACCEPTED else before.accepted_at,
+            ended_at=None if to in (AttemptState.INTENDED, AttemptState.ACCEPTED) else now,
+        )
+        self.database.run(
+            "UPDATE attempts SET state = :state, job_id = :job_id, result_id = :result_id, "
+            "picture_url = :picture_url, error_code = :error_code, error = :error, "
+            "accepted_at = :accepted_at, ended_at = :ended_at WHERE request_id = :request_id",
+            {
+                "state": to.value,
+                "job_id": after.job_id,
+                "result_id": after.result_id,
+                "picture_url": after.picture_url,
+                "error_code": error_code,
+                "error": error,
+                "accepted_at": after.accepted_at,
+                "ended_at": after.ended_at,
+                "request_id": request_id,
+            },
+        )
+        self.note(run_id, to.value, request_id, detail=job_id or result_id or error, at=now)
+        return after
+
+
+def attempt_from(values: Sequence[Any]) -> Attempt:
+    request_id, item_key, attempt, state, body, *rest = values
+    return Attempt(RequestId(request_id), ItemKey(item_key), attempt, AttemptState(state), bytes(body), *rest)

@@ -1,0 +1,126 @@
+"""What a catalog has: sku to product, kept as runs end, and what a refresh found to differ from it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from patternmill.catalog.changes import Change, Content, Current, Kind, Verdict
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import RunRecord
+
+#: The word in a run's options under which a retry names the run whose rows it takes up.
+RETRY_OF = "retry_of"
+#: The word under which a refresh keeps its counts.
+CHANGES = "changes"
+
+_ACCEPT = """
+INSERT INTO catalog_rows (environment, catalog, sku, product_key, pattern_key, product_id, pattern_id,
+                          row, since, run_id)
+SELECT :environment, :catalog, r.sku, r.product_key, r.pattern_key, p.result_id, q.result_id,
+       r.row, :now, r.run_id
+FROM run_rows r
+JOIN attempts p ON p.item_key = r.product_key AND p.state = 'succeeded'
+JOIN attempts q ON q.item_key = r.pattern_key AND q.state = 'succeeded'
+WHERE r.run_id = :run_id AND p.ended_at >= :from_when
+ON CONFLICT (environment, catalog, sku) DO UPDATE SET
+    product_key = excluded.product_key, pattern_key = excluded.pattern_key,
+    product_id = excluded.product_id, pattern_id = excluded.pattern_id,
+    row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
+WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
+"""
+_RETIRE = """
+UPDATE catalog_rows SET retired_at = :now
+WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku IN
+    (SELECT sku FROM run_changes WHERE run_id = :run_id AND verdict = 'retired')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A change as it stands in the ledger, with the IDs of what it replaces."""
+
+    sku: str
+    kind: Kind
+    fields: tuple[str, ...]
+    verdict: Verdict | None
+    product_id: str | None
+    pattern_id: str | None
+
+
+def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
+    """Bring a catalog up to a run that ends: its successes are what the catalog has, and what it retires is marked.
+
+    A row that failed leaves what was there before. A retry changes only what was made since it began: the other
+    rows of its file may be older than the catalog.
+    """
+    params = {
+        "environment": record.environment,
+        "catalog": record.catalog,
+        "run_id": record.run_id,
+        "now": ledger.now(),
+    }
+    since = record.started_at.timestamp() if RETRY_OF in record.options else 0.0
+    ledger.database.run(_ACCEPT, params | {"from_when": since})
+    ledger.database.run(_RETIRE, params)
+
+
+def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Current]:
+    """Everything that a catalog has or had, in no order; the retired ones too."""
+    for sku, product, pattern, product_id, pattern_id, row, since, run_id, retired in ledger.database.stream(
+        "SELECT sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at "
+        "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
+        {"environment": environment, "catalog": catalog},
+    ):
+        kept = json.loads(row)
+        content = Content(kept["prompt"], kept["category"], kept["selections"])
+        keys = ItemKey(product), ItemKey(pattern)
+        yield Current(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
+
+
+def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
+    """The catalogs that have something, as (catalog, environment)."""
+    rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
+    return sorted((catalog, environment) for catalog, environment in rows)
+
+
+def add_changes(ledger: Ledger, run_id: RunId, changes: Iterable[Change]) -> None:
+    """Remember what a refresh found, with what is to be replaced as it is now."""
+    ledger.database.run_many(
+        "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
+        "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",
+        (
+            {
+                "run_id": run_id,
+                "position": position,
+                "sku": change.sku,
+                "kind": change.kind.value,
+                "fields": json.dumps(change.fields, ensure_ascii=False),
+                "verdict": change.verdict.value if change.verdict else None,
+                "product_id": change.before.product_id if change.before else None,
+                "pattern_id": change.before.pattern_id if change.before else None,
+            }
+            for position, change in enumerate(changes)
+        ),
+    )
+
+
+def changes_of(ledger: Ledger, run_id: RunId) -> list[Told]:
+    """What a refresh found: the source's rows in its order, then what it no longer has."""
+    return [
+        Told(
+            sku,
+            Kind(kind),
+            tuple(json.loads(fields)),
+            Verdict(verdict) if verdict else None,
+            product_id,
+            pattern_id,
+        )
+        for sku, kind, fields, verdict, product_id, pattern_id in ledger.database.rows(
+            "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
+            "WHERE run_id = :run_id ORDER BY position",
+            {"run_id": run_id},
+        )
+    ]

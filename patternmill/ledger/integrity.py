@@ -1,0 +1,162 @@
+"""Whether the ledger agrees with itself: the database's own check, and what must hold between its tables."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
+
+from patternmill.ledger.ledger import Ledger
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
+
+Check = Callable[[Ledger], Iterator[str]]
+_STATES = frozenset(state.value for state in AttemptState)
+
+
+def problems(ledger: Ledger) -> Iterator[str]:
+    """What is wrong, a sentence each; nothing when all is well. Best asked while no run writes."""
+    yield from (f"The database finds: {text}" for text in ledger.database.check())
+    for check in CHECKS.values():
+        yield from check(ledger)
+
+
+def _jobs_are_known(ledger: Ledger) -> Iterator[str]:
+    for request_id, state in ledger.database.rows(
+        "SELECT request_id, state FROM attempts WHERE "
+        "(state IN ('accepted', 'succeeded') AND job_id IS NULL) OR (state = 'succeeded' AND result_id IS NULL)"
+    ):
+        yield f"Request {request_id} is {state} without the job or result that this takes."
+
+
+def _jobs_are_of_one_request(ledger: Ledger) -> Iterator[str]:
+    for job_id, count in ledger.database.rows(
+        "SELECT job_id, count(*) FROM attempts WHERE job_id IS NOT NULL "
+        "GROUP BY job_id HAVING count(*) > 1 ORDER BY job_id"
+    ):
+        yield f"Job {job_id} stands at {count} requests."
+
+
+def _attempts_follow_failures(ledger: Ledger) -> Iterator[str]:
+    for request_id, attempt in ledger.database.rows(
+        "SELECT a.request_id, a.attempt FROM attempts a LEFT JOIN attempts b "
+        "ON b.item_key = a.item_key AND b.attempt = a.attempt - 1 "
+        "WHERE a.attempt > 1 AND (b.state IS NULL OR b.state <> 'failed') ORDER BY a.request_id"
+    ):
+        yield f"Request {request_id} is attempt {attempt}, and the one before it did not fail."
+
+
+def _patterns_come_first(ledger: Ledger) -> Iterator[str]:
+    """By the order of the record: times of different machines prove nothing."""
+    for request_id, sku in ledger.database.rows(
+        "SELECT a.request_id, i.sku FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE i.stage = 'product' AND NOT EXISTS ("
+        "SELECT 1 FROM attempts p JOIN events e ON e.request_id = p.request_id AND e.kind = 'succeeded' "
+        "WHERE p.item_key = i.pattern_key AND p.state = 'succeeded' AND e.seq < "
+        "(SELECT min(f.seq) FROM events f WHERE f.request_id = a.request_id)) ORDER BY a.request_id"
+    ):
+        yield f"Request {request_id} asks for the product {sku} before its pattern succeeded."
+
+
+def _money_agrees(ledger: Ledger) -> Iterator[str]:
+    """What each run reserved, against the attempts that reserved it."""
+    booked = {
+        (environment, day, run_id, stage): (items, amount)
+        for environment, day, run_id, stage, items, amount in ledger.database.rows(
+            "SELECT environment, day, run_id, stage, items, amount FROM spending WHERE items <> 0 OR amount <> 0"
+        )
+    }
+    owed = _owed(ledger)
+    for scope in sorted(booked.keys() | owed.keys()):
+        if booked.get(scope, (0, 0)) != owed.get(scope, (0, 0)):
+            yield (
+                f"Run {scope[2]} has {_priced(booked.get(scope))} of {scope[3]}s booked on {scope[1]} "
+                f"({scope[0]}), and its attempts come to {_priced(owed.get(scope))}."
+            )
+
+
+def _owed(ledger: Ledger) -> dict[tuple[str, str, str, str], tuple[int, int]]:
+    found: dict[tuple[str, str, str, str], tuple[int, int]] = {}
+    for environment, stage, run_id, intended_at, price, state in ledger.database.stream(
+        "SELECT i.environment, i.stage, a.run_id, a.intended_at, a.price, a.state "
+        "FROM attempts a JOIN items i ON i.key = a.item_key"
+    ):
+        if AttemptState(state) not in REOPENED:
+            day = datetime.fromtimestamp(intended_at, UTC).date().isoformat()
+            scope = (environment, day, run_id, stage)
+            items, amount = found.get(scope, (0, 0))
+            found[scope] = (items + 1, amount + price)
+    return found
+
+
+def _priced(booked: tuple[int, int] | None) -> str:
+    items, amount = booked or (0, 0)
+    return f"{items} for {amount}"
+
+
+def _events_agree(ledger: Ledger) -> Iterator[str]:
+    """Every attempt came to its state by legal changes, each of them on record."""
+    told = ledger.database.stream(
+        "SELECT a.request_id, a.state, e.kind FROM attempts a LEFT JOIN events e "
+        "ON e.request_id = a.request_id ORDER BY a.request_id, e.seq"
+    )
+    for (request_id, state), events in groupby(told, key=lambda row: row[:2]):
+        kinds = [AttemptState(kind) for _, _, kind in events if kind in _STATES]
+        if not kinds or kinds[-1] != state:
+            last = kinds[-1].value if kinds else "nothing"
+            yield f"Request {request_id} is {state}, and the last thing on record is {last}."
+        elif kinds[0] is not AttemptState.INTENDED:
+            yield f"Request {request_id} begins with {kinds[0]} on record."
+        for before, after in pairwise(kinds):
+            if after not in ATTEMPT_CHANGES[before]:
+                yield f"Request {request_id} went from {before} to {after}, which is no legal change."
+
+
+def _events_have_attempts(ledger: Ledger) -> Iterator[str]:
+    for (request_id,) in ledger.database.rows(
+        "SELECT DISTINCT e.request_id FROM events e LEFT JOIN attempts a ON a.request_id = e.request_id "
+        "WHERE e.request_id IS NOT NULL AND a.request_id IS NULL"
+    ):
+        yield f"Request {request_id} is on record, and its attempt is gone."
+
+
+def _rows_have_items(ledger: Ledger) -> Iterator[str]:
+    for key in ("pattern_key", "product_key"):
+        for run_id, sku in ledger.database.rows(
+            f"SELECT r.run_id, r.sku FROM run_rows r LEFT JOIN items i ON i.key = r.{key} "  # noqa: S608
+            f"WHERE r.{key} IS NOT NULL AND i.key IS NULL ORDER BY r.run_id, r.position"
+        ):
+            yield f"Row {sku} of run {run_id} names an item that is gone."
+
+
+def _inputs_are_whole(ledger: Ledger) -> Iterator[str]:
+    known = set()
+    for sha256, raw in ledger.database.stream("SELECT sha256, raw FROM inputs"):
+        known.add(sha256)
+        if not _is_whole(bytes(raw), sha256):
+            yield f"The input with SHA-256 {sha256} is damaged."
+    for record in ledger.runs():
+        if record.input_sha256 not in known:
+            yield f"The input of run {record.run_id} is gone."
+
+
+def _is_whole(compressed: bytes, sha256: str) -> bool:
+    try:
+        return hashlib.sha256(zlib.decompress(compressed)).hexdigest() == sha256
+    except zlib.error:
+        return False
+
+
+#: What is checked, in words, and by what.
+CHECKS: dict[str, Check] = {
+    "accepted requests have their jobs": _jobs_are_known,
+    "no two requests share a job": _jobs_are_of_one_request,
+    "a further attempt follows a failed one": _attempts_follow_failures,
+    "products follow their patterns": _patterns_come_first,
+    "money booked is money asked for": _money_agrees,
+    "states agree with the record of events": _events_agree,
+    "events belong to attempts": _events_have_attempts,
+    "rows lead to items": _rows_have_items,
+    "input files are whole": _inputs_are_whole,
+}

@@ -1,0 +1,29 @@
+"""The ledger: what was asked of the service, under which request ID, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from patternmill.ledger.attempts import AttemptBook
+from patternmill.ledger.leases import LeaseBook
+from patternmill.ledger.offers import OfferBook
+from patternmill.ledger.records import Hold, Intent, Limits, NewItem, RunRow
+from patternmill.ledger.runs import RunBook
+
+__all__ = ["Hold", "Intent", "Ledger", "Limits", "NewItem", "RunRow"]
+
+
+class Ledger(AttemptBook, OfferBook, RunBook, LeaseBook):
+    """The operations on one database. Each is to be called inside `transaction()`.
+
+    Not safe for several threads at once: writes belong to one (see `writer.py`), reads to a ledger of their own.
+    """
+
+    @contextmanager
+    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+        """All or nothing. With `hold`, raises Fenced when another run took the catalog over."""
+        with self.database.transaction():
+            if hold is not None:
+                self.check_fence(hold)
+            yield

@@ -1,0 +1,151 @@
+"""The values that the ledger takes and gives: attempts, runs and rows, as frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one item: what was sent under which request ID, and what came of it. Times are Unix seconds."""
+
+    request_id: RequestId
+    item_key: ItemKey
+    attempt: int
+    state: AttemptState
+    body: bytes = b""
+    job_id: str | None = None
+    #: The pattern ID or product ID, once the job succeeded.
+    result_id: str | None = None
+    #: Where the service shows what was made, when it says so.
+    picture_url: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    intended_at: float = 0.0
+    accepted_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run over one input file. `ended_at` and `outcome` are None while it runs, and after a crash."""
+
+    run_id: RunId
+    catalog: str
+    environment: str
+    #: The input as the person named it, and the SHA-256 of its bytes.
+    source: str
+    input_sha256: str
+    input_encoding: str | None
+    #: Scheme, host and path of the service; never a key.
+    studio_url: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    outcome: Outcome | None = None
+    #: Why the run ended as it did, in one sentence, where the outcome does not say it.
+    reason: str | None = None
+    #: Versions of what took part, by name.
+    versions: Mapping[str, str] = field(default_factory=dict)
+    #: What the run was asked for: window, attempts, limits; what was said about options not checked.
+    options: Mapping[str, Any] = field(default_factory=dict)
+    prefect_flow_run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTrace:
+    """The story of one item for one row: every attempt, the last one first in mind."""
+
+    stage: Stage
+    key: ItemKey
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """One row as it came in and as it stands: what results files are made of."""
+
+    position: int
+    #: The row number as a spreadsheet shows it; the header is 1.
+    line: int
+    sku: str
+    #: The cells exactly as read, one a column of the input's header (fewer or more where the row was malformed).
+    cells: tuple[str, ...]
+    prompt: str
+    category_id: str
+    selections: Mapping[str, str]
+    status: RowStatus
+    product_id: str | None = None
+    pattern_id: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    #: What to do about it.
+    remedy: str | None = None
+    pattern: ItemTrace | None = None
+    product: ItemTrace | None = None
+
+
+@dataclass(frozen=True)
+class Intent:
+    """A request about to be sent, as it must be durable before it is."""
+
+    request_id: RequestId
+    item_key: ItemKey
+    stage: Stage
+    attempt: int
+    body: bytes
+    #: Minor units, reserved with the intent.
+    price: int = 0
+
+
+@dataclass(frozen=True)
+class NewItem:
+    """An item as the plan names it."""
+
+    key: ItemKey
+    stage: Stage
+    content: str
+    sku: str | None = None
+    pattern_key: ItemKey | None = None
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One row of a run as it is remembered: `row` is JSON of what was understood, or of why it was refused."""
+
+    position: int
+    line: int
+    sku: str
+    pattern_key: ItemKey | None
+    product_key: ItemKey | None
+    row: str
+    standing: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a run may buy; None is without limit. Amounts are in minor units."""
+
+    patterns: int | None = None
+    products: int | None = None
+    run_amount: int | None = None
+    day_amount: int | None = None
+
+
+@dataclass(frozen=True)
+class Hold:
+    """The right to write for one catalog, until a newer fence is given out."""
+
+    environment: str
+    catalog: str
+    fence: int
+    run_id: RunId

@@ -1,0 +1,152 @@
+"""The one writer of a ledger: groups the changes of many tasks into one commit, because a commit is what costs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar, cast
+
+from patternmill.errors import LedgerAway, LedgerError, PatternmillError
+from patternmill.ledger.ledger import Hold, Ledger
+
+T = TypeVar("T")
+Change = Callable[[Ledger], T]
+#: Seconds between tries while the ledger's database does not answer: half a minute in all.
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+
+
+@dataclass
+class _Waiting:
+    change: Change[Any]
+    done: asyncio.Future[Any]
+    answer: Any = None
+    refusal: PatternmillError | None = None
+
+
+class LedgerWriter:
+    """Runs changes on a thread of its own; a change is durable when its `write` returns.
+
+    A change that raises a PatternmillError must have written nothing before; it alone is refused. Any other
+    error takes the whole group back, and each of its writes raises LedgerError: from then on every write does.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        hold: Hold | None = None,
+        *,
+        linger: timedelta = timedelta(milliseconds=4),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._ledger = ledger
+        self._sleep = sleep
+        self.hold = hold
+        self._linger = linger.total_seconds()
+        self._waiting: list[_Waiting] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+        #: Why nothing can be written any more, once that is so.
+        self.broken: PatternmillError | None = None
+
+    async def write(self, change: Change[T]) -> T:
+        """Make a change durable, together with what others want written within the next few milliseconds."""
+        if self.broken is not None:
+            raise self.broken
+        waiting = _Waiting(change, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush())
+        # A cancelled caller does not take its change back: it may be in the commit already.
+        return cast(T, await asyncio.shield(waiting.done))
+
+    def now(self) -> float:
+        """The ledger's time, in Unix seconds: never earlier than the last one given."""
+        return self._ledger.now()
+
+    async def replayable(self, work: Callable[[Ledger], T]) -> T:
+        """Like `aside`, for work that may be done twice: a database that went away is waited for."""
+        return await self.aside(lambda ledger: self._patiently(lambda: work(ledger)))
+
+    async def aside(self, work: Callable[[Ledger], T]) -> T:
+        """Run something on the writer's thread that keeps its own transactions."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._ledger)
+
+    async def close(self) -> None:
+        """Write what waits, then end the thread and the ledger's connection, which is the writer's own."""
+        while self._flusher is not None and not self._flusher.done():
+            await asyncio.wait([self._flusher])
+        self._thread.shutdown(wait=True)
+        self._ledger.database.close()
+
+    async def _flush(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(self._linger)
+            group, self._waiting = self._waiting, []
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, self._commit, group)
+            except Exception as error:
+                self.broken = _broken(error)
+                _refuse(group + self._waiting, self.broken)
+                self._waiting = []
+                return
+            for waiting in group:
+                _answer(waiting)
+
+    def _commit(self, group: list[_Waiting]) -> None:
+        self._patiently(lambda: self._commit_once(group))
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do work again whose database went away under it, also when its commit was done and only unheard.
+
+        Every change is one that finds itself done: an intent that is known is returned, a state that is reached
+        stays.
+        """
+        for pause in _PAUSES:
+            try:
+                return work()
+            except LedgerAway:
+                self._sleep(pause)
+        return work()
+
+    def _commit_once(self, group: list[_Waiting]) -> None:
+        with self._ledger.transaction(self.hold):
+            for waiting in group:
+                waiting.refusal = None
+                try:
+                    waiting.answer = waiting.change(self._ledger)
+                except LedgerError:
+                    raise
+                except PatternmillError as refusal:
+                    waiting.refusal = refusal
+
+
+def _answer(waiting: _Waiting) -> None:
+    if waiting.done.done():
+        return
+    if waiting.refusal is not None:
+        waiting.done.set_exception(waiting.refusal)
+        # Whoever asked may have been cancelled since.
+        waiting.done.exception()
+    else:
+        waiting.done.set_result(waiting.answer)
+
+
+def _refuse(group: list[_Waiting], error: PatternmillError) -> None:
+    for waiting in group:
+        if not waiting.done.done():
+            waiting.done.set_exception(error)
+            waiting.done.exception()
+
+
+def _broken(error: Exception) -> PatternmillError:
+    if isinstance(error, PatternmillError):
+        return error
+    return LedgerError(
+        f"The ledger could not be written: {type(error).__name__}: {error}.",
+        remedy="Nothing that it acknowledged is lost. Mend the cause, then run the same command again.",
+    )

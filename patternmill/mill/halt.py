@@ -1,0 +1,47 @@
+"""Why no new item may be begun, once that is so: the first reason is the one that counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from patternmill.states import Outcome, Stage
+
+#: The gravest first.
+_GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED)
+
+
+@dataclass(frozen=True)
+class HaltReason:
+    """What the run would end as, and why."""
+
+    outcome: Outcome
+    code: str
+    message: str
+
+
+class Halt:
+    """Says for each stage whether a new item may be begun. What runs already is finished all the same."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[Stage, HaltReason] = {}
+
+    def begin(self, reason: HaltReason, *, stages: tuple[Stage, ...] = tuple(Stage)) -> None:
+        """Halt these stages. The first reason counts, unless a graver one comes: a person's stop is the gravest."""
+        for stage in stages:
+            before = self._reasons.get(stage)
+            if before is None or _GRAVITY.index(reason.outcome) < _GRAVITY.index(before.outcome):
+                self._reasons[stage] = reason
+
+    def holds(self, stage: Stage) -> bool:
+        return stage in self._reasons
+
+    def forbids_sending(self, stage: Stage) -> bool:
+        """Whether what is written down already must not be sent any more; a limit let it pass, so it may."""
+        reason = self._reasons.get(stage)
+        return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
+
+    @property
+    def reason(self) -> HaltReason | None:
+        """The reason that names the run's outcome: the gravest of the stages'."""
+        found = sorted(self._reasons.values(), key=lambda reason: _GRAVITY.index(reason.outcome))
+        return found[0] if found else None

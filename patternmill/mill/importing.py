@@ -1,0 +1,274 @@
+"""One import, step by step: read, check, plan, make, end. Each step builds on the ones before it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from patternmill.catalog.checking import CheckedCatalog, check_rows
+from patternmill.catalog.columns import header_key
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.source import CatalogFile, read_catalog
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+from patternmill.identifiers import RunId
+from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.mill.options import RunOptions
+from patternmill.mill.order import ImportOrder
+from patternmill.mill.previewing import Preview, preview
+from patternmill.mill.run import Ending, Run
+from patternmill.mill.running import forget, register
+from patternmill.mill.selection import read_selection
+from patternmill.results.manifest import MANIFEST, read_manifest
+from patternmill.service.offering import UNREACHABLE
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import load_settings
+from patternmill.states import RowStatus
+
+if TYPE_CHECKING:
+    from patternmill.results.rebuild import Results
+
+
+class Import:
+    """The work of one import. Its steps are called once each, in the order in which they stand here."""
+
+    def __init__(self, order: ImportOrder) -> None:
+        """Raises ConfigurationError when the service's address or key are missing."""
+        self.order = order
+        self._api = StudioApi.from_settings(order.settings)
+        self._file: CatalogFile | None = None
+        self._offer: Offer | None = None
+        self._checked: CheckedCatalog | None = None
+        self._run: Run | None = None
+        self._ending: Ending | None = None
+        self._results: Results | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._run is not None:
+            forget(self._run)
+        await self._api.close()
+
+    async def read(self) -> str:
+        """Read the input file. Raises InputRefused."""
+        self._file = await self._read()
+        if self._file.columns.ours and not self.order.catalog_named:
+            raise InputRefused(
+                f"{self._file.name} comes from an earlier run, and which catalog it belongs to is not known.",
+                code="catalog_unknown",
+                remedy="Name the catalog with --catalog, or leave the file in its results folder.",
+            )
+        return f"{len(self._file.records)} rows in {self._file.name}"
+
+    async def _read(self) -> CatalogFile:
+        return await asyncio.to_thread(read_catalog, self.order.source, encoding=self.order.encoding)
+
+    async def check(self) -> str:
+        """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
+        assert self._file is not None, "read before it is checked"
+        offer = await self._read_offer()
+        limit = self.order.settings.prompt_limit
+        self._checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)
+        return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
+
+    @property
+    def checked(self) -> CheckedCatalog:
+        assert self._checked is not None, "checked before it is planned"
+        return self._checked
+
+    async def preview(self) -> Preview:
+        """The plan with its cost and time, without anything being written."""
+        return await asyncio.to_thread(preview, self._order_with_retries(), self.checked)
+
+    async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
+        """Take the catalog and put the plan on record. Raises Overlap."""
+        self._require_writable_results()
+        self._run = await Run.begin(
+            self._order_with_retries(),
+            self.checked,
+            self._api,
+            offer=self._offer,
+            prefect_flow_run_id=prefect_flow_run_id,
+        )
+        register(self._run)
+        return self._run
+
+    @property
+    def begun(self) -> Run:
+        assert self._run is not None, "planned before it is made"
+        return self._run
+
+    async def end(self) -> Ending:
+        """Decide the outcome and fix how every row stands."""
+        self._ending = await self.begun.end()
+        return self._ending
+
+    @property
+    def ended(self) -> Ending:
+        assert self._ending is not None, "ended before it is published"
+        return self._ending
+
+    async def publish(self) -> Results:
+        """Write the results files."""
+        run_id = self.ended.record.run_id
+        out = self.order.out_of(run_id)
+        try:
+            self._results = await asyncio.to_thread(self._publish, run_id, out)
+        except OSError as error:
+            raise PatternmillError(
+                f"The results could not be written to {out}: {error.strerror or type(error).__name__}. "
+                f"Nothing is lost: the ledger has it all ({self.ended.outcome}).",
+                code="results_unwritable",
+                remedy=f"Make room or choose another folder, then `patternmill results {run_id} --out FOLDER`.",
+            ) from error
+        self.begun.results = self._results
+        return self._results
+
+    @property
+    def published(self) -> Results:
+        assert self._results is not None, "published before it is shown"
+        return self._results
+
+    async def run_through(self) -> None:
+        """Every step, without Prefect. Raises what the steps raise."""
+        await self.read()
+        await self.check()
+        run = await self.plan()
+        async with asyncio.TaskGroup() as shards:
+            async for part in run.mill.opened_shards():
+                shards.create_task(run.mill.drive(part, run.mill.own_steps))
+        await self.end()
+        await self.publish()
+
+    def _require_writable_results(self) -> None:
+        """Raise ConfigurationError when there is nowhere to write: that is known before anything is spent."""
+        folder = self.order.out or self.order.out_of(RunId("-")).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with NamedTemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise ConfigurationError(
+                f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
+                remedy="Name another folder with --out.",
+            ) from error
+
+    async def _read_offer(self) -> Offer:
+        """What is offered now, or what was last, when nobody answers or the answer cannot be read."""
+        try:
+            offer = self._offer = await self._api.offer()
+        except ServiceStopped as stopped:
+            last = self._last_offer() if stopped.code == UNREACHABLE else None
+            if last is None:
+                raise
+            return last
+        return offer if offer.categories is not None else self._last_offer() or offer
+
+    def _last_offer(self) -> Offer | None:
+        if not has_ledger(self.order.settings):
+            return None
+        ledger = open_ledger(self.order.settings)
+        try:
+            return ledger.last_offer(self.order.settings.environment)
+        finally:
+            ledger.database.close()
+
+    def _order_with_retries(self) -> ImportOrder:
+        """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""
+        columns = self.checked.file.columns
+        if not columns.ours:
+            return self.order
+        header = self.checked.file.header
+        status = next(i for i in columns.results if header_key(header[i]) == "status")
+        failed = RowStatus.FAILED.value
+        return replace(
+            self.order,
+            retry=lambda row: row.cells[status].strip() == failed or self.order.retry(row),
+        )
+
+    def _publish(self, run_id: RunId, out: Path) -> Results:
+        # pandas and all that comes with it is loaded for this alone.
+        from patternmill.results.rebuild import rebuild
+
+        ledger = open_ledger(self.order.settings)
+        try:
+            return rebuild(ledger, run_id, out, latest=self.order.out is None)
+        finally:
+            ledger.database.close()
+
+
+def catalog_name(file: Path) -> tuple[str, bool]:
+    """The catalog that a file belongs to when none is named, and whether that is sure.
+
+    A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
+    name, in lower case and dashes. Raises ConfigurationError when nothing of it is left.
+    """
+    manifest = file.resolve().parent / MANIFEST
+    if manifest.exists():
+        return read_manifest(manifest).catalog, True
+    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:63]
+    if not name:
+        raise ConfigurationError(
+            f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."
+        )
+    return name, False
+
+
+def order_import(
+    source: Path,
+    *,
+    catalog: str | None = None,
+    environment: str | None = None,
+    out: Path | None = None,
+    encoding: str | None = None,
+    max_in_flight: int | None = None,
+    attempts: int | None = None,
+    edition: str | None = None,
+    max_failures: str | None = None,
+    max_patterns: int | None = None,
+    max_products: int | None = None,
+    budget: int | None = None,
+    confirm: str | None = None,
+    only: Path | None = None,
+) -> ImportOrder:
+    """What a person asks for, completed from the settings. Raises ConfigurationError.
+
+    `only` is a selection, as `patternmill retry` writes it: its rows alone are worked on, failed ones again.
+    """
+    settings = load_settings(
+        environment=environment, max_in_flight=max_in_flight, attempts=attempts, confirm=confirm
+    )
+    name, sure = (catalog, True) if catalog else catalog_name(source)
+    if not re.fullmatch(r"[\w][\w .-]{0,62}", name) or name != name.strip():
+        raise ConfigurationError(
+            f"{name!r} cannot be the name of a catalog: it names a folder too.",
+            remedy="Use letters, digits, dashes, dots and spaces, 63 at most.",
+        )
+    order = ImportOrder(
+        source=source,
+        catalog=name,
+        catalog_named=sure,
+        settings=settings,
+        options=RunOptions.from_settings(
+            settings,
+            max_failures=max_failures,
+            max_patterns=max_patterns,
+            max_products=max_products,
+            budget=budget,
+        ),
+        encoding=encoding,
+        out=out,
+        edition=edition,
+    )
+    if only is None:
+        return order
+    selection = read_selection(only)
+    return replace(order, retry=selection.chooses, only=selection.chooses, taken_up=selection)

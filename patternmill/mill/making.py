@@ -1,0 +1,275 @@
+"""The way of one item: intent -> create -> job ID -> followed to its end -> result, attempt by attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import assert_never
+
+from patternmill.errors import BudgetReached, NotStarted, RowFailed
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.ledger import Intent, Ledger
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.mill.halt import Halt, HaltReason
+from patternmill.mill.options import RunOptions
+from patternmill.mill.progress import Progress
+from patternmill.mill.settling import WRITTEN_OFF
+from patternmill.planning.items import Item, PatternItem
+from patternmill.service import verdicts
+from patternmill.service.jobs import Job
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import AttemptState, Outcome, Stage
+
+#: The error code of a failed job whose reason a setting marks as final.
+FINAL_FAILURE = "failed_for_good"
+#: After these no attempt follows unless a person asks for one.
+FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+
+
+class Maker:
+    """Makes items one by one for one run; safe for many tasks of one event loop."""
+
+    def __init__(
+        self,
+        writer: LedgerWriter,
+        api: StudioApi,
+        run_id: RunId,
+        environment: str,
+        options: RunOptions,
+        halt: Halt,
+        progress: Progress,
+    ) -> None:
+        self._writer = writer
+        self._api = api
+        self._run_id = run_id
+        self._environment = environment
+        self._options = options
+        self._halt = halt
+        self._progress = progress
+        self._started = writer.now()
+
+    async def make(self, item: Item, body: Callable[[RequestId], bytes], *, retried: bool = False) -> Attempt:
+        """Bring an item to its end and return its last attempt, which succeeded.
+
+        Raises RowFailed when it ended otherwise, and BudgetReached or RowFailed when it could not be begun.
+        Another attempt is made only after the service itself said that the last one's job failed.
+        """
+        attempt = await self._begin(item, body, retried=retried)
+        most = max(attempt.attempt, self._options.attempts)
+        if retried:
+            most = attempt.attempt + self._options.attempts - 1
+        attempt = await self._to_its_end(item, attempt)
+        while attempt.state is AttemptState.FAILED and self._may_try_again(item, attempt, most):
+            self._progress.tried_again += 1
+            attempt = await self._begin(item, body, retried=False, after=attempt.attempt)
+            attempt = await self._to_its_end(item, attempt)
+        return self._ended(item, attempt)
+
+    async def _begin(
+        self, item: Item, body: Callable[[RequestId], bytes], *, retried: bool, after: int = 0
+    ) -> Attempt:
+        """The attempt to go on with, in one transaction: the last one where it is open, else the next one.
+
+        `after`: the number of an attempt that has just failed.
+        """
+
+        def begin(ledger: Ledger) -> Attempt:
+            attempts = ledger.attempts_of(item.key)
+            number = self._next_number(attempts, retried, after)
+            if number is None:
+                return attempts[-1]
+            request_id = item.request_id(number)
+            price = self._options.price(item.stage)
+            intent = Intent(request_id, item.key, item.stage, number, body(request_id), price)
+            return ledger.intend(self._run_id, self._environment, intent, self._options.limits)
+
+        try:
+            return await self._writer.write(begin)
+        except BudgetReached as reached:
+            reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
+            # Without products, patterns would be bought for nothing; the other way round, what is there is used.
+            self._halt.begin(reason, stages=(item.stage,) if item.stage is Stage.PATTERN else tuple(Stage))
+            raise
+
+    def _next_number(self, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:
+        if not attempts:
+            return 1
+        last = attempts[-1]
+        first_tries = last.attempt < self._options.attempts and last.error_code not in FINAL_CODES
+        again = retried or last.attempt == after or first_tries
+        if last.state is AttemptState.FAILED and again:
+            return last.attempt + 1
+        if last.state is AttemptState.WITHDRAWN or (last.state is AttemptState.REJECTED and retried):
+            return last.attempt
+        return None
+
+    async def _to_its_end(self, item: Item, attempt: Attempt) -> Attempt:
+        """From wherever the attempt stands to the end of its job, as far as that can be had now."""
+        known: Job | None = None
+        if attempt.state is AttemptState.INTENDED:
+            attempt, known = await self._create(item, attempt)
+        if attempt.state is AttemptState.ACCEPTED:
+            attempt = await self._follow(item, attempt, known)
+        return attempt
+
+    async def _create(self, item: Item, attempt: Attempt) -> tuple[Attempt, Job | None]:
+        age = self._age(attempt)
+        if age > self._options.in_doubt_limit:
+            return attempt, None
+        end = await self._api.create(
+            item.stage,
+            attempt.body,
+            known_job_id=attempt.job_id,
+            age=None if attempt.intended_at >= self._started else age,
+            stopping=lambda: self._halt.forbids_sending(item.stage),
+        )
+        match end:
+            case verdicts.Accepted(job=job):
+                return await self._accept(attempt, job), job
+            case verdicts.Refused(code=code, message=message):
+                return await self._change(
+                    attempt, AttemptState.REJECTED, error_code=code, error=message
+                ), None
+            case verdicts.Conflict(code=code, message=message):
+                return await self._conflict(attempt, code, message), None
+            case verdicts.Kept(code=code, message=message, in_doubt=in_doubt):
+                if in_doubt:
+                    return attempt, None
+                return await self._change(attempt, AttemptState.HELD, error_code=code, error=message), None
+            case verdicts.Stopped(code=code, message=message, in_doubt=in_doubt, item_refused=item_refused):
+                self._stop(code, message)
+                return await self._unsettled(attempt, code, message, in_doubt, item_refused), None
+            case verdicts.NotBegun():
+                return await self._change(attempt, AttemptState.WITHDRAWN), None
+            case verdicts.InDoubt():
+                return attempt, None
+            case _:
+                assert_never(end)
+
+    async def _unsettled(
+        self, attempt: Attempt, code: str, message: str, in_doubt: bool, item_refused: bool
+    ) -> Attempt:
+        """What the run's stop means for the request that met it."""
+        if item_refused:
+            return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
+        return attempt if in_doubt else await self._change(attempt, AttemptState.WITHDRAWN)
+
+    async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
+        """Write the job ID down before anything builds on it; a job of another request is a contradiction."""
+
+        def accept(ledger: Ledger) -> Attempt | RequestId:
+            other = ledger.request_of_job(job.job_id)
+            if other is not None and other != attempt.request_id:
+                return other
+            return ledger.change(self._run_id, attempt.request_id, AttemptState.ACCEPTED, job_id=job.job_id)
+
+        accepted = await self._writer.write(accept)
+        if isinstance(accepted, Attempt):
+            return accepted
+        return await self._conflict(
+            attempt,
+            "job_of_another_item",
+            f"The service answered with job {job.job_id}, which belongs to request {accepted}.",
+        )
+
+    async def _follow(self, item: Item, attempt: Attempt, known: Job | None) -> Attempt:
+        assert attempt.job_id is not None, "an accepted attempt has a job ID"
+        end = await self._api.follow(attempt.job_id, item.stage, age=self._age(attempt), known=known)
+        match end:
+            case verdicts.Succeeded(result_id=result_id, picture_url=picture_url):
+                return await self._change(
+                    attempt, AttemptState.SUCCEEDED, result_id=result_id, picture_url=picture_url
+                )
+            case verdicts.Failed(message=message):
+                code = FINAL_FAILURE if self._options.is_final(message) else f"{item.stage}_failed"
+                return await self._change(attempt, AttemptState.FAILED, error_code=code, error=message)
+            case verdicts.GaveUp():
+                return attempt
+            case verdicts.Kept(code=code, message=message, in_doubt=in_doubt):
+                if in_doubt:
+                    return attempt
+                return await self._change(attempt, AttemptState.HELD, error_code=code, error=message)
+            case verdicts.Conflict(code=code, message=message):
+                return await self._conflict(attempt, code, message)
+            case verdicts.Stopped(code=code, message=message):
+                self._stop(code, message)
+                return attempt
+            case _:
+                assert_never(end)
+
+    async def _change(
+        self,
+        attempt: Attempt,
+        to: AttemptState,
+        *,
+        result_id: str | None = None,
+        picture_url: str | None = None,
+        error_code: str | None = None,
+        error: str | None = None,
+    ) -> Attempt:
+        return await self._writer.write(
+            lambda ledger: ledger.change(
+                self._run_id,
+                attempt.request_id,
+                to,
+                result_id=result_id,
+                picture_url=picture_url,
+                error_code=error_code,
+                error=error,
+            )
+        )
+
+    async def _conflict(self, attempt: Attempt, code: str, message: str) -> Attempt:
+        self._stop(code, message)
+        return await self._change(attempt, AttemptState.HELD, error_code=code, error=message)
+
+    def _stop(self, code: str, message: str) -> None:
+        self._halt.begin(HaltReason(Outcome.FAILED, code, message))
+
+    def _age(self, attempt: Attempt) -> timedelta:
+        """How long ago the attempt came into the state it is in."""
+        since = attempt.accepted_at or attempt.intended_at
+        return timedelta(seconds=max(0.0, self._writer.now() - since))
+
+    def _may_try_again(self, item: Item, attempt: Attempt, most: int) -> bool:
+        return (
+            attempt.attempt < most
+            and attempt.error_code not in FINAL_CODES
+            and not self._halt.holds(item.stage)
+        )
+
+    def _ended(self, item: Item, attempt: Attempt) -> Attempt:
+        if attempt.state is AttemptState.SUCCEEDED:
+            self._progress.made(item.stage)
+            return attempt
+        if attempt.state in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
+            self._count_failure(item)
+            raise RowFailed(attempt.error or "", code=attempt.error_code or "failed")
+        if attempt.state is AttemptState.WITHDRAWN:
+            raise NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
+        code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
+        raise RowFailed(
+            f"{item.describe()}: {code.replace('_', ' ')}; the next run goes on with it.", code=code
+        )
+
+    def _count_failure(self, item: Item) -> None:
+        self._progress.item_failed()
+        limit = self._options.failure_limit
+        if limit.passed(self._progress.items_failed, self._progress.items_ended):
+            self._halt.begin(
+                HaltReason(
+                    Outcome.FAILED,
+                    "too_many_failures",
+                    f"{self._progress.items_failed} of {self._progress.items_ended} items failed, "
+                    "which is more than --max-failures allows.",
+                )
+            )
+
+
+def body_of(item: Item, pattern_id: str | None = None) -> Callable[[RequestId], bytes]:
+    """What an item's request will say, once its ID is known."""
+    if isinstance(item, PatternItem):
+        return item.body
+    assert pattern_id is not None, "a product is built on a pattern"
+    return lambda request_id: item.body(request_id, pattern_id)

@@ -1,0 +1,82 @@
+"""What a person or a schedule asks for, and what keeps it from being bought by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from patternmill.catalog.rows import Row
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.mill.changing import RefreshTerms
+from patternmill.mill.options import RunOptions
+from patternmill.mill.selection import Selection
+from patternmill.planning.items import Scope
+from patternmill.planning.plan import Plan
+from patternmill.settings import Settings, other_environment
+
+PRODUCTION = "production"
+
+
+@dataclass(frozen=True)
+class ImportOrder:
+    """What a person or a schedule asks for."""
+
+    source: Path
+    catalog: str
+    settings: Settings
+    options: RunOptions
+    encoding: str | None = None
+    #: Where the results go; None: results/<catalog>/<run>/.
+    out: Path | None = None
+    edition: str | None = None
+    #: False when the catalog is only taken from the file's name.
+    catalog_named: bool = True
+    retry: Callable[[Row], bool] = field(default=lambda row: False)
+    #: Only these rows are worked on; the others stand as they are.
+    only: Callable[[Row], bool] = field(default=lambda row: True)
+    #: The rows of an earlier run that this one takes up again.
+    taken_up: Selection | None = None
+    #: The source is the whole catalog: what it has no longer is retired.
+    refresh: RefreshTerms | None = None
+
+    @property
+    def named_source(self) -> str:
+        """The input as it is recorded: as the person named it, without secrets."""
+        if self.taken_up is not None:
+            return self.taken_up.source
+        return self.refresh.shown if self.refresh is not None else str(self.source)
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.settings.environment, self.catalog)
+
+    def out_of(self, run_id: RunId) -> Path:
+        return self.out or Path("results") / self.catalog / run_id
+
+
+def refuse_other_environment(ledger: Ledger, settings: Settings) -> None:
+    """Raise ConfigurationError when the service's address was used for another environment before."""
+    if settings.embedded:
+        return
+    for record in ledger.runs():
+        if record.studio_url == settings.studio_url and record.environment != settings.environment:
+            raise other_environment(record.studio_url, record.environment, settings.environment)
+
+
+def require_confirmation(order: ImportOrder, plan: Plan) -> None:
+    """Raise ConfigurationError when much would be bought in production and nobody has said that it is meant."""
+    settings, items = order.settings, sum(plan.purchases())
+    if (
+        settings.environment != PRODUCTION
+        or items <= settings.confirm_above
+        or settings.confirm == PRODUCTION
+    ):
+        return
+    raise ConfigurationError(
+        f"{items} items would be bought in production; more than {settings.confirm_above} have to be confirmed.",
+        code="unconfirmed",
+        remedy="Look at --plan-only, then add `--confirm production`. Nothing was bought.",
+    )

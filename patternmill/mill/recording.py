@@ -1,0 +1,126 @@
+"""A run on record: its beginning with the whole plan, an overlap, and the ends of runs that broke."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from patternmill import __version__
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.offer import Offer
+from patternmill.errors import Overlap
+from patternmill.identifiers import RunId
+from patternmill.ledger.catalog_rows import RETRY_OF, settle_catalog
+from patternmill.ledger.ledger import Ledger, NewItem, RunRow
+from patternmill.ledger.records import RunRecord
+from patternmill.ledger.row_results import close_rows, understood
+from patternmill.mill.changing import find_changes, put_changes_on_record, row_sku, with_counts
+from patternmill.mill.order import ImportOrder
+from patternmill.planning.items import Item, Scope
+from patternmill.planning.plan import Plan
+from patternmill.planning.request_ids import canonical_json
+from patternmill.results.beside import BESIDE
+from patternmill.states import Outcome
+
+_CHUNK = 5000
+
+
+def new_record(order: ImportOrder, checked: CheckedCatalog, prefect_flow_run_id: str | None) -> RunRecord:
+    started = datetime.now(UTC)
+    return RunRecord(
+        run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
+        catalog=order.catalog,
+        environment=order.settings.environment,
+        source=order.named_source,
+        input_sha256=checked.file.sha256,
+        input_encoding=checked.file.encoding,
+        studio_url="" if order.settings.embedded else order.settings.studio_url or "",
+        started_at=started,
+        versions={
+            "patternmill": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")},
+        },
+        options=_options_on_record(order, checked),
+        prefect_flow_run_id=prefect_flow_run_id,
+    )
+
+
+def _options_on_record(order: ImportOrder, checked: CheckedCatalog) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "max_in_flight": order.options.max_in_flight,
+        "attempts": order.options.attempts,
+        "edition": order.edition,
+    }
+    if order.settings.embedded:
+        options[BESIDE] = True
+    if order.taken_up is not None:
+        options[RETRY_OF] = order.taken_up.run_id
+    if checked.notes:
+        options["notes"] = list(checked.notes)
+    return options
+
+
+def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
+    ended = replace(
+        record, ended_at=datetime.now(UTC), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message
+    )
+    with ledger.transaction():
+        ledger.add_run(ended, checked.file.raw)
+        ledger.update_run(ended)
+    ledger.database.close()
+
+
+def put_on_record(
+    ledger: Ledger,
+    order: ImportOrder,
+    record: RunRecord,
+    plan: Plan,
+    checked: CheckedCatalog,
+    offer: Offer | None,
+) -> RunRecord:
+    """Returns the record as it was written: a refresh's says what it found."""
+    changes = find_changes(ledger, order.scope, plan, order.refresh) if order.refresh else None
+    if changes is not None:
+        record = with_counts(record, changes)
+    ledger.add_run(record, checked.file.raw)
+    items: list[Item] = [planned.item for planned in plan.patterns.values()]
+    items += [planned.item for planned in plan.products.values()]
+    for first in range(0, len(items), _CHUNK):
+        chunk = items[first : first + _CHUNK]
+        ledger.add_items(record.environment, record.catalog, map(_new_item, chunk))
+    ledger.add_rows(record.run_id, _run_rows(plan))
+    if offer is not None and offer.categories is not None and offer.complete:
+        ledger.remember_offer(record.environment, offer)
+    if changes is not None:
+        put_changes_on_record(ledger, record, changes)
+    return record
+
+
+def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
+    """Runs of this catalog whose process ended without a word: who holds the catalog now knows that they are over."""
+    for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
+        if record.outcome is None:
+            close_rows(ledger, record)
+            settle_catalog(ledger, record)
+            reason = "The process that drove this run ended without closing it."
+            ledger.update_run(
+                replace(record, ended_at=datetime.now(UTC), outcome=Outcome.FAILED, reason=reason)
+            )
+
+
+def _new_item(item: Item) -> NewItem:
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key)
+
+
+def _run_rows(plan: Plan) -> Iterator[RunRow]:
+    for row in plan.rows:
+        entry = row.entry
+        yield RunRow(
+            row.position, entry.record.line, row_sku(row), row.pattern, row.product, understood(entry)
+        )

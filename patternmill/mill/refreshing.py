@@ -1,0 +1,143 @@
+"""One refresh, step by step: an import whose source is the whole catalog, read from wherever it is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from patternmill.catalog.changes import Changes, RetireLimit
+from patternmill.catalog.remote import (
+    is_remote,
+    read_source,
+    require_writable,
+    shown_address,
+    source_name,
+    whole_address,
+    write_files,
+)
+from patternmill.catalog.source import CatalogFile
+from patternmill.errors import ConfigurationError, PatternmillError
+from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.mill.changing import RefreshTerms, find_changes
+from patternmill.mill.importing import Import, order_import
+from patternmill.mill.order import ImportOrder
+from patternmill.planning.plan import Plan
+
+if TYPE_CHECKING:
+    from patternmill.results.rebuild import Results
+
+
+class Refresh(Import):
+    """The work of one refresh; its steps are those of an import."""
+
+    def __init__(self, order: ImportOrder) -> None:
+        assert order.refresh is not None, "ordered by order_refresh"
+        super().__init__(order)
+        self._terms = order.refresh
+
+    async def _read(self) -> CatalogFile:
+        return await asyncio.to_thread(
+            read_source, self._terms.address, encoding=self.order.encoding, empty=True
+        )
+
+    async def changes(self, plan: Plan) -> Changes:
+        """What has changed, without anything being written."""
+        return await asyncio.to_thread(_changes, self.order, self._terms, plan)
+
+    async def publish(self) -> Results:
+        """Write the results files, and copy them to where else they are wanted, the manifest last."""
+        results = await super().publish()
+        if self._terms.place is not None:
+            files = {mark.name: results.published.path(mark.name) for mark in results.published.files}
+            await asyncio.to_thread(_deliver, files, self._terms.place, results.published.out)
+        return results
+
+    def _require_writable_results(self) -> None:
+        super()._require_writable_results()
+        if self._terms.place is not None:
+            require_writable(self._terms.place)
+
+
+def work_of(order: ImportOrder) -> Import:
+    """What an order asks for, as the steps that do it."""
+    return Import(order) if order.refresh is None else Refresh(order)
+
+
+def order_refresh(
+    source: str,
+    catalog: str,
+    *,
+    environment: str | None = None,
+    retire: int | None = None,
+    retire_at_most: str | None = None,
+    out: str | None = None,
+    encoding: str | None = None,
+    max_in_flight: int | None = None,
+    attempts: int | None = None,
+    edition: str | None = None,
+    max_failures: str | None = None,
+    max_patterns: int | None = None,
+    max_products: int | None = None,
+    budget: int | None = None,
+    confirm: str | None = None,
+) -> ImportOrder:
+    """What a person or a schedule asks for, completed from the settings. Raises ConfigurationError.
+
+    `source` and `out` are paths or addresses; `retire` lets at most so many rows go, whatever the limit says.
+    """
+    for address in (source, out or ""):
+        _refuse_password(address)
+    place = out if out and is_remote(out) else None
+    order = order_import(
+        Path(source),
+        catalog=catalog,
+        environment=environment,
+        out=Path(out) if out and place is None else None,
+        encoding=encoding,
+        max_in_flight=max_in_flight,
+        attempts=attempts,
+        edition=edition,
+        max_failures=max_failures,
+        max_patterns=max_patterns,
+        max_products=max_products,
+        budget=budget,
+        confirm=confirm,
+    )
+    named = order.settings.sources.get(source)
+    address = named.get_secret_value() if named else whole_address(source)
+    limit = RetireLimit.parse(retire_at_most or order.settings.retire_at_most)
+    terms = RefreshTerms(address, limit, retire, place and whole_address(place))
+    return replace(order, source=Path(source_name(address)), refresh=terms)
+
+
+def _changes(order: ImportOrder, terms: RefreshTerms, plan: Plan) -> Changes:
+    if not has_ledger(order.settings):
+        return find_changes(None, order.scope, plan, terms)
+    ledger = open_ledger(order.settings)
+    try:
+        return find_changes(ledger, order.scope, plan, terms)
+    finally:
+        ledger.database.close()
+
+
+def _refuse_password(address: str) -> None:
+    """What is asked for is kept in clear where it was asked for, as a flow's parameters are."""
+    if is_remote(address) and "@" in urlsplit(address).netloc:
+        raise ConfigurationError(
+            f"The address {shown_address(address)} was given with a user name or password.",
+            remedy="Give it a name in PATTERNMILL_SOURCES (JSON: name to address), and name that.",
+        )
+
+
+def _deliver(files: dict[str, Path], place: str, out: Path) -> None:
+    try:
+        write_files(files, place)
+    except PatternmillError as error:
+        raise PatternmillError(
+            f"{error.message} Nothing is lost: the same files are in {out}.",
+            code=error.code,
+            remedy="See that the place is there and may be written to, then copy them, the manifest last.",
+        ) from None

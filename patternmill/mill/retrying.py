@@ -1,0 +1,193 @@
+"""What a retry would take up again of a run, and what that would cost, from the ledger alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from patternmill.catalog.rows import tidy
+from patternmill.catalog.source import CatalogFile
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.present import PresentRow, present_rows
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.mill.options import RunOptions
+from patternmill.mill.selection import Selection
+from patternmill.states import AttemptState, RowStatus, Stage
+
+#: What a retry can change: the rest is made already, or waits for an edit or a decision.
+RETRIABLE = (
+    RowStatus.FAILED,
+    RowStatus.CANCELLED,
+    RowStatus.NOT_STARTED,
+    RowStatus.IN_DOUBT,
+    RowStatus.WAITING,
+)
+_REMEDIES = {
+    RowStatus.SUCCEEDED: "They are made; `patternmill import --edition` buys them again.",
+    RowStatus.REFUSED: "Correct them in failures.csv and import that.",
+    RowStatus.HELD: "Decide about them with `patternmill settle`.",
+}
+_OPEN = (AttemptState.INTENDED, AttemptState.ACCEPTED)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the rows; an empty field chooses all."""
+
+    statuses: tuple[RowStatus, ...] = RETRIABLE
+    codes: frozenset[str] = frozenset()
+    #: By ID, or as the file writes them; case does not matter.
+    categories: frozenset[str] = frozenset()
+    skus: frozenset[str] = frozenset()
+
+    def fits(self, row: PresentRow, category: str) -> bool:
+        """`category` is as the file writes it."""
+        return (
+            row.standing.status in self.statuses
+            and (not self.codes or row.standing.error_code in self.codes)
+            and (not self.skus or row.sku in self.skus)
+            and (
+                not self.categories
+                or bool(self.categories & {row.category_id.casefold(), category.casefold()})
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows of a run that a retry takes up, as they stand now."""
+
+    record: RunRecord
+    rows: tuple[PresentRow, ...]
+    #: Rows that would fit, but whose sku a later run asked for with other content.
+    superseded: tuple[str, ...] = ()
+
+    @property
+    def by_status(self) -> Mapping[RowStatus, int]:
+        found = Counter(row.standing.status for row in self.rows)
+        return {status: found[status] for status in RowStatus if found[status]}
+
+    def selection(self) -> Selection:
+        return Selection(self.record.run_id, self.record.source, frozenset(row.sku for row in self.rows))
+
+
+@dataclass(frozen=True)
+class Purchases:
+    """How many of each would be bought, and for how much (minor units)."""
+
+    patterns: int = 0
+    products: int = 0
+    amount: int = 0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`expected` when each next attempt succeeds, `worst` when only the last that is allowed does."""
+
+    expected: Purchases
+    worst: Purchases
+
+
+def statuses_of(words: str) -> tuple[RowStatus, ...]:
+    """Read `failed,in_doubt`. Raises ConfigurationError for a word that is no status, or none a retry can change."""
+    found = []
+    for word in filter(None, (part.strip().lower().replace("-", "_") for part in words.split(","))):
+        if word not in set(RowStatus):
+            raise ConfigurationError(
+                f"{word!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
+            )
+        if RowStatus(word) not in RETRIABLE:
+            raise ConfigurationError(
+                f"Rows that are {word} cannot be retried.", remedy=_REMEDIES[RowStatus(word)]
+            )
+        found.append(RowStatus(word))
+    return tuple(found) or RETRIABLE
+
+
+def choose(
+    ledger: Ledger, record: RunRecord, file: CatalogFile, choice: Choice, *, latest: RunRecord | None = None
+) -> Chosen:
+    """The rows of a run that fit, in the order of its file.
+
+    `latest` is the catalog's latest run, where that is another one: what it asks for under a sku supersedes.
+    Raises ConfigurationError for a sku that the run does not have.
+    """
+    rows, known, superseded = [], set(), []
+    newer = dict(_products(ledger, latest)) if latest is not None else {}
+    for row in present_rows(ledger, record):
+        known.add(row.sku)
+        if row.product_key is None or not choice.fits(row, _category(file, row)):
+            continue
+        if newer.get(row.sku, row.product_key) == row.product_key:
+            rows.append(row)
+        else:
+            superseded.append(row.sku)
+    _refuse_unknown(choice.skus - known, record)
+    return Chosen(record, tuple(rows), tuple(superseded))
+
+
+def cost(rows: Iterable[PresentRow], options: RunOptions) -> Cost:
+    """What taking these rows up would cost; a pattern that is paid, or shared, is counted once or not at all."""
+    patterns = {row.pattern_key: row.pattern for row in rows}
+    products = {row.product_key: row.product for row in rows}
+    return Cost(*(_purchases(patterns, products, options, worst=worst) for worst in (False, True)))
+
+
+def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
+    """Whether the row is in doubt for so long that a run leaves it to a person."""
+    attempts = (row.product, row.pattern)
+    limit = now - options.in_doubt_limit.total_seconds()
+    return any(
+        attempt is not None and attempt.state is AttemptState.INTENDED and attempt.intended_at < limit
+        for attempt in attempts
+    )
+
+
+def _purchases(
+    patterns: Mapping[ItemKey | None, Attempt | None],
+    products: Mapping[ItemKey | None, Attempt | None],
+    options: RunOptions,
+    *,
+    worst: bool,
+) -> Purchases:
+    count = _most_left if worst else _next
+    of_patterns = sum(count(attempt, options.attempts) for attempt in patterns.values())
+    of_products = sum(count(attempt, options.attempts) for attempt in products.values())
+    amount = of_patterns * options.price(Stage.PATTERN) + of_products * options.price(Stage.PRODUCT)
+    return Purchases(of_patterns, of_products, amount)
+
+
+def _next(last: Attempt | None, most: int) -> int:
+    """What is open is paid for already, what is made needs nothing."""
+    return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
+
+
+def _most_left(last: Attempt | None, most: int) -> int:
+    if last is None:
+        return most
+    if last.state is AttemptState.SUCCEEDED:
+        return 0
+    if last.state in _OPEN:
+        return max(0, most - last.attempt)
+    return most
+
+
+def _products(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, ItemKey | None]]:
+    for row in present_rows(ledger, record):
+        yield row.sku, row.product_key
+
+
+def _category(file: CatalogFile, row: PresentRow) -> str:
+    cells, index = file.records[row.position].cells, file.columns.category
+    return tidy(cells[index]) if index < len(cells) else ""
+
+
+def _refuse_unknown(skus: Collection[str], record: RunRecord) -> None:
+    if skus:
+        named = ", ".join(sorted(skus)[:5])
+        raise ConfigurationError(
+            f"Run {record.run_id} has no row {named}.", remedy="Write the sku as its file does."
+        )

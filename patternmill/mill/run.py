@@ -1,0 +1,196 @@
+"""One run from its first write to its last: the hold on the catalog, the plan on record, the engine, the outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.offer import Offer
+from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.catalog_rows import settle_catalog
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.row_results import close_rows
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.mill.changing import withheld_reason
+from patternmill.mill.halt import Halt, HaltReason
+from patternmill.mill.holding import Heart, take_hold
+from patternmill.mill.making import Maker
+from patternmill.mill.mill import Mill
+from patternmill.mill.order import ImportOrder, refuse_other_environment, require_confirmation
+from patternmill.mill.previewing import remember_and_plan
+from patternmill.mill.progress import Progress
+from patternmill.mill.recording import close_broken_runs, new_record, put_on_record, record_overlap
+from patternmill.planning.plan import Memory, Plan
+from patternmill.results.summary import joined
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import Outcome, RowStatus
+
+if TYPE_CHECKING:
+    from patternmill.results.rebuild import Results
+
+PRODUCTION = "production"
+_CHUNK = 5000
+_PARTLY = Outcome.COMPLETED_WITH_FAILURES
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended, in numbers that agree with its ledger."""
+
+    record: RunRecord
+    rows: Mapping[RowStatus, int]
+
+    @property
+    def outcome(self) -> Outcome:
+        assert self.record.outcome is not None, "an ended run has an outcome"
+        return self.record.outcome
+
+
+class Run:
+    """A run that holds its catalog. Made by `begin`, driven through `mill`, ended by `end`."""
+
+    def __init__(
+        self,
+        order: ImportOrder,
+        record: RunRecord,
+        plan: Plan,
+        memory: Memory,
+        writer: LedgerWriter,
+        api: StudioApi,
+        heart: Heart,
+    ) -> None:
+        self.order = order
+        self.record = record
+        self.plan = plan
+        self.writer = writer
+        self.halt = Halt()
+        self.progress = Progress()
+        maker = Maker(writer, api, record.run_id, record.environment, order.options, self.halt, self.progress)
+        self.mill = Mill(plan, _pattern_memory(memory), maker, api, order.options, self.halt, self.progress)
+        #: How it ended and what was written, once that is so.
+        self.ending: Ending | None = None
+        self._stopped = False
+        self.results: Results | None = None
+        self._heart = heart
+
+    @classmethod
+    async def begin(
+        cls,
+        order: ImportOrder,
+        checked: CheckedCatalog,
+        api: StudioApi,
+        *,
+        offer: Offer | None = None,
+        prefect_flow_run_id: str | None = None,
+    ) -> Run:
+        """Take the catalog, plan, and put the plan on record.
+
+        Raises Overlap when another run drives the catalog; that is on record too.
+        """
+        ledger = open_ledger(order.settings)
+        record = new_record(order, checked, prefect_flow_run_id)
+        refuse_other_environment(ledger, order.settings)
+        try:
+            hold = await take_hold(ledger, record.environment, record.catalog, record.run_id)
+        except Overlap as overlap:
+            record_overlap(ledger, record, checked, overlap)
+            raise
+
+        run: Run | None = None
+        writer = LedgerWriter(ledger, hold)
+        heart = Heart(writer, lambda error: run._lost(error) if run is not None else None)
+        # From here on: to plan a large catalog takes longer than a silent holder is left alone.
+        heart.start()
+        try:
+            memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
+            require_confirmation(order, plan)
+
+            def write(ledger: Ledger) -> RunRecord:
+                with ledger.transaction(hold):
+                    close_broken_runs(ledger, order.scope)
+                    return put_on_record(ledger, order, record, plan, checked, offer)
+
+            record = await writer.aside(write)
+        except BaseException:
+            await heart.stop()
+            with suppress(LedgerError):
+                await writer.write(lambda ledger: ledger.release(hold))
+            await writer.close()
+            raise
+        run = cls(order, record, plan, memory, writer, api, heart)
+        return run
+
+    async def end(self) -> Ending:
+        """Decide the outcome from the ledger, fix how every row stands, and give the catalog back."""
+        await self._heart.stop()
+        hold = self.writer.hold
+        assert hold is not None, "a run holds its catalog"
+
+        def close(ledger: Ledger) -> Ending:
+            with ledger.transaction(hold):
+                counts = close_rows(ledger, replace(self.record, outcome=self._halted_outcome()))
+                record = self._ended(counts)
+                settle_catalog(ledger, record)
+                ledger.update_run(record)
+                ledger.release(hold)
+            return Ending(record, counts)
+
+        try:
+            ending = await self.writer.replayable(close)
+        finally:
+            await self.writer.close()
+        self.record, self.ending = ending.record, ending
+        return ending
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped
+
+    def stop(self, why: str) -> None:
+        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
+        if not self._stopped:
+            self._stopped = True
+            self.mill.stop(why)
+            drain = self.order.options.drain.total_seconds()
+            asyncio.get_running_loop().call_later(drain, self.mill.abandon)
+
+    def _lost(self, error: PatternmillError) -> None:
+        code = "fenced" if isinstance(error, Fenced) else "ledger"
+        self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
+
+    def _halted_outcome(self) -> Outcome:
+        reason = self.halt.reason
+        return reason.outcome if reason else _PARTLY
+
+    def _ended(self, counts: Mapping[RowStatus, int]) -> RunRecord:
+        """All products there is Completed, whatever was said on the way; else the halt's reason counts.
+
+        Rows that wait to be retired wait for a person, so that such a run is not simply complete.
+        """
+        withheld = withheld_reason(self.record)
+        made = not set(counts) - {RowStatus.SUCCEEDED}
+        complete = made and withheld is None
+        reason = None if made else self.halt.reason
+        outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
+        return replace(
+            self.record,
+            ended_at=datetime.now(UTC),
+            outcome=outcome,
+            reason=joined(reason.message if reason else None, withheld) or None,
+        )
+
+
+def _pattern_memory(memory: Memory) -> Callable[[ItemKey], Attempt | None]:
+    def recall(key: ItemKey) -> Attempt | None:
+        standing = memory.standings.get(key)
+        return standing if isinstance(standing, Attempt) else None
+
+    return recall

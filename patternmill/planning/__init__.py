@@ -1,0 +1,1 @@
+"""What has to be made: request IDs, the plan, its cost."""

@@ -1,0 +1,258 @@
+"""The plan: every item that a run would make, with its reason, before anything is spent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from patternmill.catalog.checking import CheckedCatalog, Entry
+from patternmill.catalog.rows import Row
+from patternmill.identifiers import ItemKey
+from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
+from patternmill.planning.request_ids import canonical_json, normalised
+from patternmill.states import AttemptState
+
+
+class Reason(StrEnum):
+    """Why an item stands in the plan."""
+
+    #: Never asked for before.
+    NEW = "new"
+    #: This sku was asked for before, with other content.
+    CHANGED = "changed"
+    #: Begun by an earlier run and not ended: gone on with under the same request ID.
+    CONTINUED = "continued"
+    #: Failed before, with attempts left: the next one is made.
+    TRIED_AGAIN = "tried_again"
+    #: Failed before, and a person asks for it again.
+    RETRIED = "retried"
+    #: Made already: costs nothing.
+    DONE = "done"
+    #: Failed before, and stays so until it is retried or its row is changed.
+    FAILED_BEFORE = "failed_before"
+    #: Waits for a person's decision.
+    HELD = "held"
+    #: Cannot be made, because its pattern failed or is held.
+    BLOCKED = "blocked"
+    #: There would be something to do, but not by this run: its row was not chosen.
+    LEFT_OUT = "left_out"
+
+
+#: The reasons for which a run does something about an item.
+TO_DO = frozenset({Reason.NEW, Reason.CHANGED, Reason.CONTINUED, Reason.TRIED_AGAIN, Reason.RETRIED})
+#: The reasons for which a new purchase is expected.
+TO_BUY = frozenset({Reason.NEW, Reason.CHANGED, Reason.TRIED_AGAIN, Reason.RETRIED})
+
+_REASON_OF_STATE = {
+    AttemptState.SUCCEEDED: Reason.DONE,
+    AttemptState.INTENDED: Reason.CONTINUED,
+    AttemptState.ACCEPTED: Reason.CONTINUED,
+    AttemptState.HELD: Reason.HELD,
+    AttemptState.FAILED: Reason.FAILED_BEFORE,
+    AttemptState.REJECTED: Reason.FAILED_BEFORE,
+}
+
+
+class Standing(Protocol):
+    """How far an item has come: its last attempt, as the ledger knows it."""
+
+    @property
+    def state(self) -> AttemptState: ...
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What earlier runs left: the last attempt at each item, and what each sku was last asked for."""
+
+    standings: Mapping[ItemKey, Standing] = field(default_factory=dict)
+    products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
+    #: Failed items that have attempts left, so that nobody has to ask for the next one.
+    trying: Collection[ItemKey] = frozenset()
+
+
+@dataclass(frozen=True)
+class PlannedPattern:
+    """A pattern item with its reason and the number of this run's rows that wait for it."""
+
+    item: PatternItem
+    reason: Reason
+    rows: int
+
+
+@dataclass(frozen=True)
+class PlannedProduct:
+    """A product item with its reason."""
+
+    item: ProductItem
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class PlannedRow:
+    """One row of the input and the items it comes from; both None where the row was refused."""
+
+    position: int
+    entry: Entry
+    pattern: ItemKey | None = None
+    product: ItemKey | None = None
+
+    @property
+    def sku(self) -> str:
+        return self.entry.row.sku if self.entry.row else ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run would do. `rows` are in the order of the file; items in the order in which rows name them."""
+
+    scope: Scope
+    rows: tuple[PlannedRow, ...]
+    patterns: Mapping[ItemKey, PlannedPattern]
+    products: Mapping[ItemKey, PlannedProduct]
+
+    def to_do(self) -> Iterator[PlannedRow]:
+        """The rows whose product is not there yet and can be made."""
+        for row in self.rows:
+            if row.product is not None and self.products[row.product].reason in TO_DO:
+                yield row
+
+    def pattern_counts(self) -> Counter[Reason]:
+        return Counter(planned.reason for planned in self.patterns.values())
+
+    def product_counts(self) -> Counter[Reason]:
+        return Counter(planned.reason for planned in self.products.values())
+
+    def refused(self) -> int:
+        return sum(row.product is None for row in self.rows)
+
+    def purchases(self) -> tuple[int, int]:
+        """How many patterns and products would be bought, when every first attempt succeeds."""
+        patterns = sum(n for reason, n in self.pattern_counts().items() if reason in TO_BUY)
+        products = sum(n for reason, n in self.product_counts().items() if reason in TO_BUY)
+        return patterns, products
+
+    def digest(self) -> str:
+        """SHA-256 of what would be done: an approval is bound to it."""
+        content = {
+            "scope": [self.scope.environment, self.scope.catalog],
+            "patterns": sorted((key, planned.reason) for key, planned in self.patterns.items()),
+            "products": sorted((key, planned.reason) for key, planned in self.products.items()),
+        }
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
+
+
+def make_plan(
+    scope: Scope,
+    checked: CheckedCatalog,
+    memory: Memory,
+    *,
+    retry: Callable[[Row], bool] = lambda row: False,
+    only: Callable[[Row], bool] = lambda row: True,
+    edition: str | None = None,
+) -> Plan:
+    """Decide for every row what has to be made for it.
+
+    `retry` says which rows' failed items get another attempt, `only` which rows are worked on at all; `edition`
+    buys everything again under its name.
+    """
+    # A pattern that is tried again for one row is tried again for all of its rows, wherever they stand.
+    retried = frozenset(normalised(row.prompt) for row in checked.rows if only(row) and retry(row))
+    planner = _Planner(scope, memory, retry, only, edition, retried)
+    rows = tuple(planner.row(position, entry) for position, entry in enumerate(checked.entries))
+    return Plan(scope, rows, planner.planned_patterns(), planner.products)
+
+
+class _Planner:
+    """Collects items while the rows go by."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        memory: Memory,
+        retry: Callable[[Row], bool],
+        only: Callable[[Row], bool],
+        edition: str | None,
+        retried_prompts: Collection[str],
+    ) -> None:
+        self.scope = scope
+        self.memory = memory
+        self.retry = retry
+        self.only = only
+        self.edition = edition
+        self.retried_prompts = retried_prompts
+        self.patterns: dict[ItemKey, tuple[PatternItem, list[Reason]]] = {}
+        self.products: dict[ItemKey, PlannedProduct] = {}
+        self._by_prompt: dict[str, PatternItem] = {}
+
+    def row(self, position: int, entry: Entry) -> PlannedRow:
+        row = entry.row
+        if row is None:
+            return PlannedRow(position, entry)
+        pattern = self._pattern(row.prompt)
+        product = ProductItem.of(
+            self.scope,
+            row.sku,
+            pattern.key,
+            row.category_id or row.category,
+            row.selections,
+            edition=self.edition,
+        )
+        reason = self._product_reason(product, self.retry(row))
+        if reason in TO_DO and not self.only(row):
+            reason = Reason.LEFT_OUT
+        pattern_reason = self._pattern_reason(pattern, reason)
+        if reason in TO_DO and pattern_reason not in TO_DO | {Reason.DONE}:
+            reason = Reason.BLOCKED
+        self.patterns.setdefault(pattern.key, (pattern, []))[1].append(pattern_reason)
+        self.products[product.key] = PlannedProduct(product, reason)
+        return PlannedRow(position, entry, pattern.key, product.key)
+
+    def planned_patterns(self) -> dict[ItemKey, PlannedPattern]:
+        return {
+            key: PlannedPattern(item, _strongest(reasons), sum(reason in TO_DO for reason in reasons))
+            for key, (item, reasons) in self.patterns.items()
+        }
+
+    def _pattern(self, prompt: str) -> PatternItem:
+        prompt = normalised(prompt)
+        if prompt not in self._by_prompt:
+            self._by_prompt[prompt] = PatternItem.of(self.scope, prompt, edition=self.edition)
+        return self._by_prompt[prompt]
+
+    def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
+        reason = self._known_reason(product, retried)
+        if reason is None:
+            before = self.memory.products_by_sku.get(product.sku)
+            reason = Reason.NEW if before in (None, product.key) else Reason.CHANGED
+        return reason
+
+    def _pattern_reason(self, pattern: PatternItem, product_reason: Reason) -> Reason:
+        if product_reason not in TO_DO:
+            # Nothing needs this pattern on this row's account.
+            known = self._known_reason(pattern, retried=False)
+            if product_reason is Reason.LEFT_OUT:
+                return Reason.LEFT_OUT if known is None or known in TO_DO else known
+            return known or Reason.DONE
+        reason = self._known_reason(pattern, pattern.prompt in self.retried_prompts)
+        return reason or (Reason.CHANGED if product_reason is Reason.CHANGED else Reason.NEW)
+
+    def _known_reason(self, item: Item, retried: bool) -> Reason | None:
+        standing = self.memory.standings.get(item.key)
+        if standing is None or standing.state is AttemptState.WITHDRAWN:
+            return None
+        reason = _REASON_OF_STATE[standing.state]
+        if reason is not Reason.FAILED_BEFORE:
+            return reason
+        if retried:
+            return Reason.RETRIED
+        return Reason.TRIED_AGAIN if item.key in self.memory.trying else reason
+
+
+def _strongest(reasons: list[Reason]) -> Reason:
+    """Rows may name one pattern for several reasons; the one that makes it work to do counts."""
+    order = [Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED]
+    return next((reason for reason in order if reason in reasons), reasons[0])

@@ -1,0 +1,153 @@
+"""Makes gallery.html: one file that opens from disk and shows every row, its picture, and what went wrong.
+
+The page builds its cards from the data in it, as text and never as markup; a content security policy lets
+nothing run but the script that is part of it. Nothing is loaded but the pictures.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from patternmill.catalog.columns import header_key
+from patternmill.ledger.records import ItemTrace, RowResult, RunRecord
+from patternmill.results.exact import iso_time, json_bytes
+from patternmill.results.manifest import count_everything
+from patternmill.results.summary import TOLD, cause_key, failures_by_cause
+
+_BATCH = 500
+_SLOT = re.compile(r"<!--(\w+)-->")
+_FOR_SCRIPT = {
+    ord("<"): "\\u003c",
+    ord(">"): "\\u003e",
+    ord("&"): "\\u0026",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+
+
+def page(
+    run: RunRecord, header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
+) -> Iterator[bytes]:
+    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file beside the page."""
+    style, script = _part("gallery.css"), _part("gallery.js")
+    slots: dict[str, Callable[[], Iterator[bytes]]] = {
+        "policy": lambda: iter([_policy(style, script).encode()]),
+        "title": lambda: iter([html.escape(f"{run.catalog} · {run.environment}").encode("utf-8", "replace")]),
+        "style": lambda: iter([style.encode()]),
+        "script": lambda: iter([script.encode()]),
+        "run": lambda: iter([_script_json(_run_facts(run, rows))]),
+        "rows": lambda: _row_batches(header, rows, pictures),
+    }
+    for number, text in enumerate(_SLOT.split(_part("gallery.html"))):
+        yield from slots[text]() if number % 2 else iter([text.encode()])
+
+
+def _row_batches(
+    header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
+) -> Iterator[bytes]:
+    """The rows as one JSON array, some hundred at a time."""
+    category = next(
+        (i for i, name in enumerate(header) if header_key(name) in {"category", "category_id"}), None
+    )
+    causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        lines = [_script_json(_card(row, category, causes, pictures)) for row in batch]
+        yield (b"[\n" if start == 0 else b",\n") + b",\n".join(lines)
+    yield b"\n]" if rows else b"[]"
+
+
+def _card(
+    row: RowResult,
+    category: int | None,
+    causes: Mapping[tuple[str, str], int],
+    pictures: Mapping[str, str],
+) -> dict[str, Any]:
+    """What the page shows of a row; what is empty is left out."""
+    told = row.status in TOLD
+    shown = {
+        "line": row.line,
+        "sku": row.sku,
+        "status": row.status.value,
+        "prompt": row.prompt,
+        "category": _cell(row, category) or row.category_id,
+        "selections": sorted(row.selections.items()),
+        "product": row.product_id,
+        "pattern": row.pattern_id,
+        "productPicture": _picture(row.product, pictures),
+        "patternPicture": _picture(row.pattern, pictures),
+        "code": row.error_code,
+        "error": row.error,
+        "remedy": row.remedy,
+        "cause": causes[cause_key(row)] if told else None,
+    }
+    return {name: value for name, value in shown.items() if value not in (None, "", [])}
+
+
+def _cell(row: RowResult, index: int | None) -> str:
+    return row.cells[index].strip() if index is not None and index < len(row.cells) else ""
+
+
+def _picture(item: ItemTrace | None, pictures: Mapping[str, str]) -> str | None:
+    """Where the picture is: beside the page, or at the service. Other schemes than HTTP are not followed."""
+    url = item.last.picture_url if item and item.last else None
+    if url is None:
+        return None
+    if url in pictures:
+        return quote(pictures[url].replace("\\", "/"))
+    return url if _is_web_address(url) else None
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+
+
+def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
+    counted = count_everything(rows)
+    return {
+        "id": run.run_id,
+        "catalog": run.catalog,
+        "environment": run.environment,
+        "outcome": run.outcome.value if run.outcome else None,
+        "reason": run.reason,
+        "started": iso_time(run.started_at),
+        "ended": iso_time(run.ended_at),
+        "rows": counted.rows,
+        "products": counted.products,
+        "patterns": counted.patterns,
+        "causes": [
+            {"code": cause.code, "count": cause.count, "message": cause.message, "remedy": cause.remedy}
+            for cause in failures_by_cause(rows)
+        ],
+    }
+
+
+def _script_json(value: object) -> bytes:
+    """JSON that cannot end the script element it stands in, whatever the texts say."""
+    return json_bytes(value).decode().translate(_FOR_SCRIPT).encode()
+
+
+def _policy(style: str, script: str) -> str:
+    return (
+        "default-src 'none'; img-src file: http: https:; base-uri 'none'; form-action 'none';"
+        f" style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _part(name: str) -> str:
+    return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,81 @@
+"""What happened in one exchange with the service: an answer, nothing sent, or an answer lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Happening(StrEnum):
+    """How far one exchange came."""
+
+    #: The whole answer is here, whatever its status.
+    ANSWERED = "answered"
+    #: Not one byte of the request left this machine: sending again does no harm.
+    NOT_SENT = "not_sent"
+    #: The request may have been executed; its answer did not come, or not whole.
+    LOST = "lost"
+
+
+class Trouble(StrEnum):
+    """Why an exchange brought no usable answer."""
+
+    NONE = "none"
+    # Not sent.
+    NAME_NOT_FOUND = "name_not_found"
+    CONNECT = "connect"
+    CONNECT_TIMEOUT = "connect_timeout"
+    #: The certificate cannot be verified; HANDSHAKE: it did not come to a certificate.
+    TLS = "tls"
+    HANDSHAKE = "handshake"
+    PROXY = "proxy"
+    ADDRESS = "address"
+    # Lost.
+    RESET = "reset"
+    TIMEOUT = "timeout"
+    CUT_SHORT = "cut_short"
+    TOO_LARGE = "too_large"
+    BROKEN = "broken"
+    # Answered, but not in JSON.
+    NOT_JSON = "not_json"
+    HTML = "html"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One exchange. `detail` is for people: cleaned, short, and free of addresses and keys."""
+
+    happening: Happening
+    trouble: Trouble = Trouble.NONE
+    detail: str = ""
+    status: int | None = None
+    #: The parsed JSON; None when it cannot be read (see `trouble`) or is `null`.
+    body: Any = None
+    #: Headers as they came: how long to wait, and the service's own time of day.
+    retry_after: str | None = None
+    date: str | None = None
+    #: Seconds from the first byte sent to the last byte read.
+    elapsed: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """A success status with JSON in it."""
+        return self.status in GOOD and self.trouble is Trouble.NONE
+
+    @property
+    def service_failed(self) -> bool:
+        """The service, or the way to it, is not well; it says nothing about the item."""
+        if self.happening is not Happening.ANSWERED or self.status is None:
+            return True
+        return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.good)
+
+    @property
+    def overloaded(self) -> bool:
+        """A sign that less should be asked at once."""
+        return self.status in {429, 503} or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
+
+
+#: The success statuses that can carry a job.
+GOOD = frozenset({200, 201, 202})
+SUCCESS = range(200, 300)

@@ -1,0 +1,244 @@
+"""One exchange with the service: a POST goes out, and whatever happens comes back as an Answer."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from datetime import timedelta
+from time import perf_counter
+from typing import Any
+
+import aiohttp
+import httpx
+import orjson
+from httpx_aiohttp import AiohttpTransport
+from pydantic import SecretStr
+
+from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.surroundings import proxy_for
+from patternmill.service.text import clean, mask_deeply, reason_in
+
+#: The largest answer that is read, in bytes, both as sent and as unpacked.
+ANSWER_CAP = 4 * 1024 * 1024
+CONNECT_TIMEOUT = timedelta(seconds=10)
+#: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
+KEEP_ALIVE = 4.0
+
+
+class StudioClient:
+    """Sends POSTs and never raises for what the service or the network does; cancellation passes through.
+
+    Talks to the httpx transport itself: `httpx.AsyncClient` adds 0.15 ms of CPU a request, and redirects,
+    cookies and logging of addresses, none of which is wanted here.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: SecretStr,
+        *,
+        user_agent: str,
+        request_timeout: timedelta = timedelta(seconds=30),
+        max_connections: int = 100,
+        answer_cap: int = ANSWER_CAP,
+        transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._key = api_key.get_secret_value()
+        self._headers = _headers(self._key, user_agent)
+        self._deadline = request_timeout.total_seconds()
+        self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
+        self._cap = answer_cap
+        self._connections = asyncio.Semaphore(max_connections)
+        self._urls: dict[str, httpx.URL] = {}
+        self._transport = transport or _transport(self._base_url, tls)
+
+    async def __aenter__(self) -> StudioClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.aclose()
+
+    async def post(self, operation: str, body: bytes) -> Answer:
+        """Send `body` to `operation` (such as `patterns/create`); the whole answer, or what went wrong.
+
+        The deadline covers the exchange from connecting to the last byte, not the wait for a free connection.
+        """
+        request = httpx.Request(
+            "POST", self._url(operation), headers=self._headers, content=body, extensions=self._extensions
+        )
+        async with self._connections:
+            started = perf_counter()
+            try:
+                async with asyncio.timeout(self._deadline):
+                    status, headers, content = await self._exchange(request)
+            except TimeoutError:
+                return _lost(Trouble.TIMEOUT, "no whole answer in time", started)
+            except Exception as error:  # whatever it is, the request may have been executed
+                return _fault(error, started)
+        return self._read(status, headers, content, perf_counter() - started)
+
+    def _url(self, operation: str) -> httpx.URL:
+        url = self._urls.get(operation)
+        if url is None:
+            url = self._urls[operation] = httpx.URL(f"{self._base_url}/{operation}")
+        return url
+
+    async def _exchange(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
+        response = await self._transport.handle_async_request(request)
+        try:
+            content = await self._content(response)
+        finally:
+            await response.aclose()
+        return response.status_code, response.headers, content
+
+    async def _content(self, response: httpx.Response) -> bytes:
+        """The bytes of the answer, unpacked if it came packed although we asked for it plain."""
+        stream = response.stream
+        assert isinstance(stream, httpx.AsyncByteStream)
+        parts, size = [], 0
+        async for part in stream:
+            size += len(part)
+            if size > self._cap:
+                raise AnswerTooLargeError
+            parts.append(part)
+        content = parts[0] if len(parts) == 1 else b"".join(parts)
+        encoding = response.headers.get("content-encoding", "identity")
+        return content if encoding == "identity" else _unpacked(content, encoding, self._cap)
+
+    def _read(self, status: int, headers: httpx.Headers, content: bytes, elapsed: float) -> Answer:
+        body, trouble = _parsed(content)
+        if self._key.encode() in content or b"\\" in content:
+            body = mask_deeply(body, self._key)
+        detail = ""
+        if status >= 300 or trouble is not Trouble.NONE:
+            detail = clean(reason_in(body), secret=self._key)
+        return Answer(
+            Happening.ANSWERED,
+            trouble,
+            detail,
+            status,
+            body,
+            headers.get("retry-after"),
+            headers.get("date"),
+            elapsed,
+        )
+
+
+class AnswerTooLargeError(Exception):
+    """The answer passes the cap."""
+
+
+class UnreadableEncodingError(Exception):
+    """The answer is packed in a way that was not asked for, or is damaged."""
+
+
+def _headers(key: str, user_agent: str) -> httpx.Headers:
+    return httpx.Headers(
+        {
+            "Authorization": f"Bearer {key}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": user_agent,
+        }
+    )
+
+
+def _transport(base_url: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
+    """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified."""
+    context = tls or httpx.create_ssl_context()
+
+    def session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=KEEP_ALIVE)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
+
+
+def _unpacked(content: bytes, encoding: str, cap: int) -> bytes:
+    if encoding not in {"gzip", "x-gzip", "deflate"}:
+        raise UnreadableEncodingError
+    unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
+    try:
+        plain = unpacker.decompress(content, cap)
+    except zlib.error:
+        raise UnreadableEncodingError from None
+    if unpacker.unconsumed_tail:
+        raise AnswerTooLargeError
+    if not unpacker.eof:
+        raise UnreadableEncodingError
+    return plain
+
+
+def _parsed(content: bytes) -> tuple[Any, Trouble]:
+    try:
+        return orjson.loads(content), Trouble.NONE
+    except (ValueError, RecursionError):
+        is_page = content.lstrip()[:1] == b"<"
+        return None, Trouble.HTML if is_page else Trouble.NOT_JSON
+
+
+def _lost(trouble: Trouble, detail: str, started: float) -> Answer:
+    return Answer(Happening.LOST, trouble, detail, elapsed=perf_counter() - started)
+
+
+def _fault(error: Exception, started: float) -> Answer:
+    """What an exception means. Its own text is not used: it can hold addresses.
+
+    Only the aiohttp error behind the httpx one is believed: the transport calls a connection that closed
+    after the request went out a ConnectTimeout, and taking that for "not sent" would buy twice.
+    """
+    happening, trouble, detail = _meaning(_root(error))
+    return Answer(happening, trouble, detail, elapsed=perf_counter() - started)
+
+
+def _root(error: Exception) -> BaseException:
+    cause = error.__cause__
+    return cause if isinstance(error, httpx.HTTPError) and isinstance(cause, aiohttp.ClientError) else error
+
+
+_NOT_SENT, _LOST = Happening.NOT_SENT, Happening.LOST
+#: The first class that fits decides.
+_MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[Happening, Trouble, str]], ...] = (
+    (
+        (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch),
+        (_NOT_SENT, Trouble.TLS, "the certificate of the service cannot be verified"),
+    ),
+    ((aiohttp.ClientConnectorSSLError,), (_NOT_SENT, Trouble.HANDSHAKE, "no TLS connection could be made")),
+    ((aiohttp.ClientConnectorDNSError,), (_NOT_SENT, Trouble.NAME_NOT_FOUND, "the name was not found")),
+    (
+        (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError, httpx.ProxyError),
+        (_NOT_SENT, Trouble.PROXY, "the proxy does not connect"),
+    ),
+    (
+        (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout, httpx.PoolTimeout),
+        (_NOT_SENT, Trouble.CONNECT_TIMEOUT, "no connection in time"),
+    ),
+    ((aiohttp.ClientConnectorError, httpx.ConnectError), (_NOT_SENT, Trouble.CONNECT, "no connection")),
+    (
+        (aiohttp.InvalidURL, httpx.InvalidURL, httpx.UnsupportedProtocol),
+        (_NOT_SENT, Trouble.ADDRESS, "the address cannot be used"),
+    ),
+    (
+        (aiohttp.ServerTimeoutError, httpx.TimeoutException),
+        (_LOST, Trouble.TIMEOUT, "no whole answer in time"),
+    ),
+    ((AnswerTooLargeError,), (_LOST, Trouble.TOO_LARGE, "the answer is larger than is read")),
+    ((UnreadableEncodingError,), (_LOST, Trouble.BROKEN, "the answer is packed unreadably")),
+    ((aiohttp.ClientPayloadError,), (_LOST, Trouble.CUT_SHORT, "the answer was cut short")),
+    (
+        (aiohttp.ClientConnectionError, httpx.NetworkError, httpx.RemoteProtocolError, OSError),
+        (_LOST, Trouble.RESET, "the connection closed before the answer"),
+    ),
+)
+_SURPRISE = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
+
+
+def _meaning(error: BaseException) -> tuple[Happening, Trouble, str]:
+    return next((meaning for classes, meaning in _MEANINGS if isinstance(error, classes)), _SURPRISE)

@@ -1,0 +1,340 @@
+"""How much is asked of the service at once and a second: a window and rates that learn, and a breaker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+
+from patternmill.states import Stage
+
+#: Seconds of a clock that never runs backward.
+Clock = Callable[[], float]
+Sleeper = Callable[[float], Awaitable[None]]
+
+
+class Window:
+    """The most jobs in flight at once. Overload halves it, success grows it back; products go first.
+
+    A slot is held from before a create until its job ended. First come, first served within a stage.
+    """
+
+    #: Overload is so many signs of it among the last so many answers to creates.
+    SIGNS, AMONG = 3, 30
+
+    def __init__(self, ceiling: int, *, clock: Clock = time.monotonic) -> None:
+        self._ceiling = ceiling
+        self._clock = clock
+        self._limit = float(ceiling)
+        #: Below this, growth is fast: that much has been carried before.
+        self._proven = float(ceiling)
+        self._shrunk_at = -float("inf")
+        self._recent: deque[bool] = deque(maxlen=self.AMONG)
+        self._held = 0
+        self._waiting: dict[Stage, deque[asyncio.Future[None]]] = {
+            Stage.PRODUCT: deque(),
+            Stage.PATTERN: deque(),
+        }
+
+    @property
+    def limit(self) -> int:
+        return int(self._limit)
+
+    @property
+    def in_flight(self) -> int:
+        return self._held
+
+    async def acquire(self, stage: Stage) -> None:
+        """Wait for a slot. Cancelled while waiting, it holds none."""
+        if self._held < self.limit and not any(self._waiting.values()):
+            self._held += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[stage].append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._give_back(turn, stage)
+            raise
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self._held -= 1
+        self._hand_out()
+
+    def accepted(self) -> None:
+        """A create was accepted: one more at once, or a fraction of one near the point that was too much."""
+        self._recent.append(False)
+        step = 1.0 if self._limit < self._proven else 1.0 / self._limit
+        self._limit = min(self._limit + step, float(self._ceiling))
+        self._hand_out()
+
+    def overloaded(self, sent_at: float) -> None:
+        """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
+
+        One such answer among many good ones is an accident and changes nothing.
+        """
+        if sent_at <= self._shrunk_at:
+            return
+        self._recent.append(True)
+        if sum(self._recent) < self.SIGNS:
+            return
+        self._recent.clear()
+        self._shrunk_at = self._clock()
+        self._proven = max(1.0, 0.85 * self._limit)
+        self._limit = max(1.0, self._limit / 2)
+
+    def _hand_out(self) -> None:
+        for turns in self._waiting.values():
+            while turns and self._held < self.limit:
+                turn = turns.popleft()
+                if not turn.done():
+                    self._held += 1
+                    turn.set_result(None)
+
+    def _give_back(self, turn: asyncio.Future[None], stage: Stage) -> None:
+        if turn.done() and not turn.cancelled():
+            self.release()
+        elif turn in self._waiting[stage]:
+            self._waiting[stage].remove(turn)
+
+
+class RateLimiter:
+    """Requests a second, first come, first served. Learns a limit that it was not told from 429 answers.
+
+    Below nine tenths of the rate that was last too much it grows fast, above slowly.
+    """
+
+    #: Growth with each request sent: at most a tenth, and a hundredth, a second.
+    FAST, SLOW = 0.015, 0.0015
+    CUT = 0.8
+    #: The rate is too much when so many of the last so many answers say so.
+    SIGNS, AMONG = 2, 40
+
+    def __init__(
+        self,
+        rate: float,
+        *,
+        floor: float = 1.0,
+        clock: Clock = time.monotonic,
+        sleeper: Sleeper = asyncio.sleep,
+    ) -> None:
+        self._most = rate
+        self._floor = min(floor, rate)
+        self._clock, self._sleep = clock, sleeper
+        self._rate = rate
+        self._too_much = float("inf")
+        self._tokens = self._burst()
+        self._filled_at = clock()
+        self._paused_until = -float("inf")
+        self._resumed_at = self._filled_at
+        self._cut_at = -float("inf")
+        self._accepted: deque[float] = deque(maxlen=256)
+        self._recent: deque[bool] = deque(maxlen=self.AMONG)
+        self._waiting: deque[asyncio.Future[bool]] = deque()
+        self._pump_task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    @property
+    def rate(self) -> float:
+        return self._rate
+
+    @property
+    def paused_for(self) -> float:
+        """Seconds until the pause that the service asked for is over; 0 when there is none."""
+        return max(0.0, self._paused_until - self._clock())
+
+    async def acquire(self) -> bool:
+        """Wait for the turn to send one request. False once closed: then nothing may be sent."""
+        if self._closed:
+            return False
+        if not self._waiting and self._delay() <= 0:
+            self._tokens -= 1
+            return True
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        if self._pump_task is None or self._pump_task.done():
+            self._pump_task = asyncio.create_task(self._pump())
+        return await turn
+
+    def close(self) -> None:
+        """Send everybody who waits away."""
+        self._closed = True
+        if self._pump_task is not None:
+            self._pump_task.cancel()
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(False)
+
+    def accepted(self) -> None:
+        """A request was served."""
+        self._recent.append(False)
+        self._accepted.append(self._clock())
+
+    def limited(self, sent_at: float, pause: float) -> None:
+        """A request sent at `sent_at` was answered 429: nobody sends for `pause` seconds, then slower."""
+        self._slow_down(sent_at)
+        self._paused_until = max(self._paused_until, self._clock() + pause)
+        self._resumed_at = max(self._resumed_at, self._paused_until)
+
+    def _slow_down(self, sent_at: float) -> None:
+        now = self._clock()
+        if sent_at <= self._cut_at:
+            return
+        self._recent.append(True)
+        if sum(self._recent) < self.SIGNS:
+            return
+        self._recent.clear()
+        self._fill(now)
+        self._too_much = self._rate
+        self._rate = max(self._floor, self._cut(now))
+        self._cut_at = now
+        self._tokens = min(self._tokens, 0.0)
+
+    def _cut(self, now: float) -> float:
+        """The next rate. Far off, after a cut that did not help, what was served since tells more than steps."""
+        since = max(now - 5.0, self._resumed_at)
+        if now - since >= 1.0:
+            return min(self._rate * self.CUT, sum(at > since for at in self._accepted) / (now - since))
+        return self._rate * (self.CUT if now - self._cut_at > 10.0 else 0.5)
+
+    def _burst(self) -> float:
+        return max(1.0, self._rate / 20)
+
+    def _fill(self, now: float) -> None:
+        """Let tokens and the rate grow for the time that passed; a pause lets neither."""
+        since = max(self._filled_at, min(now, self._paused_until))
+        passed = now - since
+        self._filled_at = now
+        if passed <= 0:
+            return
+        self._tokens = min(self._tokens + passed * self._rate, self._burst())
+        fast = self._rate < 0.9 * self._too_much
+        growth = self._rate * (self.FAST if fast else self.SLOW)
+        self._rate = min(self._rate * (1 + min(growth, 0.1 if fast else 0.01) * min(passed, 1.0)), self._most)
+
+    def _delay(self) -> float:
+        """Seconds until the next request may go out."""
+        now = self._clock()
+        self._fill(now)
+        if now < self._paused_until:
+            return self._paused_until - now
+        return max(0.0, (1.0 - self._tokens) / self._rate)
+
+    async def _pump(self) -> None:
+        while self._waiting:
+            if self._waiting[0].done():  # cancelled while it waited
+                self._waiting.popleft()
+            elif (delay := self._delay()) > 1e-6:
+                await self._sleep(delay)
+            else:
+                self._tokens -= 1
+                self._waiting.popleft().set_result(True)
+
+
+class BreakerState(StrEnum):
+    """What the breaker lets through."""
+
+    CLOSED = "closed"
+    #: No create goes out.
+    OPEN = "open"
+    #: One create is out, to see.
+    PROBING = "probing"
+
+
+class Breaker:
+    """Holds new items back while the service fails again and again, and now and then lets one through to see.
+
+    Any good answer, of a poll too, closes it. After `patience` seconds without one it is `hopeless`.
+    """
+
+    def __init__(
+        self,
+        *,
+        failures: int = 10,
+        patience: float = 600.0,
+        first_pause: float = 1.0,
+        longest_pause: float = 30.0,
+        clock: Clock = time.monotonic,
+        sleeper: Sleeper = asyncio.sleep,
+    ) -> None:
+        self._allowed = failures
+        self._patience = patience
+        self._first_pause, self._longest_pause = first_pause, longest_pause
+        self._clock, self._sleep = clock, sleeper
+        self._failures = 0
+        self._opened_at = 0.0
+        self._pause = first_pause
+        self._probe_at = 0.0
+        self._changed = asyncio.Event()
+        self._closed_for_good = False
+        self.state = BreakerState.CLOSED
+        self.last_good: float | None = None
+
+    @property
+    def hopeless(self) -> bool:
+        """Open for so long that the run should stop."""
+        return self.state is not BreakerState.CLOSED and self._clock() - self._opened_at >= self._patience
+
+    async def ready(self) -> bool:
+        """Wait until a create may go out. False when hopeless, or closed for good: then none may."""
+        while not self._closed_for_good:
+            if self.state is BreakerState.CLOSED:
+                return True
+            if self.hopeless:
+                return False
+            if self._may_probe():
+                self.state = BreakerState.PROBING
+                self._probe_at = self._clock() + self._longest_pause
+                return True
+            await self._wait_for_change()
+        return False
+
+    def succeeded(self) -> None:
+        """The service answered as a service that is well."""
+        self._failures = 0
+        self.last_good = self._clock()
+        if self.state is not BreakerState.CLOSED:
+            self._pause = self._first_pause
+            self._become(BreakerState.CLOSED)
+
+    def failed(self) -> None:
+        """The service, or the way to it, failed."""
+        self._failures += 1
+        if self.state is BreakerState.CLOSED and self._failures >= self._allowed:
+            self._opened_at = self._clock()
+            self._hold()
+        elif self.state is BreakerState.PROBING:
+            self._pause = min(self._pause * 2, self._longest_pause)
+            self._hold()
+
+    def close_for_good(self) -> None:
+        """Send everybody who waits away."""
+        self._closed_for_good = True
+        self._changed.set()
+
+    def _may_probe(self) -> bool:
+        """Also when a probe was sent so long ago that it cannot come back."""
+        return self._clock() >= self._probe_at
+
+    def _hold(self) -> None:
+        self._probe_at = self._clock() + self._pause
+        self._become(BreakerState.OPEN)
+
+    def _become(self, state: BreakerState) -> None:
+        self.state = state
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _wait_for_change(self) -> None:
+        """Until the state changes, or it is time for a probe."""
+        changed = asyncio.ensure_future(self._changed.wait())
+        timer = asyncio.ensure_future(self._sleep(max(0.01, self._probe_at - self._clock())))
+        try:
+            await asyncio.wait({changed, timer}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            changed.cancel()
+            timer.cancel()

@@ -1,0 +1,286 @@
+"""The service as the engine sees it: make a create certain, follow a job to its end, read what is offered."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+import orjson
+
+from patternmill import __version__
+from patternmill.catalog.offer import Offer
+from patternmill.errors import ConfigurationError
+from patternmill.service.answers import Answer, Happening
+from patternmill.service.client import StudioClient
+from patternmill.service.interrupt import Interrupt
+from patternmill.service.jobs import Job
+from patternmill.service.offering import read_offer
+from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
+from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.retry import Jitter, RetryAfter, RetryPolicy, Situation, decide_create
+from patternmill.service.stats import Stats
+from patternmill.service.verdicts import (
+    Accepted,
+    Conflict,
+    CreateEnd,
+    InDoubt,
+    JobEnd,
+    Kept,
+    NotBegun,
+    Stopped,
+)
+from patternmill.settings import Settings
+from patternmill.states import Stage
+
+CREATE = {Stage.PATTERN: "patterns/create", Stage.PRODUCT: "products/create"}
+POLL = "jobs/get"
+
+
+class Client(Protocol):
+    """What is needed of a StudioClient."""
+
+    async def post(self, operation: str, body: bytes) -> Answer: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast the service may be asked. Rates are requests a second."""
+
+    max_in_flight: int = 200
+    create_rate: float = 200.0
+    poll_rate: float = 100.0
+    polls: PollPolicy = field(default_factory=PollPolicy)
+
+
+@dataclass(slots=True)
+class _Sending:
+    """One create on its way to being certain."""
+
+    operation: str
+    body: bytes
+    in_doubt: bool
+    known_job_id: str | None
+    stopping: Callable[[], bool]
+    tries: int = 0
+    first_sent: float = 0.0
+
+
+class StudioApi:
+    """Everything that is asked of the service, paced and retried. Safe for many tasks of one event loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        pace: Pace | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock = time.monotonic,
+        sleeper: Sleeper = asyncio.sleep,
+        jitter: Jitter = random.random,
+    ) -> None:
+        self._client = client
+        self._retry = retry or RetryPolicy()
+        self._clock, self._sleep, self._jitter = clock, sleeper, jitter
+        pace = pace or Pace()
+        self.stats = Stats()
+        #: Held by the engine, from before a create until its job ended.
+        self.window = Window(pace.max_in_flight, clock=clock)
+        self.creates = RateLimiter(pace.create_rate, clock=clock, sleeper=sleeper)
+        self.polls = RateLimiter(pace.poll_rate, clock=clock, sleeper=sleeper)
+        patience = self._retry.create_timeout.total_seconds()
+        self.breaker = Breaker(patience=patience, clock=clock, sleeper=sleeper)
+        self.poller = Poller(
+            self._ask,
+            self.polls,
+            retry=self._retry,
+            policy=pace.polls,
+            clock=clock,
+            sleeper=sleeper,
+            jitter=jitter,
+        )
+        self._draining, self._abandoned = Interrupt(), Interrupt()
+        #: Which request each job belongs to, by a hash of its body.
+        self._owners: dict[str, int] = {}
+        self._reached = False
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> StudioApi:
+        """Needs `studio_url` and `api_key`; raises ConfigurationError without them."""
+        if settings.studio_url is None or settings.api_key is None:
+            raise ConfigurationError(
+                "The address of the service or its key is missing.",
+                remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
+            )
+        client = StudioClient(
+            settings.studio_url,
+            settings.api_key,
+            user_agent=f"patternmill/{__version__}",
+            request_timeout=settings.request_timeout,
+            max_connections=min(settings.max_in_flight + 64, 512),
+        )
+        return cls(
+            client,
+            pace=Pace(settings.max_in_flight, settings.create_rate, settings.poll_rate),
+            retry=RetryPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
+        )
+
+    async def __aenter__(self) -> StudioApi:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # What the engine asks for.
+
+    async def create(
+        self,
+        stage: Stage,
+        body: bytes,
+        *,
+        known_job_id: str | None = None,
+        age: timedelta | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> CreateEnd:
+        """Send `body` until its fate is certain, waiting as told.
+
+        `age`: how long ago this very request was first sent by an earlier run; None when it never was.
+        `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
+        """
+        sending = _Sending(CREATE[stage], body, age is not None, known_job_id, stopping)
+        began = self._clock()
+        while True:
+            if (age or timedelta(0)) + self._since(began) > self._retry.in_doubt_limit and sending.in_doubt:
+                return Kept("in_doubt_too_long", "The service may have forgotten this request.", True)
+            if (held := await self._hold(sending)) is not None:
+                return held
+            end = await self._send(sending)
+            if not isinstance(end, RetryAfter):
+                return end
+            sending.in_doubt = sending.in_doubt or end.in_doubt
+            await self._draining.ends(self._sleep(end.delay.total_seconds()))
+
+    async def follow(
+        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
+    ) -> JobEnd:
+        """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
+        return await self.poller.follow(job_id, stage, age=age, known=known)
+
+    async def offer(self) -> Offer:
+        """Read the categories and their options. What cannot be read is said in the offer's note.
+
+        Raises ServiceStopped when the key or the address is refused.
+        """
+        return await read_offer(self._post, self.polls, self._sleep, self._jitter)
+
+    def figures(self) -> dict[str, dict[str, float]]:
+        """What was asked and answered so far, as plain JSON."""
+        return self.stats.as_dict() | {"polling": self.poller.stats.as_dict()}
+
+    def drain(self) -> None:
+        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls go on."""
+        self._draining.begin()
+
+    def abandon(self) -> None:
+        """Nothing is asked any more: creates under way end InDoubt, jobs that run end GaveUp."""
+        self._draining.begin()
+        self._abandoned.begin()
+        self.poller.abandon()
+
+    async def close(self) -> None:
+        """Abandon what is left and close the connections."""
+        self.abandon()
+        await self.poller.close()
+        self.creates.close()
+        self.polls.close()
+        await self._client.close()
+
+    # Inside.
+
+    async def _hold(self, sending: _Sending) -> CreateEnd | None:
+        """Wait until this create may go out; None when it may. Nothing else happens before it is sent."""
+        if self._stopping(sending) or not await self._draining.ends(self._turn()):
+            return self._unsent(sending)
+        if self.breaker.hopeless:
+            message = "The service has not answered well for too long."
+            return Stopped("service_away", message, sending.in_doubt)
+        return self._unsent(sending) if self._stopping(sending) else None
+
+    async def _turn(self) -> None:
+        if await self.breaker.ready():
+            await self.creates.acquire()
+
+    def _stopping(self, sending: _Sending) -> bool:
+        return self._draining.begun or sending.stopping()
+
+    def _unsent(self, sending: _Sending) -> CreateEnd:
+        if sending.in_doubt:
+            return InDoubt("The run was stopped before the service answered clearly.")
+        return NotBegun()
+
+    async def _send(self, sending: _Sending) -> CreateEnd | RetryAfter:
+        sending.tries += 1
+        sent_at = self._clock()
+        if sending.tries == 1:
+            sending.first_sent = sent_at
+        answers: list[Answer] = []
+        if not await self._abandoned.ends(self._post_into(answers, sending)):
+            return InDoubt("The run was stopped before the service answered.")
+        answer = answers[0]
+        decision = decide_create(answer, self._situation(sending, sent_at), self._retry, self._jitter)
+        self._pace(answer, decision, sent_at)
+        return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+
+    async def _post_into(self, answers: list[Answer], sending: _Sending) -> None:
+        answers.append(await self._post(sending.operation, sending.body))
+
+    def _situation(self, sending: _Sending, sent_at: float) -> Situation:
+        good = self.breaker.last_good
+        return Situation(
+            tries=sending.tries,
+            trying_for=self._since(sending.first_sent),
+            in_doubt=sending.in_doubt,
+            known_job_id=sending.known_job_id,
+            reached=self._reached,
+            well=good is not None and good >= sending.first_sent,
+        )
+
+    def _pace(self, answer: Answer, decision: CreateEnd | RetryAfter, sent_at: float) -> None:
+        """Learn from the answer how much may be asked."""
+        if isinstance(decision, Accepted):
+            self.window.accepted()
+            self.creates.accepted()
+        elif answer.overloaded:
+            self.window.overloaded(sent_at)
+        if answer.status == 429 and isinstance(decision, RetryAfter):
+            self.creates.limited(sent_at, decision.delay.total_seconds() if decision.told else 0.0)
+
+    def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
+        job_id, request = accepted.job.job_id, hash(sending.body)
+        if self._owners.setdefault(job_id, request) != request:
+            return Conflict("job_of_another_item", f"The service named job {job_id} for two requests.")
+        return accepted
+
+    async def _ask(self, job_id: str) -> Answer:
+        return await self._post(POLL, orjson.dumps({"jobId": job_id}))
+
+    async def _post(self, operation: str, body: bytes) -> Answer:
+        """One exchange, counted, and heard by the breaker."""
+        answer = await self._client.post(operation, body)
+        self.stats.count(operation, answer)
+        if answer.happening is Happening.ANSWERED:
+            self._reached = True
+        if answer.service_failed:
+            self.breaker.failed()
+        else:
+            self.breaker.succeeded()
+        return answer
+
+    def _since(self, moment: float) -> timedelta:
+        return timedelta(seconds=self._clock() - moment)

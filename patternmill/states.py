@@ -1,0 +1,98 @@
+"""The states of attempts, rows and runs: their words, their legal changes, and which are final."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Stage(StrEnum):
+    """What an item makes. The values are part of the request IDs: never change them."""
+
+    PATTERN = "pattern"
+    PRODUCT = "product"
+
+
+class AttemptState(StrEnum):
+    """One attempt at one item, as the ledger knows it."""
+
+    #: The request is written down; whether the service has it is unknown until it answers. -> any of the others
+    INTENDED = "intended"
+    #: Written down, and then certainly never sent. -> INTENDED
+    WITHDRAWN = "withdrawn"
+    #: The service gave a job ID. -> SUCCEEDED, FAILED, HELD
+    ACCEPTED = "accepted"
+    #: The service said that the job succeeded, and gave the ID of what was made. Final.
+    SUCCEEDED = "succeeded"
+    #: The service said that the job failed. Final; only then may a next attempt (a new request ID) begin.
+    FAILED = "failed"
+    #: The service refused the request as invalid, so that no job exists. -> INTENDED (on a person's word)
+    REJECTED = "rejected"
+    #: Answers contradict one another: a person decides. -> INTENDED, ACCEPTED, FAILED
+    HELD = "held"
+
+
+ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
+    AttemptState.INTENDED: frozenset(
+        {AttemptState.WITHDRAWN, AttemptState.ACCEPTED, AttemptState.REJECTED, AttemptState.HELD}
+    ),
+    AttemptState.WITHDRAWN: frozenset({AttemptState.INTENDED}),
+    AttemptState.ACCEPTED: frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.HELD}),
+    AttemptState.REJECTED: frozenset({AttemptState.INTENDED}),
+    AttemptState.HELD: frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED}),
+    AttemptState.SUCCEEDED: frozenset(),
+    AttemptState.FAILED: frozenset(),
+}
+
+#: Nothing exists at the service, and the same request may be sent later.
+REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
+FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
+
+
+class RowStatus(StrEnum):
+    """How one row stands at the end of a run: the word in results.csv."""
+
+    #: The product exists.
+    SUCCEEDED = "succeeded"
+    #: The service said no: its job failed, or it refused the request.
+    FAILED = "failed"
+    #: Refused by our own checks; nothing was asked of the service.
+    REFUSED = "refused"
+    #: Nothing was begun for this row.
+    NOT_STARTED = "not_started"
+    #: Something was begun, and the run was stopped; the next run goes on from there.
+    CANCELLED = "cancelled"
+    #: A request was sent and its fate is unknown; the next run sends the same request again.
+    IN_DOUBT = "in_doubt"
+    #: The service has a job that did not end in time; the next run asks for it again.
+    WAITING = "waiting"
+    #: Answers contradict one another: a person decides.
+    HELD = "held"
+
+
+#: Statuses that another run can change without anybody's edit.
+UNFINISHED_ROWS = frozenset(
+    {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
+)
+
+
+class Outcome(StrEnum):
+    """How a run ended. The values are the names of the Prefect states too."""
+
+    COMPLETED = "Completed"
+    COMPLETED_WITH_FAILURES = "CompletedWithFailures"
+    FAILED = "Failed"
+    BUDGET_REACHED = "BudgetReached"
+    CANCELLED = "Cancelled"
+    SKIPPED_OVERLAP = "SkippedOverlap"
+
+
+#: What the command line answers for each outcome.
+EXIT_CODES: dict[Outcome, int] = {
+    Outcome.COMPLETED: 0,
+    Outcome.FAILED: 1,
+    Outcome.COMPLETED_WITH_FAILURES: 3,
+    Outcome.BUDGET_REACHED: 3,
+    Outcome.SKIPPED_OVERLAP: 4,
+    Outcome.CANCELLED: 130,
+}
+EXIT_REFUSED = 2
