@@ -1,0 +1,1 @@
+"""The embedded service: a whole implementation of the written interface, with real patterns and products."""

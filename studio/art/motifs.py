@@ -1,0 +1,139 @@
+"""All drawings by name, and what is known about them: which have a right way up, and what goes well beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+
+from studio.art import birds, blooms, botanical, creatures, orchard, skies, swimmers, things
+from studio.art.inks import Inks
+
+DRAWINGS: MappingProxyType[str, Callable[[Inks], str]] = MappingProxyType(
+    {
+        **botanical.DRAWINGS,
+        **blooms.DRAWINGS,
+        **birds.DRAWINGS,
+        **swimmers.DRAWINGS,
+        **creatures.DRAWINGS,
+        **orchard.DRAWINGS,
+        **skies.DRAWINGS,
+        **things.DRAWINGS,
+    }
+)
+NAMES = frozenset(DRAWINGS)
+
+#: These are never turned far from upright.
+UPRIGHT = frozenset(
+    [
+        "acorn",
+        "anchor",
+        "balloon",
+        "bear",
+        "bird",
+        "boat",
+        "cactus",
+        "cat",
+        "cloud",
+        "coral_reef",
+        "crab",
+        "cup",
+        "dandelion",
+        "dog",
+        "drop",
+        "flamingo",
+        "fox",
+        "heron",
+        "house",
+        "jellyfish",
+        "lotus",
+        "moon",
+        "mountain",
+        "mushroom",
+        "owl",
+        "palm",
+        "pine",
+        "pineapple",
+        "planet",
+        "pumpkin",
+        "rabbit",
+        "rainbow",
+        "rocket",
+        "seaweed",
+        "swan",
+        "tulip",
+        "watermelon",
+        "whale",
+        "wildflower",
+        "lavender",
+        "wheat",
+        "heart",
+        "fish",
+        "shell",
+        "strawberry",
+        "monstera",
+    ]
+)
+
+#: What stands beside a drawing when the prompt names nothing else.
+COMPANIONS = MappingProxyType(
+    {
+        **dict.fromkeys(("peony", "rose_flower", "poppy", "daisy", "blossom", "sunflower"), ("sprig", "leaf")),
+        **dict.fromkeys(("tulip", "wildflower", "lavender", "dandelion"), ("daisy", "butterfly", "sprig")),
+        **dict.fromkeys(("bird", "owl"), ("sprig", "blossom", "berries")),
+        **dict.fromkeys(("heron", "flamingo", "swan"), ("lotus", "willow", "palm")),
+        **dict.fromkeys(("star", "moon"), ("sparkle",)),
+        **dict.fromkeys(("fish", "whale", "jellyfish", "turtle", "crab"), ("seaweed", "coral_reef", "shell")),
+        **dict.fromkeys(("mushroom", "fox", "acorn"), ("fern", "oak", "berries")),
+        **dict.fromkeys(("lemon", "citrus", "pear", "apple", "cherries", "fig"), ("leaf", "blossom", "sprig")),
+        **dict.fromkeys(("bee", "butterfly", "dragonfly", "ladybird"), ("daisy", "clover", "lavender")),
+        **dict.fromkeys(("mountain", "bear"), ("pine", "sparkle", "cloud")),
+        **dict.fromkeys(("planet", "rocket"), ("star", "sparkle", "moon")),
+        **dict.fromkeys(("palm", "monstera"), ("leaf", "fern", "blossom")),
+        **dict.fromkeys(("boat", "anchor"), ("starfish", "shell")),
+        **dict.fromkeys(("cactus",), ("sun", "sparkle")),
+        **dict.fromkeys(("strawberry", "berries"), ("blossom", "leaf", "daisy")),
+        **dict.fromkeys(("cat", "dog", "rabbit"), ("heart", "daisy", "star")),
+        **dict.fromkeys(("house", "balloon"), ("cloud", "pine", "heart")),
+        **dict.fromkeys(("pine", "snowflake"), ("snowflake", "star", "berries")),
+        **dict.fromkeys(("fern", "leaf", "sprig", "eucalyptus", "willow", "oak"), ("berries", "sprig", "blossom")),
+        **dict.fromkeys(("pumpkin", "wheat"), ("oak", "acorn", "leaf")),
+        **dict.fromkeys(("swallow", "feather"), ("sprig", "blossom", "cloud")),
+    }
+)  # fmt: skip
+
+#: White or nearly so by nature; on a dark ground they are.
+PALE = frozenset({"daisy", "swan", "cloud", "snowflake", "dandelion", "sparkle", "blossom"})
+
+#: The colour a thing has in nature: it takes the palette's colour nearest to it, when there is one.
+NATURAL = MappingProxyType(
+    {
+        **dict.fromkeys(
+            [
+                "leaf",
+                "sprig",
+                "fern",
+                "palm",
+                "monstera",
+                "willow",
+                "eucalyptus",
+                "clover",
+                "seaweed",
+                "pine",
+                "cactus",
+                "olive_branch",
+            ],
+            "#4f8a55",
+        ),
+        **dict.fromkeys(
+            ("lemon", "bee", "sun", "sunflower", "star", "wheat", "pineapple", "moon"), "#e8c23f"
+        ),
+        **dict.fromkeys(
+            ("strawberry", "cherries", "apple", "poppy", "watermelon", "ladybird", "heart", "crab"), "#c8362f"
+        ),
+        **dict.fromkeys(("citrus", "pumpkin", "fox", "oak", "acorn"), "#e0802f"),
+        **dict.fromkeys(("whale", "drop", "snowflake", "dragonfly"), "#3c6ea8"),
+        **dict.fromkeys(("peony", "rose_flower", "blossom", "flamingo", "tulip", "lotus"), "#e08a9c"),
+        **dict.fromkeys(("lavender", "fig"), "#8a70b5"),
+        "mushroom": "#c04a35",
+    }
+)

@@ -1,0 +1,293 @@
+"""From a prompt to a recipe: everything that is needed to draw, and nothing left to chance."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from studio.art import colour as colours
+from studio.art import fields, layout, motifs, words
+from studio.art.colour import Colour
+from studio.art.inks import Inks
+from studio.art.reading import Mention, Reading, read_prompt
+
+Anything = TypeVar("Anything")
+#: Colours that go well beside warm and beside cool ones.
+WARM_FRIENDS = ("#2f6b6e", "#d8a94a", "#7f9a6f", "#2f4f78", "#e9b7a6", "#7a4a3a")
+#: What these fields are in when nobody says.
+USUAL_COLOURS = {
+    "leopard": "#e6c594 #2a1c14 #b5742f #5a3a22",
+    "houndstooth": "#f4f1ea #26262a #8f8a84 #5a5650",
+    "herringbone": "#efe9de #6f6a63 #8a7f72 #a89b8a",
+    "tile": "#fbf9f2 #1f4fa8 #3c6ea8 #e0a32e",
+    "bauhaus": "#f3ecdc #c9302c #1f4e9c #efb827 #1f1f21",
+}
+COOL_FRIENDS = ("#e3a256", "#e88f7e", "#d9b75f", "#8fb09a", "#f0cdb8", "#c9655a")
+
+
+class Dice:
+    """Choices that look free and are settled by the seed; the same on every machine and Python."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311  nothing is secret here
+
+    def pick(self, options: Sequence[Anything]) -> Anything:
+        return options[int(self._random.random() * len(options))]
+
+    def between(self, least: float, most: float) -> float:
+        return least + (most - least) * self._random.random()
+
+    def chance(self, share: float) -> bool:
+        return self._random.random() < share
+
+
+@dataclass(frozen=True)
+class Palette:
+    """A ground and what goes on it, strongest first."""
+
+    ground: Colour
+    inks: tuple[Colour, ...]
+
+    def turned(self, first: Colour) -> tuple[Colour, ...]:
+        """The inks with `first` in front."""
+        return (first, *(ink for ink in self.inks if ink != first))
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One drawing of the pattern, with its own colours."""
+
+    name: str
+    inks: Inks
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one tile is drawn. `field` covers the ground; `subjects` stand on it, the leading one first."""
+
+    seed: int
+    palette: Palette
+    field: str | None
+    subjects: tuple[Subject, ...]
+    layout: str
+    scale: float
+    style: str
+    texture: str
+
+
+def seed_of(prompt: str) -> int:
+    """The same for prompts that differ only in case, outer spaces or the spelling of their characters."""
+    plain = " ".join(unicodedata.normalize("NFKC", prompt).casefold().split())
+    return int.from_bytes(hashlib.sha256(plain.encode()).digest()[:8])
+
+
+def recipe_for(prompt: str) -> Recipe:
+    """The recipe of a prompt: what its words say, and for the rest the dice that its seed throws."""
+    reading = read_prompt(prompt)
+    seed = seed_of(prompt)
+    dice = Dice(seed)
+    mentions = _mentions(reading, dice)
+    covering = [one for one in mentions if one.subject in fields.NAMES]
+    covering.sort(key=lambda one: one.subject in words.COMMON_FIELDS)
+    ground_field = covering[0] if covering else None
+    standing = [one for one in mentions if one.subject in motifs.NAMES][:3]
+    palette = _palette(reading, dice, ground_field if not standing else None)
+    plain = not reading.colours and not reading.moods
+    style = reading.style or dice.pick(("flat", "flat", "flat", "print"))
+    return Recipe(
+        seed=seed,
+        palette=palette,
+        field=None if ground_field is None else ground_field.subject,
+        subjects=tuple(_subject(one, palette, style, place, plain) for place, one in enumerate(standing)),
+        layout=_layout(reading, dice, standing),
+        scale=min(2.0, max(0.45, reading.scale)),
+        style=style,
+        texture=reading.texture or _texture(style, dice),
+    )
+
+
+def _mentions(reading: Reading, dice: Dice) -> list[Mention]:
+    mentions = list(reading.mentions)
+    if not mentions:
+        moods = [mood for mood in reading.moods if mood in words.MOOD_SUBJECTS]
+        names = words.MOOD_SUBJECTS[moods[0]] if moods else (dice.pick(words.DEFAULT_SUBJECTS),)
+        mentions = [Mention(name) for name in names]
+    leads = [one.subject for one in mentions if one.subject in motifs.NAMES]
+    if len(leads) == 1 and len(mentions) == 1:
+        companion = motifs.COMPANIONS.get(leads[0])
+        if companion and dice.chance(0.8):
+            mentions.append(Mention(dice.pick(companion)))
+    return mentions
+
+
+def _palette(reading: Reading, dice: Dice, covering: Mention | None) -> Palette:
+    """Ground and inks. `covering` is the field, when nothing else is on it: then its own colours are the ground's."""
+    mood = _mood(reading, dice)
+    said = list(dict.fromkeys(reading.colours))
+    if not said and reading.ground is None:
+        usual = USUAL_COLOURS.get(covering.subject) if covering is not None and not reading.moods else None
+        ground, *inks = usual.split() if usual else mood
+        return Palette(ground, _apart(inks, ground))
+    own = None if covering is None else _own_ground(covering.subject, said)
+    if own is not None and reading.ground is None:
+        said.remove(own)
+    ground = reading.ground or own or _ground_for(said, mood if reading.moods else None, dice)
+    others = mood[1:] if reading.moods else _companions(said or list(mood[1:3]), ground, dice)
+    return Palette(ground, _apart(_distinct([*said, *others], ground), ground))
+
+
+def _mood(reading: Reading, dice: Dice) -> tuple[Colour, ...]:
+    name = reading.moods[0] if reading.moods else dice.pick(words.DEFAULT_MOODS)
+    return tuple(dice.pick(words.MOODS[name]).split())
+
+
+def _own_ground(field: str, said: list[Colour]) -> Colour | None:
+    """The ground of a field in two or more colours is one of them: the palest, else the darkest."""
+    if len(said) < 2:
+        return None
+    if field == "plaid":
+        return said[0]
+    palest, darkest = max(said, key=colours.lightness), min(said, key=colours.lightness)
+    if colours.lightness(palest) > 0.78:
+        return palest
+    return darkest if colours.lightness(darkest) < 0.45 else None
+
+
+def _ground_for(said: list[Colour], mood: tuple[Colour, ...] | None, dice: Dice) -> Colour:
+    """A ground that nobody named: the mood's, a named neutral, or a pale or a dark cousin of the first colour."""
+    if mood is not None:
+        return mood[0]
+    neutral = [one for one in said if colours.to_oklch(one)[1] < 0.035 and colours.lightness(one) > 0.8]
+    if neutral and len(said) > 1:
+        said.remove(neutral[0])
+        return neutral[0]
+    first_lightness, _, hue = colours.to_oklch(said[0])
+    if first_lightness > 0.72 and dice.chance(0.55):
+        return colours.from_oklch(0.3, 0.045, hue + dice.between(-40, 40))
+    return dice.pick(
+        (
+            words.COLOURS["cream"],
+            words.COLOURS["ivory"],
+            colours.from_oklch(0.955, 0.018, hue),
+            colours.from_oklch(0.94, 0.022, hue + 150),
+        )
+    )
+
+
+def _companions(said: list[Colour], ground: Colour, dice: Dice) -> list[Colour]:
+    """Colours that go with those said: a lighter or darker cousin, and friends; none loud beside quiet ones."""
+    first = said[0]
+    level, chroma, hue = colours.to_oklch(first)
+    cousin = colours.from_oklch(level + (0.2 if level < 0.6 else -0.22), chroma * 0.8, hue)
+    second = colours.mix(first, ground, 0.45)
+    loudness = max(colours.to_oklch(one)[1] for one in said)
+    if loudness < 0.035:
+        return [cousin, second]
+    friends = WARM_FRIENDS if _turn(hue, 50) < 90 else COOL_FRIENDS
+    start = int(dice.between(0, len(friends)))
+    chosen = [friends[(start + step) % len(friends)] for step in range(len(friends))]
+    apart = [one for one in chosen if all(colours.distance(one, other) > 0.12 for other in [*said, ground])]
+    quiet = min(1.0, (loudness + 0.05) / 0.12)
+    return [cousin, *(colours.shift(one, chroma=quiet) for one in apart[:2]), second]
+
+
+def _distinct(inks: Sequence[Colour], ground: Colour) -> list[Colour]:
+    """The inks without those that look like the ground or like one before them."""
+    kept: list[Colour] = []
+    for ink in inks:
+        if all(colours.distance(ink, other) > 0.045 for other in [*kept, ground]):
+            kept.append(ink)
+    return kept or [colours.apart(ground, ground, 0.4)]
+
+
+def _apart(inks: Sequence[Colour], ground: Colour) -> tuple[Colour, ...]:
+    """At least four inks, the leading ones plain to see on the ground."""
+    seen = [colours.apart(ink, ground, 0.2 if place < 2 else 0.12) for place, ink in enumerate(inks)]
+    while len(seen) < 4:
+        step = 0.16 if colours.lightness(seen[-1]) < 0.6 else -0.16
+        seen.append(colours.apart(colours.shift(seen[len(seen) - 1], lighter=step), ground, 0.1))
+    return tuple(seen[:6])
+
+
+def _subject(mention: Mention, palette: Palette, style: str, place: int, plain: bool) -> Subject:
+    """`plain`: nobody said a colour or a mood, so that a lemon is yellow whatever the palette."""
+    own = [colours.apart(one, palette.ground, 0.14) for one in mention.colours]
+    natural = _natural(mention.subject, palette, plain)
+    main = own[0] if own else natural or palette.inks[place % len(palette.inks)]
+    rest = [ink for ink in (*own[1:], *palette.turned(main)[1:])]
+    leaf = _leaf(palette, main)
+    line = _line_colour(palette, main)
+    accents = [ink for ink in rest if colours.distance(ink, main) > 0.08] or rest
+    if mention.subject in motifs.PALE and main == natural:
+        accents = [words.COLOURS["honey"], *accents]
+    second = accents[0]
+    accent = next((ink for ink in accents if colours.distance(ink, second) > 0.08), accents[-1])
+    return Subject(mention.subject, Inks(palette.ground, main, second, accent, leaf, line, style))
+
+
+def _natural(name: str, palette: Palette, plain: bool) -> Colour | None:
+    """What this thing is in nature, or the palette's colour nearest to it, when one is near enough."""
+    if name in motifs.PALE and colours.lightness(palette.ground) < 0.7:
+        return colours.mix("#fffdf6", palette.ground, 0.07)
+    wanted = motifs.NATURAL.get(name)
+    if wanted is None:
+        return None
+    if plain:
+        return colours.apart(wanted, palette.ground, 0.13)
+    hue = colours.to_oklch(wanted)[2]
+    near = [
+        ink
+        for ink in palette.inks
+        if _turn(colours.to_oklch(ink)[2], hue) < 35 and colours.to_oklch(ink)[1] > 0.04
+    ]
+    return near[0] if near else None
+
+
+def _leaf(palette: Palette, main: Colour) -> Colour:
+    """A green of the palette, else a green that is as quiet or loud as the palette is."""
+    greens = [ink for ink in palette.inks if _is_green(ink) and ink != main]
+    if greens:
+        return greens[0]
+    chroma = sum(colours.to_oklch(ink)[1] for ink in palette.inks) / len(palette.inks)
+    if chroma < 0.025:
+        return palette.inks[-1]
+    dark = colours.lightness(palette.ground) < 0.5
+    green = colours.from_oklch(0.66 if dark else 0.52, min(0.08, chroma * 0.8), 140)
+    return colours.apart(green, palette.ground, 0.15)
+
+
+def _is_green(ink: Colour) -> bool:
+    _, chroma, hue = colours.to_oklch(ink)
+    return _turn(hue, 135) < 32 and chroma > 0.02
+
+
+def _line_colour(palette: Palette, main: Colour) -> Colour:
+    """What details are drawn in on the main colour."""
+    level, chroma, hue = colours.to_oklch(main)
+    if colours.distance(palette.ground, main) > 0.28 and level < 0.8:
+        return palette.ground
+    return colours.from_oklch(level - 0.25 if level > 0.5 else level + 0.3, chroma * 0.9, hue)
+
+
+def _layout(reading: Reading, dice: Dice, standing: list[Mention]) -> str:
+    upright = bool(standing) and standing[0].subject in motifs.UPRIGHT
+    allowed = layout.UPRIGHT if upright else layout.NAMES
+    if reading.layout in allowed:
+        return str(reading.layout)
+    common = layout.USUAL_UPRIGHT if upright else layout.USUAL
+    return dice.pick(common)
+
+
+def _texture(style: str, dice: Dice) -> str:
+    if style == "watercolour":
+        return "wash"
+    return "paper" if style in ("ink", "print") else dice.pick(("paper", "none", "linen", "paper"))
+
+
+def _turn(one: float, other: float) -> float:
+    """The angle between two hues."""
+    return abs((one - other + 180) % 360 - 180)

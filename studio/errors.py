@@ -1,0 +1,48 @@
+"""Everything the studio refuses, as one error that is also the answer's body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class FieldFault:
+    """One field that cannot be used."""
+
+    field: str
+    message: str
+
+
+class Refusal(Exception):
+    """A request answered with an error: its HTTP status, a stable code, a sentence, the fields at fault."""
+
+    def __init__(self, status: int, code: str, message: str, faults: tuple[FieldFault, ...] = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.faults = faults
+
+    def body(self) -> dict[str, object]:
+        error: dict[str, object] = {"code": self.code, "message": self.message}
+        if self.faults:
+            error["fields"] = [{"field": one.field, "message": one.message} for one in self.faults]
+        return {"error": error}
+
+
+def invalid_fields(faults: tuple[FieldFault, ...]) -> Refusal:
+    said = "; ".join(f"{one.field}: {one.message}" for one in faults)
+    return Refusal(400, "invalid_fields", f"The request cannot be used: {said}.", faults)
+
+
+def unknown(what: str, identifier: str) -> Refusal:
+    return Refusal(404, f"unknown_{what}", f"There is no {what} {identifier!r} here.")
+
+
+def request_id_conflict(request_id: str) -> Refusal:
+    return Refusal(
+        409,
+        "request_id_conflict",
+        f"The requestId {request_id!r} was already used for another request. "
+        "Send the first body again to get its job, or take a new requestId.",
+    )

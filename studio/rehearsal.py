@@ -1,0 +1,37 @@
+"""Marks in a prompt that make the studio refuse or fail on purpose, so that people can rehearse bad days."""
+
+from __future__ import annotations
+
+from studio.errors import Refusal
+
+#: Refused at once; nothing is made.
+REFUSE = "[refuse]"
+#: Each pattern job of this prompt fails.
+FAIL = "[fail]"
+#: The first pattern job of this prompt fails, later ones succeed.
+FAIL_ONCE = "[fail once]"
+#: The pattern succeeds; each product of it fails.
+FAIL_PRODUCT = "[fail product]"
+
+
+def refuse_content(prompt: str) -> None:
+    """Raises Refusal (422) when the prompt asks for it."""
+    if REFUSE in prompt.lower():
+        raise Refusal(422, "content_refused", f"The prompt is refused, because it contains {REFUSE}.")
+
+
+def pattern_failure(prompt: str, *, first_time: bool) -> str | None:
+    """Why the pattern job of this prompt is going to fail, if it is."""
+    said = prompt.lower()
+    if FAIL in said:
+        return f"The pattern could not be generated, because its prompt contains {FAIL}."
+    if FAIL_ONCE in said and first_time:
+        return f"The pattern could not be generated this time, because its prompt contains {FAIL_ONCE}."
+    return None
+
+
+def product_failure(prompt: str) -> str | None:
+    """Why a product of this prompt's pattern is going to fail, if it is."""
+    if FAIL_PRODUCT in prompt.lower():
+        return f"The product could not be built, because its pattern's prompt contains {FAIL_PRODUCT}."
+    return None

@@ -1,0 +1,205 @@
+"""The studio as a process: its command line, its address, its keys, and its end."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import fcntl
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+import uvicorn
+
+from studio.app import VERSION, build_app, picture_directory
+from studio.pace import Pace
+from studio.pictures import Pictures
+from studio.service import Service
+from studio.store import Store
+
+KEYS_VARIABLE = "STUDIO_API_KEYS"
+DATABASE = "studio.db"
+PARENT_CHECK_SECONDS = 0.5
+
+
+class StartRefused(Exception):
+    """The studio cannot start; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a studio is run."""
+
+    host: str
+    port: int
+    home: Path
+    key_file: Path | None
+    pace: Pace
+    environment: str
+    ready_file: Path | None
+    parent: int | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until told to stop. 0: stopped as asked; 2: could not start."""
+    options = read_options(argv)
+    try:
+        with _sole_user(options.home):
+            return asyncio.run(_serve(options, read_keys(options)))
+    except StartRefused as refused:
+        print(f"studio: {refused}", file=sys.stderr)
+        return 2
+
+
+def read_options(argv: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="python -m studio", description="Serve the embedded studio.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
+    parser.add_argument("--home", type=Path, default=Path(".studio"), help="where jobs and pictures are kept")
+    parser.add_argument(
+        "--key-file", type=Path, help=f"API keys, one a line (or comma-separated in {KEYS_VARIABLE})"
+    )
+    parser.add_argument(
+        "--pace", type=Pace, choices=list(Pace), default=Pace.QUICK, help="how long jobs take"
+    )
+    parser.add_argument("--environment", default="staging", help="category IDs differ by it")
+    parser.add_argument(
+        "--ready-file", type=Path, help="written once listening; else one line on standard output"
+    )
+    parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
+    return Options(**vars(parser.parse_args(argv)))
+
+
+def read_keys(options: Options) -> frozenset[str]:
+    """The bearer keys: from the key file, the environment, or one made for this home. Raises StartRefused."""
+    if options.key_file is not None:
+        try:
+            text = options.key_file.read_text("utf-8")
+        except OSError as error:
+            raise StartRefused(f"the key file cannot be read: {error.strerror}.") from error
+    else:
+        text = os.environ.get(KEYS_VARIABLE, "").replace(",", "\n") or _own_key(options.home)
+    keys = frozenset(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    if not keys:
+        raise StartRefused("no API key was given; put one into the key file.")
+    return keys
+
+
+def _own_key(home: Path) -> str:
+    path = home / "api-key"
+    if not path.exists():
+        path.touch(mode=0o600)
+        path.write_text(f"studio_{secrets.token_urlsafe(24)}\n", "utf-8")
+    return path.read_text("utf-8")
+
+
+@contextmanager
+def _sole_user(home: Path) -> Iterator[None]:
+    """Hold the home, so that two studios never answer from one file."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StartRefused(f"another studio runs in {home}; stop it or name another --home.") from error
+        yield
+
+
+async def _serve(options: Options, keys: frozenset[str]) -> int:
+    listener = _listen(options)
+    store = Store(options.home / DATABASE)
+    service = Service(store, environment=options.environment, pace=options.pace)
+    app = build_app(service, Pictures(picture_directory(options.home)), keys)
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False
+    )
+    server = _Server(config, _announcement(options, listener), options.ready_file)
+    watch = asyncio.create_task(_stop_with_parent(server, options.parent))
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        watch.cancel()
+        store.close()
+        if options.ready_file is not None:
+            options.ready_file.unlink(missing_ok=True)
+    return 0
+
+
+def _listen(options: Options) -> socket.socket:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((options.host, options.port))
+    except OSError as error:
+        listener.close()
+        raise StartRefused(f"cannot listen on {options.host}:{options.port}: {error.strerror}.") from error
+    return listener
+
+
+def _announcement(options: Options, listener: socket.socket) -> dict[str, object]:
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return {
+        "base_url": f"http://{host}:{listener.getsockname()[1]}{VERSION}",
+        "environment": options.environment,
+        "home": str(options.home),
+        "pace": str(options.pace),
+        "pid": os.getpid(),
+    }
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that says when it listens, and for which a signal to stop is not an error."""
+
+    def __init__(
+        self, config: uvicorn.Config, announcement: dict[str, object], ready_file: Path | None
+    ) -> None:
+        super().__init__(config)
+        self._announcement = announcement
+        self._ready_file = ready_file
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        announce(self._announcement, self._ready_file, sys.stdout)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        def stop(number: int, frame: FrameType | None) -> None:
+            self.handle_exit(number, frame)
+
+        before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def announce(announcement: dict[str, object], ready_file: Path | None, out: IO[str]) -> None:
+    """Say where the studio listens: in a file that appears whole, or in one line."""
+    line = json.dumps(announcement)
+    if ready_file is None:
+        print(line, file=out, flush=True)
+        return
+    whole = ready_file.with_name(f"{ready_file.name}.{os.getpid()}")
+    whole.write_text(f"{line}\n", "utf-8")
+    whole.replace(ready_file)
+
+
+async def _stop_with_parent(server: uvicorn.Server, parent: int | None) -> None:
+    """A killed parent cannot stop its studio; a studio whose parent is gone has another one."""
+    with suppress(asyncio.CancelledError):
+        while parent is not None:
+            if os.getppid() != parent:
+                server.should_exit = True
+                return
+            await asyncio.sleep(PARENT_CHECK_SECONDS)
