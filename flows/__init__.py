@@ -1,0 +1,1 @@
+"""What a person schedules, starts and sees: one file a flow."""

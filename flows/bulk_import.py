@@ -1,0 +1,107 @@
+"""The bulk import: a CSV of prompts and category selections becomes patterns and products."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import State, flow
+from pydantic import Field
+
+from flows.shard import shard
+from patternmill.errors import Overlap
+from patternmill.mill.importing import order_import
+from patternmill.mill.mill import Shard
+from patternmill.mill.order import ImportOrder
+from patternmill.mill.refreshing import work_of
+from patternmill.mill.run import Run
+from patternmill.states import Outcome
+from tasks.addressing import addressed
+from tasks.artifacts import progress_shown, show_ending
+from tasks.earlier import close_earlier_attempts
+from tasks.outcomes import ending_message, state_of
+from tasks.preparing import check_rows, plan_items, read_file
+from tasks.publishing import publish
+from tasks.stopping import Stopping, told_to_stop
+from tasks.surviving import drive_shard
+
+
+@flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
+async def bulk_import(
+    file: Path,
+    catalog: str | None = None,
+    environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
+    out: Path | None = None,
+    encoding: str | None = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    edition: str | None = None,
+    max_failures: str | None = None,
+    max_patterns: Annotated[int | None, Field(ge=0)] = None,
+    max_products: Annotated[int | None, Field(ge=0)] = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
+    confirm: str | None = None,
+    only: Path | None = None,
+) -> State[Any]:
+    """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
+
+    Args:
+        file: The CSV, as the worker sees its path: from the project's folder, or absolute.
+        catalog: Name of the catalog; default: the file's.
+        environment: staging, production, or another name that your addresses have; scopes all identity.
+        out: Where the results go; default: results/<catalog>/<run>.
+        encoding: Of the file, when it is not UTF-8 or UTF-16.
+        max_in_flight: The most jobs in flight at once.
+        attempts: Tries an item, when its job fails.
+        edition: Buys everything again under this name.
+        max_failures: Stops new items past it: a count, or 10%.
+        max_patterns: The most patterns to buy.
+        max_products: The most products to buy.
+        budget: The most to spend, in minor units.
+        confirm: `production` for a large purchase there.
+        only: A selection of rows, as `patternmill retry` writes it.
+    """
+    order = order_import(
+        file,
+        catalog=catalog,
+        environment=environment,
+        out=out,
+        encoding=encoding,
+        max_in_flight=max_in_flight,
+        attempts=attempts,
+        edition=edition,
+        max_failures=max_failures,
+        max_patterns=max_patterns,
+        max_products=max_products,
+        budget=budget,
+        confirm=confirm,
+        only=only,
+    )
+    with told_to_stop() as stopping:
+        return await import_rows(order, stopping)
+
+
+async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
+    await close_earlier_attempts()
+    async with work_of(await addressed(order)) as work:
+        await read_file(work)
+        await check_rows(work)
+        try:
+            await plan_items(work)
+        except Overlap as overlap:
+            return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
+        stopping.of(work.begun)
+        await make_rows(work.begun)
+        await publish(work)
+        await show_ending(work.ended, work.published)
+        return state_of(work.ended.outcome, ending_message(work.ended))
+
+
+async def make_rows(run: Run) -> None:
+    """Drive the shards as nested flow runs, side by side, all inside the run's one window."""
+    async with progress_shown(run), asyncio.TaskGroup() as shards:
+        async for part in run.mill.opened_shards():
+            shards.create_task(make_shard(run, part))
+
+
+async def make_shard(run: Run, part: Shard) -> None:
+    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe()))

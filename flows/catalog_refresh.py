@@ -1,0 +1,68 @@
+"""The catalog refresh: a catalog follows its source, and makes only what has changed in it."""
+
+from typing import Annotated, Any, Literal
+
+from prefect import State, flow
+from pydantic import Field
+
+from flows.bulk_import import import_rows
+from patternmill.mill.refreshing import order_refresh
+from tasks.stopping import told_to_stop
+
+
+@flow(name="catalog-refresh", flow_run_name="refresh {catalog}", persist_result=False)
+async def catalog_refresh(
+    source: Annotated[str, Field(min_length=1)],
+    catalog: Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)],
+    environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
+    retire: Annotated[int | None, Field(ge=0)] = None,
+    retire_at_most: str | None = None,
+    out: str | None = None,
+    encoding: str | None = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    edition: str | None = None,
+    max_failures: str | None = None,
+    max_patterns: Annotated[int | None, Field(ge=0)] = None,
+    max_products: Annotated[int | None, Field(ge=0)] = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
+    confirm: Literal["production"] | None = None,
+) -> State[Any]:
+    """Hold the source against the catalog, make what was added or changed, mark what is gone as retired.
+
+    Args:
+        source: The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.
+        catalog: The catalog that follows it.
+        environment: staging, production, or another name that your addresses have; scopes all identity.
+        retire: Lets at most so many missing rows be retired, past the limit.
+        retire_at_most: More than this is withheld until somebody agrees: 20, 10%, or both (20,10%).
+        out: Where the results go: a folder or an address; default: results/<catalog>/<run>.
+        encoding: Of the source, when it is not UTF-8 or UTF-16.
+        max_in_flight: The most jobs in flight at once.
+        attempts: Tries an item, when its job fails.
+        edition: Buys everything again under this name.
+        max_failures: Stops new items past it: a count, or 10%.
+        max_patterns: The most patterns to buy.
+        max_products: The most products to buy.
+        budget: The most to spend, in minor units.
+        confirm: Says that a large purchase in production is meant.
+    """
+    order = order_refresh(
+        source,
+        catalog,
+        environment=environment,
+        retire=retire,
+        retire_at_most=retire_at_most,
+        out=out,
+        encoding=encoding,
+        max_in_flight=max_in_flight,
+        attempts=attempts,
+        edition=edition,
+        max_failures=max_failures,
+        max_patterns=max_patterns,
+        max_products=max_products,
+        budget=budget,
+        confirm=confirm,
+    )
+    with told_to_stop() as stopping:
+        return await import_rows(order, stopping)

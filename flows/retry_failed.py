@@ -1,0 +1,64 @@
+"""Retry what failed: the rows of an earlier run that did not come to their end, and nothing else."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from prefect import State, flow
+from pydantic import Field
+
+from flows.bulk_import import import_rows
+from patternmill.states import Outcome
+from tasks.outcomes import state_of
+from tasks.retrying import Wish, choose_rows, laid_out
+from tasks.stopping import told_to_stop
+
+
+@flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)
+async def retry_failed(
+    run: str = "latest",
+    catalog: str | None = None,
+    environment: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = "staging",
+    status: tuple[Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"], ...] = (),
+    category: tuple[str, ...] = (),
+    code: tuple[str, ...] = (),
+    sku: tuple[str, ...] = (),
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    max_patterns: Annotated[int | None, Field(ge=0)] = None,
+    max_products: Annotated[int | None, Field(ge=0)] = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
+    confirm: Literal["production"] | None = None,
+    out: Path | None = None,
+) -> State[Any]:
+    """Choose the rows, and import them again from the bytes that the ledger kept of the file.
+
+    Args:
+        run: The run's ID, or its beginning; or `latest`.
+        catalog: The catalog whose latest run is meant; needed where there are several.
+        environment: staging, production, or another name that your addresses have.
+        status: Rows that stand so; none: all of these.
+        category: Rows of these categories, as the file writes them; none: all.
+        code: Rows with these error codes, as in failures.csv; none: all.
+        sku: These rows alone; none: all.
+        attempts: Tries an item, when its job fails.
+        max_in_flight: The most jobs in flight at once.
+        max_patterns: The most patterns to buy.
+        max_products: The most products to buy.
+        budget: The most to spend, in minor units.
+        confirm: Says that a large purchase in production is meant.
+        out: Where the results go; default: results/<catalog>/<run>.
+    """
+    chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
+    if not chosen.rows:
+        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}")
+    limits = {
+        "attempts": attempts,
+        "max_in_flight": max_in_flight,
+        "max_patterns": max_patterns,
+        "max_products": max_products,
+        "budget": budget,
+        "confirm": confirm,
+        "out": out,
+    }
+    with laid_out(chosen, limits) as order, told_to_stop() as stopping:
+        return await import_rows(order, stopping)

@@ -1,0 +1,16 @@
+"""The rows of one shard: a flow run of its own, so that the page of a large import stays usable."""
+
+from prefect import State, flow
+
+from patternmill.mill.running import running
+from tasks.making import task_steps
+from tasks.outcomes import shard_state
+
+
+@flow(name="shard", validate_parameters=False, persist_result=False)
+async def shard(run_id: str, number: int) -> State:
+    """Make the patterns and products of the rows of one shard of a run of this process."""
+    run = running(run_id)
+    part = run.mill.shard(number)
+    await run.mill.drive(part, task_steps(run.mill))
+    return shard_state(run.mill, part)

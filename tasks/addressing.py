@@ -1,0 +1,47 @@
+"""Where the service is and with which key, from Prefect's blocks, for a worker whose environment does not say.
+
+A parameter would be stored in clear and shown: so the deployment names the environment, and its address and key
+are looked up by that name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from prefect.blocks.system import Secret
+from prefect.variables import Variable
+from pydantic import SecretStr
+
+from patternmill.mill.order import ImportOrder
+
+
+def url_variable(environment: str) -> str:
+    """The Prefect Variable with the service's address: names there have no dashes."""
+    return f"patternmill_studio_url_{environment.replace('-', '_')}"
+
+
+def key_block(environment: str) -> str:
+    """The Secret block with the key: names there have no underscores."""
+    return f"patternmill-api-key-{environment.replace('_', '-')}"
+
+
+async def addressed(order: ImportOrder) -> ImportOrder:
+    """The order with the address and key that Prefect has for its environment, where the settings have none."""
+    settings = order.settings
+    found: dict[str, Any] = {}
+    if settings.studio_url is None:
+        url = str(await Variable.aget(url_variable(settings.environment), default="") or "")
+        found["studio_url"] = url.rstrip("/") or None
+    if settings.api_key is None:
+        found["api_key"] = await _key(settings.environment)
+    given = {name: value for name, value in found.items() if value is not None}
+    return replace(order, settings=settings.model_copy(update=given)) if given else order
+
+
+async def _key(environment: str) -> SecretStr | None:
+    try:
+        block: Any = await Secret.aload(key_block(environment))
+    except ValueError:
+        return None
+    return SecretStr(str(block.get()))

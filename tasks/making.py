@@ -1,0 +1,69 @@
+"""The steps that spend: one task run a pattern, one a product. The library retries and remembers; Prefect shows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import lru_cache
+from typing import Any
+
+from prefect import State, task
+from prefect._internal.result_records import ResultRecord, ResultRecordMetadata
+from prefect.cache_policies import NO_CACHE
+from prefect.states import Cancelled, Failed
+
+from patternmill.errors import BudgetReached, NotStarted, RowFailed
+from patternmill.mill.mill import Mill, Steps
+from patternmill.planning.items import PatternItem, ProductItem
+
+# These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
+# because Prefect walks through every one; and a result that is a record already, or it makes one for each.
+
+
+class Making:
+    """What a task run is about: Prefect reads its label, and nothing else of it."""
+
+    __slots__ = ("item", "label", "mill")
+
+    def __init__(self, mill: Mill, item: PatternItem | ProductItem) -> None:
+        self.mill, self.item, self.label = mill, item, item.describe()
+
+
+@task(name="pattern", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
+async def make_pattern(making: Making) -> Any:
+    assert isinstance(making.item, PatternItem), "a pattern is made of a pattern item"
+    return await _shown(making.mill.make_pattern(making.item))
+
+
+@task(name="product", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
+async def make_product(making: Making) -> Any:
+    assert isinstance(making.item, ProductItem), "a product is made of a product item"
+    return await _shown(making.mill.make_product(making.item))
+
+
+def task_steps(mill: Mill) -> Steps:
+    """The mill's two steps as task runs, named after what they make."""
+
+    async def pattern(item: PatternItem) -> None:
+        await make_pattern(Making(mill, item))
+
+    async def product(item: ProductItem) -> None:
+        await make_product(Making(mill, item))
+
+    return Steps(pattern, product)
+
+
+async def _shown(making: Awaitable[str]) -> State[Any] | ResultRecord[None]:
+    """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
+    try:
+        await making
+    except (BudgetReached, NotStarted) as reason:
+        return Cancelled(name="NotStarted", message=str(reason), data=_nothing())
+    except RowFailed as failed:
+        return Failed(message=f"{failed.code}: {failed.message}", data=_nothing())
+    return _nothing()
+
+
+@lru_cache(1)
+def _nothing() -> ResultRecord[None]:
+    """The result of every task run here: results are in the ledger, not in Prefect."""
+    return ResultRecord(result=None, metadata=ResultRecordMetadata(storage_key="nothing"))

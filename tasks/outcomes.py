@@ -1,0 +1,52 @@
+"""How an outcome reads as a Prefect state: the name is the outcome, the message its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefect import State
+from prefect.client.schemas.objects import StateType
+
+from patternmill.mill.changing import counts_line, counts_of
+from patternmill.mill.mill import Mill, Shard
+from patternmill.mill.run import Ending
+from patternmill.states import Outcome, RowStatus
+
+#: A run that was held back by a limit, another run or a person has neither succeeded nor failed.
+_TYPES = {
+    Outcome.COMPLETED: StateType.COMPLETED,
+    Outcome.COMPLETED_WITH_FAILURES: StateType.COMPLETED,
+    Outcome.FAILED: StateType.FAILED,
+    Outcome.BUDGET_REACHED: StateType.CANCELLED,
+    Outcome.CANCELLED: StateType.CANCELLED,
+    Outcome.SKIPPED_OVERLAP: StateType.CANCELLED,
+}
+
+
+def state_of(outcome: Outcome, message: str) -> State[Any]:
+    return State(type=_TYPES[outcome], name=outcome.value, message=message)
+
+
+def shard_state(mill: Mill, part: Shard) -> State[Any]:
+    """How the nested flow run of a shard reads once its rows were driven."""
+    made = mill.made(part)
+    outcome = Outcome.COMPLETED if made == len(part.rows) else Outcome.COMPLETED_WITH_FAILURES
+    return state_of(outcome, f"{made} of {len(part.rows)} products")
+
+
+def ending_message(ending: Ending) -> str:
+    """What a refresh found, counts that add up to the rows, and the reason where there is one."""
+    changes = counts_of(ending.record)
+    parts = [counts_line(changes)] if changes is not None else []
+    parts.append(counts_message(ending.rows))
+    if ending.record.reason:
+        parts.append(ending.record.reason)
+    return ". ".join(parts)
+
+
+def counts_message(rows: Mapping[RowStatus, int]) -> str:
+    counted = [
+        f"{count} {status.value.replace('_', ' ')}" for status in RowStatus if (count := rows.get(status, 0))
+    ]
+    return f"{sum(rows.values())} rows: {', '.join(counted) or 'none'}"

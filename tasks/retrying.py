@@ -1,0 +1,81 @@
+"""The steps before a retry: the rows that it takes up, and the order that does so."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from patternmill.catalog.rows import tidy
+from patternmill.ledger.finding import find_run, latest_run
+from patternmill.ledger.opening import existing_ledger
+from patternmill.ledger.row_results import input_file
+from patternmill.mill.importing import order_import
+from patternmill.mill.order import ImportOrder
+from patternmill.mill.retrying import Choice, Chosen, choose, statuses_of
+from patternmill.mill.selection import write_selection
+from patternmill.settings import load_settings
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which rows of which run, in the words of the form."""
+
+    run: str
+    catalog: str | None
+    environment: str
+    status: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    code: tuple[str, ...] = ()
+    sku: tuple[str, ...] = ()
+
+    def choice(self) -> Choice:
+        return Choice(
+            statuses_of(",".join(self.status)),
+            frozenset(self.code),
+            frozenset(tidy(category).casefold() for category in self.category),
+            frozenset(tidy(sku) for sku in self.sku),
+        )
+
+
+@task(name="choose", task_run_name="choose the rows", cache_policy=NO_CACHE, persist_result=False)
+async def choose_rows(wish: Wish) -> Chosen:
+    """Raises ConfigurationError when the run, or one of the rows, is not known."""
+    with existing_ledger(load_settings(environment=wish.environment)) as ledger:
+        record = find_run(ledger, wish.run, catalog=wish.catalog, environment=wish.environment)
+        newest = latest_run(ledger, catalog=record.catalog, environment=record.environment)
+        latest = newest if newest.run_id != record.run_id else None
+        return choose(ledger, record, input_file(ledger, record), wish.choice(), latest=latest)
+
+
+@contextmanager
+def laid_out(chosen: Chosen, limits: Mapping[str, Any]) -> Iterator[ImportOrder]:
+    """The order that takes the rows up; the file's bytes and the selection lie beside the ledger meanwhile."""
+    settings = load_settings(environment=chosen.record.environment)
+    place = settings.home / "retries"
+    place.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=place))
+    try:
+        file = folder / "input" / (Path(chosen.record.source).name or "input.csv")
+        file.parent.mkdir()
+        with existing_ledger(settings) as ledger:
+            file.write_bytes(ledger.input_of(chosen.record))
+        write_selection(chosen.selection(), folder / "selection.json")
+        yield order_import(
+            file,
+            catalog=chosen.record.catalog,
+            environment=chosen.record.environment,
+            encoding=chosen.record.input_encoding,
+            edition=chosen.record.options.get("edition"),
+            only=folder / "selection.json",
+            **limits,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
