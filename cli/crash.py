@@ -1,0 +1,70 @@
+"""Reports of unexpected errors: the traceback in a file under the home, with secrets masked."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from patternmill.errors import PatternmillError
+from patternmill.settings import Settings, load_settings
+
+MASK = "**********"
+SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH|LEDGER_URL|CONNECTION_URL", re.IGNORECASE)
+#: Shorter values are words that a mask would strike everywhere.
+SHORTEST_SECRET = 6
+SECRET_SHAPES = (
+    (re.compile(r"(?i)(bearer\s+)[^\s\"',;]+"), rf"\1{MASK}"),
+    (re.compile(r"(://)[^/\s:@]*:[^/\s@]+@"), rf"\1{MASK}@"),
+)
+
+
+def masked(text: str) -> str:
+    """`text` without the known secrets, bearer credentials and passwords in addresses."""
+    for secret in sorted(set(_known_secrets()), key=len, reverse=True):
+        text = text.replace(secret, MASK)
+    for shape, replacement in SECRET_SHAPES:
+        text = shape.sub(replacement, text)
+    return text
+
+
+def masked_traceback(error: BaseException) -> str:
+    return masked("".join(traceback.format_exception(error)))
+
+
+def write_report(error: BaseException) -> Path | None:
+    """Write the traceback to a new file under `<home>/logs`; None when that cannot be done."""
+    try:
+        directory = _home() / "logs"
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
+        path.write_text(masked_traceback(error), encoding="utf-8")
+        path.chmod(0o600)
+    except OSError:
+        return None
+    return path
+
+
+def _known_secrets() -> Iterator[str]:
+    for name, value in os.environ.items():
+        if SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET:
+            yield value
+    settings = _settings()
+    for secret in (settings.api_key, settings.ledger_url) if settings else ():
+        if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
+            yield secret.get_secret_value()
+
+
+def _home() -> Path:
+    settings = _settings()
+    return settings.home if settings else Path(".patternmill")
+
+
+def _settings() -> Settings | None:
+    try:
+        return load_settings()
+    except PatternmillError:
+        return None

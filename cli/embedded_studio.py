@@ -1,0 +1,105 @@
+"""The embedded studio as a process of its own: on a free loopback port, with a key of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from cli.shared_process import HOST, SharedProcess
+from patternmill.errors import ConfigurationError
+
+READY_SECONDS = 60.0
+REMEDY = "set PATTERNMILL_STUDIO_URL to a service."
+
+
+@dataclass(frozen=True)
+class RunningStudio:
+    """Where an embedded studio answers, and with which key."""
+
+    #: Ends with the version segment, as PATTERNMILL_STUDIO_URL does.
+    url: str
+    key: SecretStr
+    process: SharedProcess
+
+
+@contextmanager
+def embedded_studio(
+    home: Path, *, environment: str = "staging", pace: str = "quick", port: int = 0
+) -> Iterator[RunningStudio]:
+    """Serve the studio while the context lasts, or share the one that another command serves on this home.
+
+    Its jobs, pictures and key stay under `<home>/studio`. Raises ConfigurationError when the one that runs
+    is for another environment, PatternmillError when it does not start.
+    """
+    directory = home.resolve() / "studio"
+    directory.mkdir(parents=True, exist_ok=True)
+    ready_file = directory / "running.json"
+    process = SharedProcess(directory, "The embedded studio")
+
+    def arguments() -> list[str]:
+        ready_file.unlink(missing_ok=True)
+        return _arguments(directory, ready_file, environment=environment, pace=pace, port=port)
+
+    try:
+        process.take(arguments, dict)
+        running = _await_ready(process, ready_file)
+        _check_environment(running, environment)
+        yield RunningStudio(str(running["base_url"]), lasting_key(directory / "api-key"), process)
+    finally:
+        process.release()
+
+
+def lasting_key(path: Path) -> SecretStr:
+    """The key of this home: made once, readable by its owner only, so that later runs see the same pictures."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return SecretStr(path.read_text().strip())
+    key = f"studio_{secrets.token_urlsafe(24)}"
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{key}\n")
+    return SecretStr(key)
+
+
+def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str, port: int) -> list[str]:
+    key_file = directory / "api-key"
+    lasting_key(key_file)
+    options = {
+        "--host": HOST,
+        "--port": str(port),
+        "--home": str(directory),
+        "--key-file": str(key_file),
+        "--pace": pace,
+        "--environment": environment,
+        "--ready-file": str(ready_file),
+    }
+    return ["studio", *(word for option in options.items() for word in option)]
+
+
+def _await_ready(process: SharedProcess, ready_file: Path) -> dict[str, Any]:
+    deadline = time.monotonic() + READY_SECONDS
+    while not ready_file.exists():
+        if not process.is_alive():
+            raise process.failure("ended while it started.", REMEDY)
+        if time.monotonic() > deadline:
+            raise process.failure(f"did not answer within {READY_SECONDS:.0f} s.", REMEDY)
+        time.sleep(0.02)
+    running: dict[str, Any] = json.loads(ready_file.read_text())
+    return running
+
+
+def _check_environment(running: dict[str, Any], wanted: str) -> None:
+    if running["environment"] != wanted:
+        raise ConfigurationError(
+            f"An embedded studio for {running['environment']} runs on this home, and {wanted} is wanted.",
+            remedy="Wait for the command that uses it, or set another PATTERNMILL_HOME.",
+        )

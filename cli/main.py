@@ -1,0 +1,153 @@
+"""The command `patternmill`: loads the verb asked for, and turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from patternmill import __version__
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+#: What is raised before anything is spent; a service that stops a run later is that run's outcome.
+NOTHING_SPENT = (InputRefused, ConfigurationError, ServiceStopped)
+
+#: Verb: its module, which has a click command called `command`, and what the list of verbs says of it.
+VERBS: dict[str, tuple[str, str]] = {
+    "import": ("cli.import_", "Turn a CSV of prompts and selections into products."),
+    "refresh": ("cli.refresh", "Let a catalog follow its source: make only what has changed."),
+    "catalog": ("cli.catalog", "Write what a catalog has now: sku to product ID."),
+    "check": ("cli.check", "Check a CSV before anything is spent."),
+    "status": ("cli.status", "Show runs, money, what is open, and how to go on."),
+    "retry": ("cli.retry", "Take up again what failed, was stopped or is in doubt."),
+    "explain": ("cli.explain", "Tell the whole story of a row, product, job or request."),
+    "results": ("cli.results", "Write the files of a run again."),
+    "settle": ("cli.settle", "Decide about items that no run may decide about."),
+    "ledger": ("cli.ledger", "Check the ledger, write it out, check results files."),
+    "ui": ("cli.ui", "Open the history of the runs in the Prefect UI."),
+    "up": ("cli.up", "Serve all of it in one terminal: UI, worker, deployments, studio."),
+    "worker": ("cli.worker", "Run what is scheduled, or started from the Prefect UI."),
+    "automations": ("cli.automations", "Have runs that fail, fall silent or come late told and taken up."),
+    "studio": ("cli.studio", "Serve the embedded studio, to try things out on."),
+}
+
+
+class Verbs(click.Group):
+    """A group whose verbs are imported when asked for, so that each starts with only what it needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(VERBS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Verbs"):
+            formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="patternmill")
+def patternmill() -> None:
+    """Turn a CSV of prompts and category selections into products.
+
+    Each row's prompt becomes a pattern, and each row a product on it. What was begun is kept in a ledger: a
+    run that was broken off goes on where it stood, and a second run of the same file buys nothing twice.
+
+    \b
+    Try it, without an account or a setting (the embedded studio makes the patterns):
+      patternmill check  inputs/spring_catalog.csv
+      patternmill import inputs/spring_catalog.csv
+      patternmill ui
+
+    \b
+    Settings come from the environment, or from .env in the working directory:
+      PATTERNMILL_STUDIO_URL   the service's address, ending with /v1; none: the embedded studio
+      PATTERNMILL_API_KEY      the key for it
+      PATTERNMILL_ENVIRONMENT  staging (the default) or production: scopes the ledger and the category IDs
+      PATTERNMILL_HOME         ledger, history and logs (default .patternmill)
+      PATTERNMILL_LEDGER_URL   postgresql://... when several machines share a ledger
+      PATTERNMILL_NOTIFY_URL   a webhook for messages about runs (patternmill automations)
+      PREFECT_API_URL          a Prefect server of yours; none: one is started for the run
+      PATTERNMILL_DEBUG        1: unexpected errors show their traceback
+
+    \b
+    Exit codes:
+      0    every row has its product (check: every row is good)
+      3    completed with failures (check: some rows are refused)
+      2    refused before anything was spent: the file, a setting or the command line is wrong
+      1    failed
+      4    another run holds this catalog
+      130  interrupted; the next run goes on from there
+
+    `patternmill VERB --help` tells about one verb.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run one verb, whose callback returns its exit code, and end the process with it."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit code; whatever goes wrong becomes a message on stderr."""
+    try:
+        return _exit_code(patternmill.main(arguments, prog_name="patternmill", standalone_mode=False))
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return EXIT_FAILED
+    except PatternmillError as error:
+        _tell(error.message, error.remedy)
+        return EXIT_REFUSED if isinstance(error, NOTHING_SPENT) else EXIT_FAILED
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _exit_code(answer: Any) -> int:
+    return answer if isinstance(answer, int) else 0
+
+
+def _tell(message: str, remedy: str) -> None:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(message, err=True)
+    if remedy:
+        click.echo(f"  {remedy}", err=True)
+
+
+def _unexpected(error: Exception) -> int:
+    from cli import crash
+
+    if os.environ.get("PATTERNMILL_DEBUG"):
+        click.echo(crash.masked_traceback(error), err=True, nl=False)
+        return EXIT_FAILED
+    summary = crash.masked(f"{type(error).__name__}: {error}").splitlines()[0]
+    report = crash.write_report(error)
+    where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
+    _tell(f"Something unexpected happened: {summary}", f"{where} What was begun is in the ledger: run again.")
+    return EXIT_FAILED
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from complaining about the closed pipe when it flushes at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""The record of a run on a Prefect server: reaching it quietly, handing it over, and waiting until it is whole."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+#: The states of a task run that may still change.
+OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
+#: States of a flow run that a process stands behind; what is scheduled or paused waits for one.
+DRIVEN_STATES = ("PENDING", "RUNNING", "CANCELLING")
+PAGE = 200
+POLL_SECONDS = 0.3
+REQUEST_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Api:
+    """A Prefect API: its address, ending with `/api`, and the headers that open it."""
+
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        request = urllib.request.Request(  # noqa: S310 - the address of the Prefect server in use
+            f"{self.url.rstrip('/')}/{path}",
+            data=json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", **self.headers},
+        )
+        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310
+            return json.loads(answer.read())
+
+
+@dataclass(frozen=True)
+class FinalState:
+    """What a task run or flow run is to read."""
+
+    type: str
+    name: str
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """How the record of one flow run stands on the server."""
+
+    #: Task runs there, without those that stand for nested flow runs.
+    recorded: int
+    #: Those not in a final state.
+    open: int
+    #: Every expected task run is there and in a final state.
+    whole: bool
+
+
+LOST = FinalState("CRASHED", "Crashed", "The process that ran this ended before it could say how it went.")
+
+
+def prefect_environment(api_url: str, home: Path | None = None) -> dict[str, str]:
+    """What the environment must say before Prefect is imported, for a client of the server at `api_url`.
+
+    With `home` (our own server) Prefect's files and profiles stay there too; without it (a server of the
+    user's) their Prefect home and profile hold, which may carry the key to that server.
+    """
+    quiet = {
+        "PREFECT_API_URL": api_url,
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
+        "DO_NOT_TRACK": "1",
+        # The terminal is ours; the server still gets every log, with its traceback.
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+        "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
+        # One "Finished in state" log a task run says nothing that its state does not.
+        "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+        # 2, 4 and 8 seconds: a server that restarts is waited for, one that is gone holds nobody up for long.
+        "PREFECT_CLIENT_MAX_RETRIES": "3",
+        "PREFECT_API_REQUEST_TIMEOUT": "10",
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    }
+    if home is None:
+        return quiet
+    directory = home.resolve() / "prefect"
+    return quiet | {
+        "PREFECT_HOME": str(directory),
+        "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
+        "PREFECT_PROFILE": "ephemeral",
+    }
+
+
+def prefect_api() -> Api:
+    """The API that Prefect's client in this process talks to, with the key or password that it uses."""
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings().api
+    headers = {}
+    if settings.key is not None:
+        headers["Authorization"] = f"Bearer {settings.key.get_secret_value()}"
+    elif settings.auth_string is not None:
+        password = base64.b64encode(settings.auth_string.get_secret_value().encode()).decode()
+        headers["Authorization"] = f"Basic {password}"
+    return Api(settings.url or "", headers)
+
+
+def hand_over(timeout: timedelta = timedelta(seconds=15)) -> bool:
+    """Send what Prefect's client in this process still holds; whether that was done in time.
+
+    To be called outside of an event loop, once the flow has returned.
+
+    When it was not, the server is gone, and only `os._exit` ends the process soon: Prefect tries each event
+    again for a minute at the interpreter's end.
+    """
+    from prefect.events.worker import EventsWorker
+    from prefect.logging.handlers import APILogWorker
+
+    deadline = time.monotonic() + timeout.total_seconds()
+    left = []
+    for worker in (EventsWorker, APILogWorker):
+        outcome = worker.drain_all(timeout=max(0.1, deadline - time.monotonic()))
+        left.append(outcome[1] if isinstance(outcome, tuple) else {"called on an event loop"})
+    return not any(left)
+
+
+def settle(
+    api: Api,
+    flow_run_id: str,
+    *,
+    expected: int = 0,
+    timeout: timedelta = timedelta(seconds=60),
+) -> Settled:
+    """Wait until the flow run, with its nested ones, has `expected` task runs and all are in final states.
+
+    Returns how far it came when the time is over. Raises OSError when the server does not answer.
+    """
+    deadline = time.monotonic() + timeout.total_seconds()
+    while True:
+        settled = _look(api, _family(api, flow_run_id), expected)
+        if settled.whole or time.monotonic() > deadline:
+            return settled
+        time.sleep(POLL_SECONDS)
+
+
+def close_open_task_runs(
+    api: Api, flow_run_id: str, ends: Mapping[str, FinalState], default: FinalState = LOST
+) -> int:
+    """Force the task runs that stayed open into the final state known for their ID; how many there were.
+
+    For records that lost events on their way; `ends` comes from the run's own knowledge.
+    """
+    stuck = list(_open_task_runs(api, _family(api, flow_run_id)))
+    for task_run in stuck:
+        _force(api, "task_runs", task_run["id"], ends.get(task_run["id"], default))
+    return len(stuck)
+
+
+def correct_flow_runs(api: Api, flow_run_id: str, top: FinalState, nested: Mapping[str, FinalState]) -> int:
+    """Let the flow run read `top`, and its nested ones, by name, what is known of them; how many read otherwise.
+
+    A server that was away as a flow run ended has Prefect's own trouble on record for the run's outcome.
+    """
+    where = {"flow_runs": {"id": {"any_": _family(api, flow_run_id)}}}
+    wrong = 0
+    for run in list(_pages(api, "flow_runs/filter", where)):
+        end = top if run["id"] == flow_run_id else nested.get(run["name"])
+        state = run["state"] or {}
+        if end is not None and (state.get("type"), state.get("name")) != (end.type, end.name):
+            _force(api, "flow_runs", run["id"], end)
+            wrong += 1
+    return wrong
+
+
+def close_abandoned_runs(api: Api, end: FinalState = LOST) -> int:
+    """Close every flow run that is not in a final state, with its task runs; how many there were.
+
+    Only for a server of our own that has just been started, with nobody else on it: whoever ran them is dead.
+    """
+    where = {"flow_runs": {"state": {"type": {"any_": list(DRIVEN_STATES)}}}}
+    abandoned = list(_pages(api, "flow_runs/filter", where))
+    for flow_run in abandoned:
+        for task_run in list(_open_task_runs(api, [flow_run["id"]])):
+            _force(api, "task_runs", task_run["id"], end)
+        _force(api, "flow_runs", flow_run["id"], end)
+    return len(abandoned)
+
+
+def _look(api: Api, family: Sequence[str], expected: int) -> Settled:
+    runs = {"flow_runs": {"id": {"any_": list(family)}}}
+    unfinished = {"task_runs": {"state": {"type": {"any_": list(OPEN_STATES)}}}}
+    steps_only = {"task_runs": {"subflow_runs": {"exists_": False}}}
+    recorded = int(api.post("task_runs/count", runs | steps_only))
+    still_open = int(api.post("task_runs/count", runs | unfinished))
+    return Settled(recorded, still_open, whole=still_open == 0 and recorded >= expected)
+
+
+def _family(api: Api, flow_run_id: str) -> list[str]:
+    """The flow run and all that are nested in it, at whatever depth."""
+    family, parents = [flow_run_id], [flow_run_id]
+    while parents:
+        where = {"flow_runs": {"parent_flow_run_id": {"any_": parents}}}
+        parents = [str(run["id"]) for run in _pages(api, "flow_runs/filter", where)]
+        family += parents
+    return family
+
+
+def _open_task_runs(api: Api, family: Sequence[str]) -> Iterator[dict[str, Any]]:
+    where = {
+        "flow_runs": {"id": {"any_": list(family)}},
+        "task_runs": {"state": {"type": {"any_": list(OPEN_STATES)}}},
+    }
+    return _pages(api, "task_runs/filter", where)
+
+
+def _pages(api: Api, path: str, where: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    offset = 0
+    while True:
+        page = api.post(path, {**where, "limit": PAGE, "offset": offset, "sort": "ID_DESC"})
+        yield from page
+        if len(page) < PAGE:
+            return
+        offset += PAGE
+
+
+def _force(api: Api, kind: str, run_id: str, end: FinalState) -> None:
+    state = {"type": end.type, "name": end.name, "message": end.message}
+    api.post(f"{kind}/{run_id}/set_state", {"state": state, "force": True})

@@ -1,0 +1,76 @@
+"""The verb `results`: writes the files of a run again, from the ledger alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from patternmill.ledger.ledger import Ledger
+    from patternmill.ledger.records import RunRecord
+
+
+@click.command("results")
+@click.argument("run", metavar="RUN")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to (default: results/CATALOG/RUN).")
+@click.option("--catalog", help="Whose run; needed for `latest` where there are several catalogs.")
+@click.option("--environment", help="Whose run: staging, production, ... (default: any).")
+def command(run: str, out: Path | None, catalog: str | None, environment: str | None) -> int:
+    """Write the results files of RUN again, byte for byte as the run wrote them.
+
+    RUN is a run's ID, the beginning of one, or `latest`. Everything comes from the ledger: the input and the
+    service are not needed. A run that crashed, or still goes on, has its rows as they stand now.
+
+    \b
+    Examples:
+      patternmill results latest --catalog spring
+      patternmill results 20260301-0930 --out /tmp/again
+
+    \b
+    Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
+    """
+    from cli.pictures import share_pictures
+    from cli.words import counted
+    from patternmill.ledger.finding import find_run
+    from patternmill.ledger.opening import existing_ledger
+    from patternmill.results.beside import BESIDE
+    from patternmill.results.rebuild import rebuild
+    from patternmill.settings import load_settings
+
+    settings = load_settings(environment=environment)
+    with existing_ledger(settings) as ledger:
+        record = find_run(ledger, run, catalog=catalog, environment=environment)
+        _refuse_skipped(record)
+        place = out or Path("results") / record.catalog / record.run_id
+        latest = out is None and _is_latest(ledger, record)
+        published = rebuild(ledger, record.run_id, place, latest=latest).published
+    if record.options.get(BESIDE):
+        share_pictures(place, settings.home / "pictures")
+    if record.outcome is None:
+        click.echo(
+            f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now."
+        )
+    click.echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
+    for mark in published.files:
+        click.echo(f"  {place / mark.name}  {mark.bytes} bytes")
+    return 0
+
+
+def _refuse_skipped(record: RunRecord) -> None:
+    from patternmill.errors import ConfigurationError
+    from patternmill.ledger.finding import held_its_catalog
+
+    if not held_its_catalog(record):
+        raise ConfigurationError(
+            f"Run {record.run_id} made nothing: {record.reason or 'another run held the catalog'}",
+            remedy="Name the run that held the catalog.",
+        )
+
+
+def _is_latest(ledger: Ledger, record: RunRecord) -> bool:
+    from patternmill.ledger.finding import latest_run
+
+    newest = latest_run(ledger, catalog=record.catalog, environment=record.environment)
+    return newest.run_id == record.run_id

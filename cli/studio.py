@@ -1,0 +1,51 @@
+"""The verb `studio`: serves the embedded studio alone."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("studio")
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: a free one.")
+@click.option(
+    "--pace",
+    type=click.Choice(["quick", "realistic", "instant"]),
+    default="quick",
+    show_default=True,
+    help="How long jobs take; realistic: one to two minutes.",
+)
+@click.option(
+    "--environment", help="Category IDs differ by it (default: PATTERNMILL_ENVIRONMENT, or staging)."
+)
+def command(port: int, pace: str, environment: str | None) -> int:
+    """Serve the embedded studio, to try things out on.
+
+    It is the service that `patternmill import` starts for itself when no PATTERNMILL_STUDIO_URL is set, with the
+    same jobs, pictures and key: all are kept in the `studio` directory under PATTERNMILL_HOME.
+    Ctrl-C stops it; its jobs outlast that.
+
+    \b
+    Example, in two terminals:
+      patternmill studio --pace realistic
+      export PATTERNMILL_STUDIO_URL=http://127.0.0.1:8321/v1
+      export PATTERNMILL_API_KEY="$(cat .patternmill/studio/api-key)"
+      patternmill import inputs/spring_catalog.csv
+
+    \b
+    Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
+    """
+    from cli.embedded_studio import embedded_studio
+    from cli.signals import until_interrupted
+    from patternmill.settings import load_settings
+
+    settings = load_settings(environment=environment)
+    stop = until_interrupted()
+    place = settings.home / "studio"
+    with embedded_studio(settings.home, environment=settings.environment, pace=pace, port=port) as studio:
+        click.echo(f"The embedded studio ({settings.environment}, {pace}): {studio.url}")
+        click.echo(f"Its key is in {place / 'api-key'}; its log in {studio.process.log_path}. Ctrl-C stops.")
+        while not stop.wait(0.5):
+            if not studio.process.is_alive():
+                click.echo("The studio ended by itself; see its log.", err=True)
+                return 1
+    return 0
