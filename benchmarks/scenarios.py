@@ -1,0 +1,67 @@
+"""What is measured: how many rows, how many jobs at once, and how long the jobs take."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+OURS, PLAIN, PREFECT_MAP = "patternmill", "plain", "prefect-map"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    title: str
+    rows: int
+    window: int
+    #: Median job times; 0 answers at once.
+    pattern_seconds: float = 0.0
+    product_seconds: float = 0.0
+    contenders: tuple[str, ...] = (OURS, PLAIN)
+    #: How often each contender runs, taking turns.
+    rounds: int = 1
+
+    @property
+    def instant(self) -> bool:
+        return not self.pattern_seconds
+
+
+EVERYBODY = (OURS, PLAIN, PREFECT_MAP)
+
+SCENARIOS = (
+    Scenario("startup", "One row: what starting costs", 1, 1, contenders=EVERYBODY),
+    Scenario("instant-200", "Instant answers, 200 in flight", 1000, 200, contenders=EVERYBODY, rounds=3),
+    Scenario("instant-500", "Instant answers, 500 in flight", 1000, 500, rounds=3),
+    Scenario("short", "Jobs of 10 s and 3 s, all in flight", 500, 500, 10.0, 3.0, contenders=EVERYBODY),
+    Scenario("long", "Jobs of 75 s and 20 s, all in flight", 300, 300, 75.0, 20.0),
+    Scenario("memory", "Memory: instant answers, many rows", 10_000, 500),
+)
+
+
+def quickened(scenario: Scenario) -> Scenario:
+    """To see that everything works: too few rows and too short times for its figures to mean much."""
+    if scenario.rows == 1:
+        return scenario
+    return replace(
+        scenario,
+        rows=scenario.rows // 10,
+        window=max(20, scenario.window // 10),
+        pattern_seconds=scenario.pattern_seconds / 5,
+        product_seconds=scenario.product_seconds / 5,
+        rounds=1,
+    )
+
+
+def write_rows(path: Path, count: int) -> None:
+    """A catalog of which every row has a prompt of its own, so that every row is two jobs."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sku", "prompt", "category", "option:size"])
+        writer.writerows(_row(number) for number in range(count))
+
+
+def _row(number: int) -> Sequence[str]:
+    category, size = (("Cushion", "40x40"), ("Mug", "11oz"))[number % 2]
+    return f"BENCH-{number:06}", f"blue herons among reeds, study {number}", category, size
