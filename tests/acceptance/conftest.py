@@ -1,0 +1,17 @@
+"""What the acceptance tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.harness import Zygote
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """A warm process that imports are forked from."""
+    warm = Zygote()
+    yield warm
+    warm.close()

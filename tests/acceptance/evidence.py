@@ -1,0 +1,171 @@
+"""The invariants, checked from outside after a hostile run: the service's record, the results files, the ledger."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from patternmill.ledger.database import open_database
+from patternmill.states import ATTEMPT_CHANGES, AttemptState
+from tests.acceptance.harness import Room
+from tests.hostile import Audit, audit
+from tests.hostile.record import lines_of
+
+
+@dataclass(frozen=True)
+class Event:
+    at: float
+    request_id: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a room was left with."""
+
+    room: Room
+    ledger_url: str | None = None
+
+    @cached_property
+    def audit(self) -> Audit:
+        return audit(self.room.service.record, self.room.rows, self.room.service.plan)
+
+    @cached_property
+    def results(self) -> list[dict[str, str]]:
+        with (self.room.out / "results.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    @property
+    def statuses(self) -> list[str]:
+        return [row["status"] for row in self.results]
+
+    def ledger(self, sql: str) -> list[tuple[Any, ...]]:
+        """What the ledger holds, read beside the program."""
+        database = open_database(self.ledger_url, self.room.folder / self.room.home)
+        try:
+            with database.transaction():
+                return database.rows(sql)
+        finally:
+            database.close()
+
+    @cached_property
+    def events(self) -> list[Event]:
+        rows = self.ledger(
+            "SELECT at, request_id, kind FROM events WHERE request_id IS NOT NULL ORDER BY seq"
+        )
+        return [Event(*row) for row in rows]
+
+    def faults_of_record(self) -> list[str]:
+        """What the service's record alone says against the run."""
+        return [*self._bought_twice(), *self._rows_lost(), *self._wrong_goods(), *self._unmade()]
+
+    def faults(self, *, all_made: bool = True) -> list[str]:
+        """Every invariant that does not hold, in words; `all_made`: the run is over and nothing stood in its way."""
+        faults = [
+            *self._bought_twice(),
+            *self._rows_lost(),
+            *self._wrong_goods(),
+            *self._broken_files(),
+            *self._illegal_changes(),
+            *self._called_after_the_end(),
+            *self._lost_jobs(),
+        ]
+        return [*faults, *self._unmade()] if all_made else faults
+
+    def _bought_twice(self) -> list[str]:
+        found = [f"bought twice: {p.content} as {p.request_id}" for p in self.audit.double_purchases]
+        found += [f"two jobs for one request: {name}" for name in self.audit.requests_with_two_jobs]
+        return found + [f"two bodies under one request ID: {name}" for name in self.audit.changed_bodies]
+
+    def _rows_lost(self) -> list[str]:
+        wanted = [row.sku for row in self.room.rows]
+        given = [row["sku"] for row in self.results]
+        return [] if given == wanted else [f"{len(wanted)} rows in, {len(given)} out, or in another order"]
+
+    def _wrong_goods(self) -> list[str]:
+        made = {row["sku"]: row["product_id"] for row in self.results if row["product_id"]}
+        faults = self.audit.wrong_products(made)
+        prompts = {row.sku: row.prompt for row in self.room.rows}
+        for row in self.results:
+            if row["status"] == "succeeded" and not row["product_id"]:
+                faults.append(f"{row['sku']} succeeded without a product")
+            pattern = self.audit.patterns.get(row["pattern_id"])
+            if row["pattern_id"] and (pattern is None or pattern.prompt != prompts[row["sku"]]):
+                faults.append(f"{row['sku']}: {row['pattern_id']} is not its pattern")
+        return faults
+
+    def _broken_files(self) -> list[str]:
+        """The manifest is written last and names the others by their digests."""
+        return broken_files(self.room.out)
+
+    def _illegal_changes(self) -> list[str]:
+        states: dict[str, AttemptState] = {}
+        faults = []
+        for event in self.events:
+            to, before = AttemptState(event.kind), states.get(event.request_id)
+            legal = to is AttemptState.INTENDED if before is None else to in ATTEMPT_CHANGES[before]
+            if not legal:
+                faults.append(f"{event.request_id}: {before} became {to}")
+            states[event.request_id] = to
+        return faults
+
+    def _called_after_the_end(self) -> list[str]:
+        """Once an end is in the ledger, nothing is asked about it any more."""
+        ends = {e.request_id: e.at for e in self.events if e.kind in {"succeeded", "failed"}}
+        jobs = dict(self.ledger("SELECT job_id, request_id FROM attempts WHERE job_id IS NOT NULL"))
+        faults = []
+        for line in lines_of(self.room.service.record):
+            if line["event"] != "request":
+                continue
+            request = line["requestId"] or jobs.get(line["jobId"])
+            # A poll may have been on its way when the end was written.
+            known_since = ends.get(request, math.inf) + (0.1 if line["operation"] == "jobs/get" else 0.0)
+            if line["at"] > known_since:
+                late = line["at"] - ends[request]
+                faults.append(f"{line['operation']} for {request} {late:.3f} s after its end was known")
+        return faults
+
+    def _lost_jobs(self) -> list[str]:
+        known = {job for (job,) in self.ledger("SELECT job_id FROM attempts WHERE job_id IS NOT NULL")}
+        open_requests = {
+            r for (r,) in self.ledger("SELECT request_id FROM attempts WHERE state <> 'succeeded'")
+        }
+        return [
+            f"paid and forgotten: {p.job_id} of {p.request_id}"
+            for p in self.audit.purchases
+            if p.job_id not in known and p.request_id not in open_requests
+        ]
+
+    def _unmade(self) -> list[str]:
+        faults = [f"{row['sku']} is {row['status']}" for row in self.results if row["status"] != "succeeded"]
+        faults += [f"never bought: {goods}" for goods in self.audit.never_bought()]
+        return faults + [f"not ended: {purchase.job_id}" for purchase in self.audit.unfinished]
+
+
+def broken_files(out: Path) -> list[str]:
+    """What is wrong with the results files of a run that ended."""
+    manifest = json.loads((out / "manifest.json").read_text("utf-8"))
+    known = {*manifest["files"], "manifest.json"}
+    faults = [
+        f"left behind: {path.name}" for path in out.iterdir() if path.is_file() and path.name not in known
+    ]
+    for name, mark in manifest["files"].items():
+        if hashlib.sha256((out / name).read_bytes()).hexdigest() != mark["sha256"]:
+            faults.append(f"{name} is not what the manifest says")
+    return faults
+
+
+def spoken_for(room: Room) -> dict[str, int]:
+    """Requests by operation, from the record."""
+    counts: dict[str, int] = defaultdict(int)
+    for line in lines_of(room.service.record):
+        if line["event"] == "request":
+            counts[line["operation"]] += 1
+    return dict(counts)

@@ -1,0 +1,111 @@
+"""`patternmill import` as a process without Prefect: the same command in every other way, started in a second.
+
+`python -m tests.acceptance.plain_import [--bug NAME] [--at K --do kill] ... -- FILE [OPTIONS OF IMPORT]`.
+What stands before `--` is done to the program by the test: a seeded bug, a crash point, shorter times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import cli.importing
+import patternmill.results.rebuild  # noqa: F401 - loaded here once, for all that are forked from here
+from cli.main import run
+from cli.screen import Screen
+from patternmill.mill import holding
+from patternmill.mill.importing import order_import
+from patternmill.service import pacing, studio_api
+from patternmill.service.retry import RetryPolicy
+from patternmill.settings import load_settings
+from tests.acceptance import points, seeded_bugs
+
+
+class NoScreen(Screen):
+    """No Prefect server: the command then drives the run itself, as it does when the server is lost."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def wait(self) -> None:
+        return
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do to the program what is asked for, then run its command `import`; returns the exit code."""
+    own, theirs = _split(list(arguments))
+    given = _parser().parse_args(own)
+    cli.importing.Screen = NoScreen  # type: ignore[misc]
+    _hurry(given.first_pause, given.young)
+    if given.drain is not None:
+        _drain_for(timedelta(seconds=given.drain))
+    if given.silence is not None:
+        holding.SILENCE = timedelta(seconds=given.silence)
+    if given.explode:
+        _explode()
+    for bug in given.bug:
+        seeded_bugs.SEEDED[bug]()
+    if given.points is not None:
+        points.watch(given.points, at=given.at, do=given.do)
+    return run(["import", *theirs])
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    cut = arguments.index("--")
+    return arguments[:cut], arguments[cut + 1 :]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="plain_import")
+    parser.add_argument("--bug", action="append", default=[], choices=sorted(seeded_bugs.SEEDED))
+    parser.add_argument("--points", type=Path, help="write the crash points passed into this file")
+    parser.add_argument("--at", help="the point, as the file names it, at which something is done")
+    parser.add_argument("--do", choices=sorted(points.DEEDS))
+    parser.add_argument("--first-pause", type=float, help="seconds before a first second try (0.5)")
+    parser.add_argument("--young", type=float, help="seconds for which an unknown job may be new (60)")
+    parser.add_argument("--explode", action="store_true", help="an unexpected error that names the key")
+    parser.add_argument("--drain", type=float, help="seconds for which a stopped run follows its jobs (20)")
+    parser.add_argument(
+        "--silence", type=float, help="seconds after which a silent holder is taken over (20)"
+    )
+    return parser
+
+
+def _hurry(first_pause: float | None, young: float | None) -> None:
+    """Shorter waits of those that no setting names, so that a test does not sit through them."""
+    shorter: dict[str, timedelta] = {}
+    if first_pause is not None:
+        shorter["first_pause"] = timedelta(seconds=first_pause)
+        studio_api.Breaker = functools.partial(pacing.Breaker, longest_pause=1.0)  # type: ignore[misc,assignment]
+    if young is not None:
+        shorter["young"] = timedelta(seconds=young)
+    if shorter:
+        studio_api.RetryPolicy = functools.partial(RetryPolicy, **shorter)  # type: ignore[misc,assignment,arg-type]
+
+
+def _drain_for(drain: timedelta) -> None:
+    def ordered(*args: Any, **options: Any) -> Any:
+        order = order_import(*args, **options)
+        return replace(order, options=replace(order.options, drain=drain))
+
+    cli.importing.order_import = ordered
+
+
+def _explode() -> None:
+    async def offer(self: studio_api.StudioApi) -> Any:
+        settings = load_settings()
+        assert settings.api_key is not None
+        key = settings.api_key.get_secret_value()
+        raise RuntimeError(f"nobody expected this of {key}")
+
+    studio_api.StudioApi.offer = offer  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,207 @@
+"""What the tests with Prefect stand on: a server that stays dead when killed, the command, and the server's record."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cli.prefect_record import PAGE, Api
+from cli.prefect_server import OwnServer, server_environment, server_is_there
+from cli.shared_process import usable_port
+from tests.acceptance.harness import COMMAND, Ended, Room
+
+
+@functools.cache
+def migrated_database(folder: Path) -> Path:
+    """An empty Prefect database, made once for all tests: making one takes most of a server's first start."""
+    with OwnServer(folder / "prefect-template"):
+        pass
+    return folder / "prefect-template" / "prefect"
+
+
+def lay_database(template: Path, home: Path) -> Path:
+    """The database where the own server of a home has it."""
+    directory = home / "prefect"
+    directory.mkdir(parents=True)
+    for part in template.glob("prefect.db*"):
+        shutil.copy(part, directory)
+    return directory
+
+
+@dataclass
+class NamedServer:
+    """A server as a user runs one: stock, on an address of its own; nobody starts it again when it is killed."""
+
+    directory: Path
+    port: int = field(default_factory=lambda: usable_port(0))
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def api(self) -> Api:
+        return Api(f"http://127.0.0.1:{self.port}/api")
+
+    def start(self) -> None:
+        """Start it, at once; `await_ready` waits for it."""
+        with (self.directory / "named-server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "prefect", "server", "start"],
+                cwd=self.directory,
+                env=clean_environment() | server_environment(self.directory, self.port),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def await_ready(self) -> None:
+        eventually(lambda: server_is_there(self.api.url, timeout=2.0), within=60)
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process is not None, "it was not started"
+        os.killpg(self._process.pid, number)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self.send(signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+
+class Gate:
+    """An address in front of a server, which can be shut and opened again at once."""
+
+    def __init__(self, server_port: int) -> None:
+        self._server_port = server_port
+        self._lines: set[socket.socket] = set()
+        self._listener: socket.socket | None = None
+        self._port = 0
+        self.open()
+
+    @property
+    def api_url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/api"
+
+    def open(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self._port))
+        self._port = self._listener.getsockname()[1]
+        threading.Thread(target=self._admit, args=(self._listener,), daemon=True).start()
+
+    def shut(self) -> None:
+        """Nobody gets in any more, and who is inside is thrown out."""
+        assert self._listener is not None, "it is shut"
+        # Wakes the thread that waits in accept, which a mere close does not.
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._listener = None
+        for line in tuple(self._lines):
+            _hang_up(line)
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self.shut()
+
+    def _admit(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                far = socket.create_connection(("127.0.0.1", self._server_port))
+            except OSError:
+                near.close()
+                continue
+            for ends in ((near, far), (far, near)):
+                self._lines.add(ends[0])
+                threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        with one, suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        _hang_up(other)
+        self._lines.discard(one)
+
+
+def _hang_up(line: socket.socket) -> None:
+    with suppress(OSError):
+        line.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass
+class Running:
+    """The command, running."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def said(self) -> str:
+        return self._text("err")
+
+    def wait(self, timeout: float) -> Ended:
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError(f"it did not end in {timeout:.0f} s:\n{self._text('err')}") from None
+        return Ended(code, self._text("out"), self._text("err"))
+
+    def kill(self) -> None:
+        """End it, if it still runs."""
+        self.process.kill()
+        self.process.wait()
+
+    def _text(self, name: str) -> str:
+        return (self.folder / f"command.{name}").read_text("utf-8", "replace")
+
+
+def start_import(room: Room, *options: str, **environment: str) -> Running:
+    """`patternmill import` of a room's catalog, as a person starts it."""
+    settings = {**room.environment, "PREFECT_HOME": str(room.folder / "prefect-client"), **environment}
+    with (room.folder / "command.out").open("wb") as out, (room.folder / "command.err").open("wb") as err:
+        arguments = [str(COMMAND), "import", str(room.file), "--out", str(room.out), *options]
+        process = subprocess.Popen(
+            arguments, cwd=room.folder, env=clean_environment() | settings, stdout=out, stderr=err
+        )
+    return Running(process, room.folder)
+
+
+def clean_environment() -> dict[str, str]:
+    """Nothing of the caller's own settings."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
+    }
+
+
+def eventually(
+    what: Callable[[], object], within: float, told: Callable[[], object] = lambda: "it never came"
+) -> None:
+    until = time.monotonic() + within
+    while not what():
+        assert time.monotonic() < until, told()
+        time.sleep(0.05)
+
+
+def everything(api: Api, kind: str, where: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+    """All of the server's flow runs, or task runs."""
+    offset = 0
+    while True:
+        order = {"limit": PAGE, "offset": offset, "sort": "ID_DESC"}
+        page = api.post(f"{kind}/filter", {**(where or {}), **order})
+        yield from page
+        offset += PAGE
+        if len(page) < PAGE:
+            return

@@ -1,0 +1,316 @@
+"""What may happen to a run, played on real processes; each returns what went wrong, in words.
+
+The tests want to hear nothing; with a bug seeded in the program (`inject`) they must hear something.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.hostile import Plan, Rule, Times
+from tests.hostile.plan import CREATES
+from tests.hostile.record import lines_of
+
+Inject = tuple[str, ...]
+NONE: Inject = ()
+QUICK_JOBS = Times("uniform", low=0.05, high=0.2)
+STOPPED_WINDOW = 8
+SPREAD_JOBS = Times("uniform", low=0.4, high=1.2)
+#: How long a signal may take to be heard.
+HEARD = 0.3
+
+
+def room_in(
+    folder: Path,
+    service: ServiceInThread,
+    zygote: Zygote,
+    *,
+    rows: int = 6,
+    window: int = 200,
+    home: str = "home",
+    **settings: str,
+) -> Room:
+    settings = {f"PATTERNMILL_{name.upper()}": value for name, value in settings.items()}
+    settings["PATTERNMILL_MAX_IN_FLIGHT"] = str(window)
+    return Room(folder / "room", service, some_rows(rows), zygote, settings, home=home)
+
+
+def creates_after(record: Path, moment: float) -> list[str]:
+    """Creates that the service received after a moment of the clock."""
+    return [
+        f"{line['operation']} {line['at'] - moment:.2f} s after"
+        for line in lines_of(record)
+        if line["event"] == "request" and line["operation"] in CREATES and line["at"] > moment
+    ]
+
+
+def finish(room: Room) -> list[str]:
+    """The same command once more, with the program as it is; then all invariants."""
+    return judged(room, room.run())
+
+
+def judged(room: Room, ended: Ended) -> list[str]:
+    """The invariants of a run that should have made everything."""
+    faults = [] if ended.code == 0 else [f"no end: {ended.said}"]
+    return faults + Evidence(room).faults(all_made=not faults)
+
+
+# Answers that are lost, and crashes
+
+
+def answers_lost(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """Every create is executed, and its first answer lost."""
+    rules = tuple(Rule(create, "answer_lost", each=1) for create in CREATES)
+    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(folder, service, zygote)
+        return judged(room, room.run(inject=(*HURRY, *inject)))
+
+
+def polls_fail(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """The first poll of every job is answered 503."""
+    rules = (Rule("jobs/get", "status", {"code": 503}, each=1),)
+    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(folder, service, zygote)
+        return judged(room, room.run(inject=(*HURRY, *inject)))
+
+
+def killed_after_a_create(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """Killed as soon as the service has executed creates, three times over."""
+    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(folder, service, zygote)
+        for count in (1, 3, 6):
+            started = room.start(inject=(*HURRY, *inject))
+            wait_for(service.record, '"created"', count=count)
+            started.kill()
+        return finish(room)
+
+
+# Two runs of one catalog
+
+
+def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """A second run comes while the first one drives the catalog."""
+    with ServiceInThread(Plan(patterns=Times(median=2.5), products=Times(median=0.2)), folder) as service:
+        room = room_in(folder, service, zygote, window=8)
+        first = room.start(inject=(*HURRY, *inject))
+        wait_for(service.record, '"created"')
+        before = time.monotonic()
+        second = room.start("--out", str(folder / "second"), inject=(*HURRY, *inject)).wait()
+        took = time.monotonic() - before
+        faults = [] if second.code == 4 else [f"the second run was not held back: {second.said}"]
+        faults += [f"it took {took:.1f} s to say so"] if took > 8 else []
+        faults += [] if "being driven by run" in second.said else [f"it does not say why: {second.said}"]
+        ended = first.wait()
+        return faults + ([f"the first: {ended.said}"] if ended.code else Evidence(room).faults())
+
+
+def holder_died(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """The run that held the catalog was killed: the next one takes over at once."""
+    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(folder, service, zygote)
+        first = room.start(inject=(*HURRY, *inject))
+        wait_for(service.record, '"created"')
+        first.kill()
+        count, before = len(_asked(service.record)), time.monotonic()
+        second = room.start(inject=(*HURRY, *inject))
+        wait_for(service.record, '"jobs/get"', count=1)
+        while len(_asked(service.record)) == count and second.runs:
+            time.sleep(0.01)
+        took = time.monotonic() - before
+        second.wait()
+        return finish(room) + ([f"it took {took:.1f} s to take over"] if took > 3 else [])
+
+
+def _asked(record: Path) -> list[object]:
+    return [line for line in lines_of(record) if line["event"] == "request"]
+
+
+def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """The holder is stopped, another run takes over and makes everything, and the first one is continued."""
+    with ServiceInThread(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), folder) as service:
+        room = room_in(folder, service, zygote, rows=24, window=6, create_rate="12")
+        first = room.start(inject=(*HURRY, "--drain", "5", *inject))
+        wait_for(service.record, '"created"', count=4)
+        first.send(signal.SIGSTOP)
+        # What was under way to the service has arrived by now.
+        time.sleep(0.3)
+        second = room.start("--out", str(folder / "second"), inject=(*HURRY, "--silence", "1.5", *inject))
+        wait_for(service.record, '"products/create"', count=12)
+        continued = time.time()
+        first.send(signal.SIGCONT)
+        late = second.wait()
+        ended = first.wait()
+        faults = [] if late.code == 0 else [f"the second: {late.said}"]
+        fenced = ended.code == 1 and "took over" in ended.said
+        faults += [] if fenced else [f"the first was not fenced off: {ended.said}"]
+        faults += _sent_twice(service.record, continued)
+        # One that stood still may ask for the jobs that it knew of; it may not buy.
+        return faults + [fault for fault in finish(room) if not fault.startswith("jobs/get")]
+
+
+def _sent_twice(record: Path, since: float) -> list[str]:
+    """Creates of requests that the service had already, after a moment: of the one that stood still."""
+    return [
+        f"{line['operation']} of {line['requestId']} was sent again after the takeover"
+        for line in lines_of(record)
+        if line["event"] == "request"
+        and line["operation"] in CREATES
+        and line["repeat"]
+        and line["at"] > since
+    ]
+
+
+def two_machines(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """Two ledgers that know nothing of one another, one file, at once."""
+    with ServiceInThread(Plan(patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        rooms = [room_in(folder, service, zygote, rows=24, window=8, home=home) for home in ("one", "two")]
+        started = [room.start(inject=(*HURRY, *inject)) for room in rooms]
+        ended = [one.wait() for one in started]
+        faults = [one.said for one in ended if one.code]
+        evidence = [Evidence(room) for room in rooms]
+        faults += [fault for one in evidence for fault in one.faults_of_record()] if not faults else []
+        if not faults and evidence[0].results != evidence[1].results:
+            faults.append("the two machines give different products")
+        return faults
+
+
+# A person's stop
+
+
+def stopped_once(
+    folder: Path, zygote: Zygote, inject: Inject = NONE, *, by: signal.Signals = signal.SIGINT
+) -> list[str]:
+    """One signal: nothing new is bought, what runs is followed to its end, the results say how it stands."""
+    with ServiceInThread(Plan(patterns=SPREAD_JOBS, products=SPREAD_JOBS), folder) as service:
+        room = room_in(folder, service, zygote, rows=24, window=STOPPED_WINDOW)
+        started = room.start(inject=(*HURRY, *inject))
+        wait_for(service.record, '"products/create"', count=2)
+        sent = time.time()
+        started.send(by)
+        ended = started.wait()
+        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults += creates_after(service.record, sent + HEARD)
+        evidence = Evidence(room)
+        faults += evidence.faults(all_made=False)
+        faults += [f"paid and not waited for: {p.job_id}" for p in evidence.audit.unfinished]
+        if "not_started" not in evidence.statuses:
+            faults.append("the stop came too late to prove anything")
+        stranded = [r for r in evidence.results if r["pattern_id"] and not r["product_id"]]
+        faults += (
+            [f"{len(stranded)} rows have a pattern without a product"]
+            if len(stranded) > STOPPED_WINDOW
+            else []
+        )
+        return faults + finish(room)
+
+
+def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """Jobs that do not end bound the drain: what is open keeps its job IDs."""
+    with ServiceInThread(Plan(patterns=Times(median=8)), folder) as service:
+        room = room_in(folder, service, zygote, rows=4, window=3)
+        started = room.start(inject=(*HURRY, "--drain", "1.5", *inject))
+        wait_for(service.record, '"created"', count=2)
+        before = time.monotonic()
+        started.send(signal.SIGTERM)
+        ended = started.wait()
+        took = time.monotonic() - before
+        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults += [f"the drain of 1.5 s took {took:.1f} s"] if not 1 < took < 7 else []
+        faults += ["no row reads cancelled"] if "cancelled" not in Evidence(room).statuses else []
+        return faults + finish(room)
+
+
+def stopped_twice(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """The second signal leaves at once, and the next run goes on."""
+    with ServiceInThread(Plan(patterns=Times(median=3)), folder) as service:
+        room = room_in(folder, service, zygote, rows=4, window=4)
+        started = room.start(inject=(*HURRY, *inject))
+        wait_for(service.record, '"created"', count=3)
+        started.send(signal.SIGINT)
+        time.sleep(0.4)
+        faults = [] if started.runs else ["the first signal did not let it drain"]
+        before = time.monotonic()
+        started.send(signal.SIGINT)
+        ended, took = started.wait(), time.monotonic() - before
+        faults += [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults += [f"it took {took:.1f} s"] if took > 1 else []
+        return faults + finish(room)
+
+
+# Limits
+
+
+def limited_day(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """A day's budget holds over crashes and lost answers; raised, the work goes on to its end."""
+    most, prices = 300, {"pattern": 10, "product": 25}
+    rules = tuple(Rule(create, "answer_lost", share=0.2, each=1) for create in CREATES)
+    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(
+            folder,
+            service,
+            zygote,
+            rows=24,
+            window=4,
+            day_budget=str(most),
+            pattern_price="10",
+            product_price="25",
+        )
+        for moment in (0.35, 0.5, 0.6, 0.5):
+            started = room.start(inject=(*HURRY, *inject))
+            time.sleep(moment)
+            started.kill()
+        ended = room.run(inject=(*HURRY, *inject))
+        evidence = Evidence(room)
+        spent = sum(prices[purchase.stage] for purchase in evidence.audit.purchases)
+        faults = _reached(ended)
+        faults += [f"{spent} was spent of {most}"] if not most - 35 < spent <= most else []
+        room.settings["PATTERNMILL_DAY_BUDGET"] = "100000"
+        return faults + finish(room)
+
+
+def limited_run(
+    folder: Path, zygote: Zygote, inject: Inject = NONE, *, options: tuple[str, ...] = ()
+) -> list[str]:
+    """A run's limit is met exactly, whatever gets lost; the next run goes on."""
+    rules = tuple(Rule(create, "answer_lost", share=0.3, each=1) for create in CREATES)
+    plan = Plan(rules=(*rules, Rule("patterns/create", "job_fails", each=1, share=0.2)), patterns=QUICK_JOBS)
+    with ServiceInThread(plan, folder) as service:
+        room = room_in(folder, service, zygote, rows=16, window=4, pattern_price="10", product_price="25")
+        ended = room.run(*options, inject=(*HURRY, *inject))
+        evidence = Evidence(room)
+        faults = _reached(ended) + evidence.faults(all_made=False) + _overshot(evidence, options)
+        return faults + finish(room)
+
+
+def _reached(ended: Ended) -> list[str]:
+    right = ended.code == 3 and "BudgetReached" in ended.out
+    return [] if right else [f"the limit was not reached: {ended.said}"]
+
+
+def _overshot(evidence: Evidence, options: tuple[str, ...]) -> list[str]:
+    patterns, products = evidence.audit.bought("pattern"), evidence.audit.bought("product")
+    came_to = {
+        "--max-patterns": patterns,
+        "--max-products": products,
+        "--budget": 10 * patterns + 25 * products,
+    }[options[0]]
+    least = int(options[1]) - (35 if options[0] == "--budget" else 0)
+    return [] if least <= came_to <= int(options[1]) else [f"{came_to} for {' '.join(options)}"]
+
+
+def too_many_failures(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
+    """More failures than allowed stop new items; what was paid for is finished, and everything is written."""
+    rules = (Rule("patterns/create", "job_fails", {"message": "the loom broke"}, share=0.5),)
+    with ServiceInThread(Plan(rules=rules, patterns=QUICK_JOBS, products=QUICK_JOBS), folder) as service:
+        room = room_in(folder, service, zygote, rows=40, window=4)
+        ended = room.run("--max-failures", "3", "--attempts", "1", inject=(*HURRY, *inject))
+        evidence = Evidence(room)
+        faults = [] if ended.code == 1 and "max-failures" in ended.said else [f"it went on: {ended.said}"]
+        faults += evidence.faults(all_made=False)
+        faults += [f"paid and not waited for: {p.job_id}" for p in evidence.audit.unfinished]
+        failed, never = evidence.statuses.count("failed"), evidence.statuses.count("not_started")
+        return faults + ([] if 3 < failed < 12 and never > 10 else [f"{failed} failed, {never} not started"])

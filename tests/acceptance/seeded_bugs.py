@@ -1,0 +1,198 @@
+"""Bugs put into the program on purpose: each must turn an audit red, or the audit proves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.mill import run
+from patternmill.mill.halt import HaltReason
+from patternmill.mill.making import Maker
+from patternmill.mill.mill import Mill
+from patternmill.planning import items
+from patternmill.service import polling, retry, studio_api
+from patternmill.service.answers import Answer
+from patternmill.service.retry import AskAgain, RetryAfter
+from patternmill.service.verdicts import Accepted, Failed
+from patternmill.states import AttemptState, Outcome, Stage
+
+_numbers = itertools.count(1)
+
+
+def new_id_per_try() -> None:
+    """Each time that a create is sent it bears another request ID."""
+    send = studio_api.StudioApi._send
+
+    async def seeded(self: studio_api.StudioApi, sending: Any) -> Any:
+        if sending.tries:
+            body = orjson.loads(sending.body)
+            sending.body = orjson.dumps({**body, "requestId": f"{body['requestId']}-{next(_numbers)}"})
+        return await send(self, sending)
+
+    studio_api.StudioApi._send = seeded  # type: ignore[method-assign]
+
+
+def id_of_the_process() -> None:
+    """Request IDs are drawn anew by each process, in place of being derived from what is bought."""
+    import uuid
+
+    salt = uuid.uuid4().hex[:8]
+    for item in (items.PatternItem, items.ProductItem):
+        derive = item.request_id
+
+        def seeded(self: Any, attempt: int, derive: Any = derive) -> Any:
+            return f"{derive(self, attempt)[:-9]}-{salt}"
+
+        item.request_id = seeded  # type: ignore[method-assign,assignment]
+
+
+def post_before_intent() -> None:
+    """A request goes out before its intent is durable, under an ID that only memory knows."""
+    id_of_the_process()
+    _write_late("intend")
+
+
+def job_id_before_intent() -> None:
+    """What is accepted is written some time after it was answered, and the intent with it."""
+    id_of_the_process()
+    _write_late("accept")
+
+
+def _write_late(what: str) -> None:
+    write = LedgerWriter.write
+
+    async def seeded(self: LedgerWriter, change: Callable[[Ledger], Any]) -> Any:
+        if what not in getattr(change, "__qualname__", "") and "begin" not in change.__qualname__:
+            return await write(self, change)
+        # The change is tried out for its answer, and made durable only later.
+        answer = await self.aside(lambda ledger: _tried(ledger, change))
+        asyncio.get_running_loop().call_later(0.3, lambda: _keep(write(self, change)))
+        return answer
+
+    LedgerWriter.write = seeded  # type: ignore[method-assign,assignment]
+
+
+_kept: set[Any] = set()
+
+
+def _keep(writing: Any) -> None:
+    task = asyncio.ensure_future(writing)
+    _kept.add(task)
+    task.add_done_callback(lambda done: (_kept.discard(done), done.exception()))
+
+
+class _BackError(Exception):
+    pass
+
+
+def _tried(ledger: Ledger, change: Callable[[Ledger], Any]) -> Any:
+    answer = None
+    try:
+        with ledger.transaction():
+            answer = change(ledger)
+            raise _BackError
+    except _BackError:
+        return answer
+
+
+def next_attempt_in_doubt() -> None:
+    """An answer that was lost is taken for the service's own word that the attempt failed."""
+    decide = retry.decide_create
+
+    def seeded(answer: Answer, *args: Any) -> Any:
+        decision = decide(answer, *args)
+        doubtful = isinstance(decision, RetryAfter) and decision.in_doubt
+        return _failed_job(next(_numbers)) if doubtful else decision
+
+    studio_api.decide_create = seeded  # type: ignore[assignment]
+
+
+def _failed_job(number: int) -> Accepted:
+    from patternmill.service.jobs import Job
+
+    name = f"job_imagined_{number}_{id(_numbers)}"
+    return Accepted(Job(name, "pattern", "failed", None, None, "no answer in time", {}))
+
+
+def poll_error_is_failure() -> None:
+    """A poll that brings no usable answer is taken for a job that failed."""
+    decide = retry.decide_poll
+
+    def seeded(answer: Answer, *args: Any) -> Any:
+        decision = decide(answer, *args)
+        if isinstance(decision, AskAgain) and not answer.good:
+            return Failed("the service could not be asked")
+        return decision
+
+    polling.decide_poll = seeded  # type: ignore[assignment]
+
+
+def overlap_ignored() -> None:
+    """Whoever comes drives the catalog, and fences off nobody."""
+
+    async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
+        lease = ledger.holder(environment, catalog)
+        with ledger.transaction():
+            return ledger.take(environment, catalog, run_id, "", over=lease and lease[0])
+
+    run.take_hold = seeded
+    Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
+    Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
+
+
+def fence_ignored() -> None:
+    """A run that was taken over while it stood still goes on as if nothing had been."""
+    Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
+    Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
+
+
+def result_not_kept() -> None:
+    """What was made is remembered by the process alone."""
+    change = Maker._change
+
+    async def seeded(self: Maker, attempt: Any, to: AttemptState, **learned: Any) -> Any:
+        if to is not AttemptState.SUCCEEDED:
+            return await change(self, attempt, to, **learned)
+        from dataclasses import replace
+
+        return replace(attempt, state=to, result_id=learned["result_id"])
+
+    Maker._change = seeded  # type: ignore[method-assign,assignment]
+
+
+def budget_not_reserved() -> None:
+    """What a run has spent is counted by the process, so that a crash forgets it."""
+    Ledger.reserve = lambda self, *args: None  # type: ignore[method-assign]
+
+
+def create_while_draining() -> None:
+    """A person's stop keeps new patterns back, and nothing else."""
+
+    def seeded(self: Mill, why: str) -> None:
+        self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why), stages=(Stage.PATTERN,))
+
+    Mill.stop = seeded  # type: ignore[method-assign]
+
+
+SEEDED: dict[str, Callable[[], None]] = {
+    seed.__name__: seed
+    for seed in (
+        new_id_per_try,
+        id_of_the_process,
+        post_before_intent,
+        job_id_before_intent,
+        next_attempt_in_doubt,
+        poll_error_is_failure,
+        overlap_ignored,
+        fence_ignored,
+        result_not_kept,
+        budget_not_reserved,
+        create_while_draining,
+    )
+}

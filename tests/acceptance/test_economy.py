@@ -1,0 +1,64 @@
+"""How many requests a run costs: few more than must be, and few into a limit that it was not told of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.evidence import Evidence, spoken_for
+from tests.acceptance.harness import Room, ServiceInThread, Zygote, in_process, some_rows
+from tests.hostile import Limit, Plan, Rule, Times
+from tests.hostile.plan import CREATES
+
+JOBS = Times("uniform", low=0.2, high=0.5)
+
+
+def requests_of(folder: Path, zygote: Zygote, plan: Plan, rows: int) -> tuple[dict[str, int], Evidence]:
+    with ServiceInThread(plan, folder) as service:
+        room = Room(folder / "room", service, some_rows(rows, shared=0), zygote)
+        ended = room.run("--max-in-flight", "40")
+        assert ended.code == 0, ended.said
+        evidence = Evidence(room)
+        assert evidence.faults() == []
+        return spoken_for(room), evidence
+
+
+def test_steady_faults_cost_few_requests(tmp_path: Path, zygote: Zygote) -> None:
+    """In a steady 1 % of faults, requests stay under 1.1 of those of the same run without any."""
+    rows = 150
+    faults = [Rule(create, "answer_lost", share=0.005) for create in CREATES]
+    faults += [Rule(create, "status", {"code": 503, "execute": True}, share=0.005) for create in CREATES]
+    faults += [Rule("jobs/get", "status", {"code": 503}, share=0.005)]
+    faults += [Rule("jobs/get", "answer_lost", share=0.005)]
+    least, _ = requests_of(tmp_path / "without", zygote, Plan(patterns=JOBS, products=JOBS), rows)
+    plan = Plan(rules=tuple(faults), patterns=JOBS, products=JOBS)
+    asked, evidence = requests_of(tmp_path / "with", zygote, plan, rows)
+    assert sum(least[create] for create in CREATES) == 2 * rows
+    assert evidence.audit.faults.total() > 0.004 * sum(asked.values())
+    assert sum(asked[create] for create in CREATES) < 1.1 * 2 * rows
+    assert sum(asked.values()) < 1.1 * sum(least.values()), f"{asked} against {least}"
+
+
+LIMITS = (Limit("patterns/create", 6, 6), Limit("products/create", 6, 6), Limit("jobs/get", 20, 20))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("told", ["1", None], ids=["told", "untold"])
+def test_a_limit_that_nobody_told(told: str | None, tmp_path: Path, zygote: Zygote) -> None:
+    """After the first half minute under 5 % of the answers are 429, and the limit is made use of."""
+    limits = tuple(Limit(one.operation, one.rate, one.burst, told) for one in LIMITS)
+    plan = Plan(limits=limits, patterns=Times(median=2.0), products=Times(median=2.0))
+    with in_process(plan, tmp_path) as service:
+        room = Room(tmp_path / "room", service, some_rows(500, shared=0), zygote)
+        ended = room.run(timeout=360)
+        evidence = Evidence(room)
+    assert ended.code == 0, ended.said
+    assert evidence.faults() == []
+    last = evidence.audit.timeline[-1][0]
+    share = evidence.audit.share_of(429, after=30)
+    rate = sum(evidence.audit.count(create, 200) for create in CREATES) / last
+    print(f"429 answers after 30 s: {share:.1%}; {rate:.1f} creates a second of 12 possible, {last:.0f} s")
+    assert last > 60, "over too soon to prove anything"
+    assert share < 0.05

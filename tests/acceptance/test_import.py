@@ -1,0 +1,231 @@
+"""The main job as a person runs it: the command, the embedded studio, a Prefect server of its own, and its record."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.prefect_record import OPEN_STATES, Api
+from cli.prefect_server import OwnServer
+from patternmill.results.manifest import verify
+from studio.store import read_record
+
+PATTERNMILL = Path(sys.executable).with_name("patternmill")
+HERONS = "Blue herons among silver reeds"
+ROWS = [
+    ("A-1", HERONS, "Cushion", "50x50", "linen"),
+    ("A-2", HERONS, "cushion", "60x40", "Velvet"),
+    ("A-3", "Lemon branches on cream", "Cushion", "40x40", "cotton"),
+    ("A-4", "Broken looms [fail]", "Cushion", "40x40", "cotton"),
+    ("A-5", "Lemon branches on cream [fail product]", "Cushion", "40x40", "cotton"),
+    ("A-6", "Lemon branches on cream", "Cushions and more", "40x40", "cotton"),
+    ("A-7", "Lemon branches on cream", "Cushion", "40x40", "Linnen"),
+]
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A folder in which imports are run."""
+
+    folder: Path
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(PATTERNMILL), *arguments],
+            cwd=self.folder,
+            env=clean_environment() | environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+
+    @property
+    def home(self) -> Path:
+        return self.folder / ".patternmill"
+
+    def latest(self, catalog: str) -> Path:
+        return self.folder / "results" / catalog / "latest"
+
+    def creates(self) -> int:
+        return len(read_record(self.home / "studio" / "studio.db"))
+
+
+def clean_environment() -> dict[str, str]:
+    """Nothing of the caller's own settings."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
+    }
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    folder = tmp_path_factory.mktemp("shop")
+    with (folder / "spring.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sku", "prompt", "category", "option:size", "option:fabric", "note"])
+        writer.writerows([(*row, f"=note {number}") for number, row in enumerate(ROWS)])
+    return Shop(folder)
+
+
+@pytest.fixture(scope="module")
+def first(shop: Shop) -> subprocess.CompletedProcess[str]:
+    """The first import of the file."""
+    return shop.run("import", "spring.csv")
+
+
+@pytest.fixture(scope="module")
+def record(
+    shop: Shop, first: subprocess.CompletedProcess[str]
+) -> Iterator[Mapping[str, list[dict[str, Any]]]]:
+    """What the Prefect server has of the first import, asked once it is opened again."""
+    with OwnServer(shop.home) as server:
+        api = Api(server.api_url)
+        yield {
+            kind: api.post(f"{kind}/filter", {"limit": 200})
+            for kind in ("flow_runs", "task_runs", "artifacts")
+        }
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
+
+
+def test_it_ends_with_what_was_made_and_an_honest_exit_code(first: subprocess.CompletedProcess[str]) -> None:
+    """Completed with failures is 3; no traceback and no warning reaches the terminal."""
+    assert first.returncode == 3, first.stderr
+    assert "CompletedWithFailures: 3 succeeded, 2 failed, 2 refused" in first.stdout
+    assert "In the Prefect UI: http://127.0.0.1:" in first.stdout
+    for word in ("Traceback", "Warning", "ERROR", "Error"):
+        assert word not in first.stdout + first.stderr
+
+
+def test_every_row_comes_back_in_order_with_its_status(shop: Shop, first: object) -> None:
+    """The input's columns, rows and order; products on the rows that have them, reasons on the others."""
+    rows = rows_of(shop.latest("spring") / "results.csv")
+    assert [row["sku"] for row in rows] == [row[0] for row in ROWS]
+    assert [row["status"] for row in rows] == ["succeeded"] * 3 + ["failed"] * 2 + ["refused"] * 2
+    assert all(bool(row["product_id"]) == (row["status"] == "succeeded") for row in rows)
+    assert rows[0]["pattern_id"] == rows[1]["pattern_id"] != rows[2]["pattern_id"]
+    assert rows[0]["note"] == "'=note 0"
+    assert [row["error_code"] for row in rows[5:]] == ["unknown_category", "unknown_value"]
+    assert "did you mean `linen`?" in rows[6]["error"]
+    assert [row["sku"] for row in rows_of(shop.latest("spring") / "failures.csv")] == [
+        "A-4",
+        "A-5",
+        "A-6",
+        "A-7",
+    ]
+
+
+def test_the_manifest_vouches_for_the_files(shop: Shop, first: object) -> None:
+    """Counts add up, checksums hold."""
+    manifest = json.loads((shop.latest("spring") / "manifest.json").read_text())
+    assert manifest["outcome"] == "CompletedWithFailures"
+    assert sum(manifest["counts"]["by_status"].values()) == manifest["counts"]["rows"] == len(ROWS)
+    assert verify(shop.latest("spring")) == []
+
+
+def test_the_pictures_stay_beside_the_gallery(shop: Shop, first: object) -> None:
+    """The studio has ended; the gallery opens from disk all the same."""
+    pictures = list((shop.latest("spring") / "pictures").glob("*.png"))
+    assert len(pictures) == 3 + 3
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_each_product_is_that_of_its_row(shop: Shop, first: object) -> None:
+    """By the studio's own record: that pattern, that category, those selections; nothing bought twice."""
+    lines = [line for line in read_record(shop.home / "studio" / "studio.db") if line.verdict == "accepted"]
+    assert len({line.request_id for line in lines}) == len(lines)
+    products = [line.body for line in lines if line.operation == "products/create"]
+    bought = Counter((body["selections"]["size"], body["selections"]["fabric"]) for body in products)
+    assert bought[("50x50", "linen")] == bought[("60x40", "velvet")] == 1
+
+
+def test_the_prefect_record_is_whole_and_true(record: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Every run is in a final state; failed items read as failed; names say what is made."""
+    for run in (*record["flow_runs"], *record["task_runs"]):
+        assert run["state"]["type"] not in OPEN_STATES, run["name"]
+    states = {run["name"]: run["state"] for run in record["flow_runs"]}
+    assert states["import spring.csv"]["name"] == "CompletedWithFailures"
+    assert "3 succeeded" in states["import spring.csv"]["message"]
+    items = {run["name"]: run["state"] for run in record["task_runs"]}
+    assert items[f"pattern · {HERONS}"]["type"] == items["product · A-2"]["type"] == "COMPLETED"
+    assert items["pattern · Broken looms [fail]"]["type"] == items["product · A-5"]["type"] == "FAILED"
+    assert not {"product · A-4", "product · A-6", "product · A-7"} & set(items)
+
+
+def test_the_rows_go_in_a_nested_run_named_by_what_it_holds(
+    record: Mapping[str, list[dict[str, Any]]],
+) -> None:
+    """A shard's name tells its rows."""
+    shards = [run["name"] for run in record["flow_runs"] if run["parent_task_run_id"]]
+    assert shards == ["rows 2-6 · A-1 … A-5"]
+
+
+def test_the_page_has_progress_summary_and_failures(record: Mapping[str, list[dict[str, Any]]]) -> None:
+    """The artifacts of the run."""
+    artifacts = {artifact["key"].rpartition("-")[2]: artifact for artifact in record["artifacts"]}
+    assert artifacts.keys() == {"progress", "summary", "failures"}
+    assert artifacts["progress"]["data"] == 100.0
+    assert "CompletedWithFailures" in artifacts["summary"]["data"]
+    assert "unknown_category" in artifacts["failures"]["data"]
+
+
+def test_a_second_import_buys_nothing(shop: Shop, record: object) -> None:
+    """The same file again: no create call at all, the same results; also when the Prefect server named is away."""
+    before, results = shop.creates(), rows_of(shop.latest("spring") / "results.csv")
+    again = shop.run("import", "spring.csv", PREFECT_API_URL="http://127.0.0.1:9/api")
+    assert again.returncode == 3
+    assert "goes on without the Prefect UI" in again.stderr
+    assert shop.creates() == before
+    assert rows_of(shop.latest("spring") / "results.csv") == results
+
+
+def test_failures_are_asked_for_again_as_they_came_back(shop: Shop, record: object) -> None:
+    """failures.csv is a valid input that knows its catalog: only what failed is tried, the refused stay refused."""
+    before = shop.creates()
+    again = shop.run(
+        "import",
+        "results/spring/latest/failures.csv",
+        "--plan-only",
+        PREFECT_API_URL="http://127.0.0.1:9/api",
+    )
+    assert again.returncode == 0, again.stderr
+    assert "Plan for catalog spring (staging): 4 rows" in again.stdout
+    assert "To buy: 1 patterns and 2 products." in again.stdout
+    assert shop.creates() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "empty"),
+        ("sku,prompt,category\n", "nothing below"),
+        ("sku;prompt;category\nA;b;c\n", "semicolon"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_at_once(tmp_path: Path, content: str, told: str) -> None:
+    """Exit code 2, one message, nothing started."""
+    (tmp_path / "bad.csv").write_text(content)
+    refused = Shop(tmp_path).run("import", "bad.csv")
+    assert refused.returncode == 2
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / ".patternmill").exists()
+
+
+def test_check_answers_without_a_server(shop: Shop) -> None:
+    """3 when rows are refused, 2 when the file is."""
+    assert shop.run("check", "spring.csv").returncode == 3
+    assert shop.run("check", "nowhere.csv").returncode == 2

@@ -1,0 +1,333 @@
+"""A Prefect server that is away, killed, frozen or locked out of its database: the run goes on and ends right."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.prefect_record import OPEN_STATES
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import Ended, Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.acceptance.prefect_servers import (
+    Gate,
+    NamedServer,
+    Running,
+    eventually,
+    everything,
+    lay_database,
+    migrated_database,
+    start_import,
+)
+from tests.hostile import Plan, Rule
+from tests.hostile.plan import Times
+
+pytestmark = pytest.mark.soak
+
+ROWS = 20
+WINDOW = "10"
+#: Runs side by side; more only wait for the processor.
+AT_ONCE = 4
+SECOND = Times(median=1.0)
+#: The offer takes its time, so that a server can be killed before anything is bought.
+SLOW_OFFER = Plan(
+    patterns=SECOND, products=SECOND, rules=(Rule("categories/list", "late", {"delay": 5.0}, times=1),)
+)
+PATIENT = {"PATTERNMILL_REQUEST_TIMEOUT": "PT20S"}
+MakeRoom = Callable[..., Room]
+#: A whole run of these rows takes some 10 seconds, and this is how much its server's absence may add.
+BOUND = 60.0
+TOLD = ("goes on without", "not complete")
+
+
+@dataclass
+class Stage:
+    """One run with a service of its own, and whatever servers it is shown on."""
+
+    room: Room
+    template: Path
+    closing: ExitStack
+    running: Running | None = None
+
+    def begin(self, *, behind_a_gate: bool = False) -> tuple[NamedServer, Gate]:
+        """Start the import on a server that a user runs."""
+        server = NamedServer(lay_database(self.template, self.room.folder / "named"))
+        self.closing.callback(server.kill)
+        server.start()
+        server.await_ready()
+        gate = self.closing.enter_context(closing(Gate(server.port)))
+        self._start(PREFECT_API_URL=gate.api_url if behind_a_gate else server.api.url)
+        return server, gate
+
+    def begin_on_own_server(self) -> Path:
+        """Start the import with a server of its own; returns the folder of that."""
+        directory = lay_database(self.template, self.room.folder / self.room.home)
+        self._start()
+        return directory
+
+    def _start(self, **environment: str) -> None:
+        self.running = start_import(self.room, "--max-in-flight", WINDOW, **environment)
+        self.closing.callback(self.running.kill)
+
+    @property
+    def said(self) -> str:
+        assert self.running is not None, "it was not begun"
+        return self.running.said
+
+    def end(self) -> Ended:
+        assert self.running is not None, "it was not begun"
+        return self.running.wait(BOUND + 10)
+
+    def await_purchases(self, count: int = 12) -> None:
+        wait_for(self.room.service.record, '"created"', count=count, timeout=60)
+
+    def await_results(self) -> None:
+        eventually((self.room.out / "results.csv").exists, 60)
+
+
+Play = Callable[[Stage], Ended]
+
+
+def killed_before_the_shards_begin(stage: Stage) -> Ended:
+    """The flow has begun and reads the offer; its nested runs can never be made."""
+    server, _ = stage.begin()
+    eventually(lambda: any(r["state_type"] == "RUNNING" for r in everything(server.api, "flow_runs")), 90)
+    server.kill()
+    assert '"created"' not in stage.room.service.record.read_text(), "it was killed too late"
+    return stage.end()
+
+
+def killed_in_mid_run(stage: Stage) -> Ended:
+    """Half of the patterns are bought when it goes."""
+    server, _ = stage.begin()
+    stage.await_purchases()
+    server.kill()
+    return stage.end()
+
+
+def killed_at_the_very_end(stage: Stage) -> Ended:
+    """The results are there, and the flow's last state has nobody to go to."""
+    server, _ = stage.begin()
+    stage.await_results()
+    server.kill()
+    return stage.end()
+
+
+def frozen_in_mid_run(stage: Stage) -> Ended:
+    """A server that takes connections and never answers is as good as gone."""
+    server, _ = stage.begin()
+    stage.await_purchases()
+    server.send(signal.SIGSTOP)
+    return stage.end()
+
+
+def away_for_a_while_in_mid_run(stage: Stage) -> Ended:
+    """It is back before the run is over: no nested run reads as failed that was not."""
+    server, gate = stage.begin(behind_a_gate=True)
+    stage.await_purchases()
+    return end_with_a_gap(stage, server, gate)
+
+
+def away_for_a_while_at_the_end(stage: Stage) -> Ended:
+    """It is back before the run is over: the run itself does not read as failed."""
+    server, gate = stage.begin(behind_a_gate=True)
+    stage.await_results()
+    return end_with_a_gap(stage, server, gate)
+
+
+def end_with_a_gap(stage: Stage, server: NamedServer, gate: Gate) -> Ended:
+    gate.shut()
+    eventually(lambda: "does not answer" in stage.said, 40)
+    gate.open()
+    ended = stage.end()
+    assert_record_agrees(stage.room, server.directory, "Completed", shards=1)
+    return ended
+
+
+def own_server_killed_in_mid_run(stage: Stage) -> Ended:
+    """It is started again, and the record of the run becomes whole."""
+    directory = stage.begin_on_own_server()
+    stage.await_purchases()
+    kill_own_server(directory)
+    ended = stage.end()
+    assert_record_agrees(stage.room, directory, "Completed", shards=1)
+    return ended
+
+
+def own_servers_database_locked(stage: Stage) -> Ended:
+    """Somebody holds it for ten seconds: the server waits, the run does not, and the record becomes whole."""
+    directory = stage.begin_on_own_server()
+    stage.await_purchases()
+    with closing(sqlite3.connect(directory / "prefect.db", timeout=20, isolation_level=None)) as intruder:
+        intruder.execute("BEGIN EXCLUSIVE")
+        time.sleep(10)
+        intruder.execute("ROLLBACK")
+    ended = stage.end()
+    assert_record_agrees(stage.room, directory, "Completed", shards=1)
+    return ended
+
+
+#: Those that cost the record its end.
+LOSSES: tuple[Play, ...] = (
+    frozen_in_mid_run,
+    killed_before_the_shards_begin,
+    killed_in_mid_run,
+    killed_at_the_very_end,
+)
+#: Those after which it is whole.
+GAPS: tuple[Play, ...] = (
+    own_server_killed_in_mid_run,
+    own_servers_database_locked,
+    away_for_a_while_in_mid_run,
+    away_for_a_while_at_the_end,
+)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return migrated_database(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="module")
+def played(
+    request: pytest.FixtureRequest, template: Path, tmp_path_factory: pytest.TempPathFactory, zygote: Zygote
+) -> Iterator[Mapping[str, tuple[Room, Future[Ended]]]]:
+    """The plays that are asked for, side by side: each is mostly waiting."""
+    asked = [item.callspec.params.get("play") for item in request.session.items if hasattr(item, "callspec")]
+    with ExitStack() as stack:
+        players = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+        games = {}
+        for play in (*LOSSES, *GAPS):
+            if name(play) in asked:
+                folder = tmp_path_factory.mktemp(name(play))
+                service = stack.enter_context(ServiceInThread(SLOW_OFFER, folder / "service"))
+                room = Room(folder / "room", service, some_rows(ROWS), zygote, PATIENT)
+                games[name(play)] = room, players.submit(play, Stage(room, template, stack))
+        yield games
+
+
+def name(play: Play) -> str:
+    return play.__name__
+
+
+@pytest.fixture
+def make_room(tmp_path: Path, zygote: Zygote) -> Iterator[MakeRoom]:
+    """A catalog and a service."""
+    with ExitStack() as stack:
+
+        def make(rows: int, plan: Plan) -> Room:
+            service = stack.enter_context(ServiceInThread(plan, tmp_path / "service"))
+            return Room(tmp_path / "room", service, some_rows(rows), zygote)
+
+        yield make
+
+
+def assert_right(room: Room, ended: Ended, code: int = 0) -> None:
+    """Whatever became of the server: the exit code, the goods, the files; and a quiet terminal."""
+    assert ended.code == code, ended.said
+    for word in ("Traceback", "Warning", "ERROR", "Retry handling"):
+        assert word not in ended.out + ended.err, ended.said
+    assert Evidence(room).faults() == [], ended.said
+
+
+def assert_told(ended: Ended) -> None:
+    """A person hears that what the UI shows is not the whole of it."""
+    assert any(words in ended.err for words in TOLD), ended.said
+    assert "In the Prefect UI" not in ended.out, ended.said
+
+
+def test_absent_at_the_start(make_room: MakeRoom) -> None:
+    """Nobody listens at the address: it is said once, and the run does without."""
+    room = make_room(ROWS, Plan())
+    ended = start_import(room, PREFECT_API_URL="http://127.0.0.1:9/api").wait(BOUND)
+    assert_right(room, ended)
+    assert_told(ended)
+    assert ended.err.count("goes on without") == 1
+
+
+@pytest.mark.parametrize("play", [name(play) for play in LOSSES])
+def test_a_server_that_is_lost(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run ends in bounded time with all its goods, and says that the record is not complete."""
+    room, playing = played[play]
+    ended = playing.result()
+    assert_right(room, ended)
+    assert_told(ended)
+
+
+@pytest.mark.parametrize("play", [name(play) for play in GAPS])
+def test_a_server_that_comes_back(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run does not wait for it, and its record is whole and true in the end."""
+    room, playing = played[play]
+    ended = playing.result()
+    assert_right(room, ended)
+    assert "In the Prefect UI" in ended.out, ended.said
+
+
+def test_every_run_on_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
+    """600 rows in two shards, some of which fail: each task run and flow run is final and says what the ledger says."""
+    quick = Times("uniform", low=0.1, high=0.4)
+    fails = tuple(Rule(f"{name}/create", "job_fails", share=0.03) for name in ("patterns", "products"))
+    room = make_room(600, Plan(patterns=quick, products=quick, rules=fails))
+    directory = lay_database(template, room.folder / room.home)
+    ended = start_import(room, "--max-in-flight", "60").wait(120)
+    assert ended.code == 3, ended.said
+    assert Evidence(room).faults(all_made=False) == []
+    assert_record_agrees(room, directory, "CompletedWithFailures", shards=2)
+
+
+def kill_own_server(directory: Path) -> None:
+    """Found by its command line, in which the lock of its users stands."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(directory / "users.lock").encode() in words:
+            os.kill(int(place.parent.name), signal.SIGKILL)
+            return
+    raise AssertionError("the own server was not found")
+
+
+def assert_record_agrees(room: Room, directory: Path, outcome: str, *, shards: int) -> None:
+    """Names and states in a server's database, against results.jsonl."""
+    flow_runs, task_runs = recorded(directory, "flow_run"), recorded(directory, "task_run")
+    assert [r["name"] for r in (*flow_runs, *task_runs) if r["state_type"] in OPEN_STATES] == []
+    tops = [run["state_name"] for run in flow_runs if run["parent_task_run_id"] is None]
+    assert tops == [outcome]
+    nested = [run["state_type"] for run in flow_runs if run["parent_task_run_id"] is not None]
+    assert nested == ["COMPLETED"] * shards
+    shown = Counter((run["name"], run["state_type"]) for run in task_runs if " · " in run["name"])
+    assert shown - Counter(dict.fromkeys(shown, 1)) == Counter(), "an item has two task runs"
+    items = {(name, state) for name, state in shown if not name.startswith("rows ")}
+    assert items == set(itertools.chain.from_iterable(map(expected_items, results_of(room))))
+
+
+def recorded(directory: Path, table: str) -> list[sqlite3.Row]:
+    """Asked of the database itself: a server of our own that is started again would first clean up."""
+    with closing(sqlite3.connect(directory / "prefect.db", timeout=20)) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(f"SELECT * FROM {table}").fetchall()
+
+
+def results_of(room: Room) -> list[dict[str, Any]]:
+    with (room.out / "results.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def expected_items(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The task runs that a row of the results must have left."""
+    yield f"pattern · {row['prompt']}", "COMPLETED" if row["pattern_id"] else "FAILED"
+    if row["pattern_id"]:
+        yield f"product · {row['sku']}", "COMPLETED" if row["product_id"] else "FAILED"

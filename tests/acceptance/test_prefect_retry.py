@@ -1,0 +1,176 @@
+"""Retry pressed in the Prefect UI on runs that a worker has ended: nothing is bought again, the states are right."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.prefect_record import Api, prefect_environment
+from cli.prefect_server import OwnServer
+from cli.worker import POOL
+from tests.acceptance.evidence import broken_files
+from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
+from tests.acceptance.prefect_servers import (
+    clean_environment,
+    eventually,
+    everything,
+    lay_database,
+    migrated_database,
+)
+from tests.acceptance.test_worker import FINAL, Prefect
+from tests.hostile import ExpectedRow, Plan, Rule, audit
+from tests.hostile.plan import Times
+from tests.hostile.record import lines_of
+
+pytestmark = pytest.mark.soak
+
+ROWS = 20
+SECOND = Times(median=1.0)
+BROKEN = Rule("patterns/create", "job_fails", matching="broken no. 3,")
+REFUSED_KEY = Rule("patterns/create", "status", {"code": 401}, matching="refused no. 14,")
+
+
+@dataclass
+class Pressed:
+    """An import that a worker has run once, and what may be asked of it."""
+
+    prefect: Prefect
+    flow_run: str
+    out: Path
+    rows: list[ExpectedRow]
+
+    def end(self, *, within: float = 90) -> dict[str, Any]:
+        """Its state, once it has ended, with all of its records."""
+        state = self.prefect.ended(self.flow_run, within=within)
+        eventually(lambda: self.prefect.open_runs(self.flow_run) == 0, 20, lambda: "runs are left open")
+        return state
+
+    def press_retry(self) -> dict[str, Any]:
+        """What the UI sends; returns the state in which the run ends this time."""
+        order = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retry from the UI"}
+        self.prefect.api.post(f"flow_runs/{self.flow_run}/set_state", {"state": order, "force": True})
+        eventually(lambda: self.prefect.state(self.flow_run)["type"] not in FINAL, 10)
+        ended = self.end()
+        assert self.prefect.ask(f"flow_runs/{self.flow_run}")["run_count"] == 2, "it did not run again"
+        return ended
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        with (self.out / "results.csv").open(newline="") as file:
+            return {row["sku"]: row["status"] for row in csv.DictReader(file)}
+
+    def family(self) -> list[dict[str, Any]]:
+        """The flow run and all nested ones, those of earlier tries too."""
+        where = {"flow_runs": {"id": {"any_": self.prefect.family(self.flow_run)}}}
+        return list(everything(self.prefect.api, "flow_runs", where))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceInThread]:
+    plan = Plan(patterns=SECOND, products=SECOND, rules=(BROKEN, REFUSED_KEY))
+    with ServiceInThread(plan, tmp_path_factory.mktemp("service")) as hostile:
+        yield hostile
+
+
+@pytest.fixture(scope="module")
+def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) -> Iterator[Prefect]:
+    """A server with the deployments, and a worker on it."""
+    home = tmp_path_factory.mktemp("home")
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
+    with OwnServer(home) as server:
+        environment = {
+            **clean_environment(),
+            **prefect_environment(server.api_url, home),
+            "PATTERNMILL_STUDIO_URL": service.url,
+            "PATTERNMILL_API_KEY": service.key,
+            "PATTERNMILL_HOME": str(home),
+        }
+        in_checkout(environment, "prefect", "work-pool", "create", POOL, "--type", "process")
+        deployment = ("--prefect-file", "deployments/prefect.yaml", "--name", "bulk-import")
+        in_checkout(environment, "prefect", "--no-prompt", "deploy", *deployment)
+        with (home / "worker.log").open("wb") as log:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "cli.worker", "--pool", POOL],
+                cwd=CHECKOUT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        yield Prefect(Api(server.api_url), environment)
+        worker.terminate()
+        worker.wait(timeout=60)
+
+
+def in_checkout(environment: dict[str, str], *module: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", *module], cwd=CHECKOUT, env=environment, check=True, capture_output=True
+    )
+
+
+@pytest.fixture(scope="module")
+def runs(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pressed]:
+    """One run with a row that fails for good, and one whose key is refused when it has bought a part; side by side."""
+    return {about: begin(prefect, tmp_path_factory.mktemp(about), about) for about in ("broken", "refused")}
+
+
+def begin(prefect: Prefect, folder: Path, about: str) -> Pressed:
+    rows = some_rows(ROWS, about=about)
+    file = write_csv(folder / f"{about}.csv", rows)
+    values = {"file": str(file), "out": str(folder / "out"), "max_in_flight": 6, "environment": "staging"}
+    return Pressed(prefect, prefect.begin("bulk-import", **values), folder / "out", rows)
+
+
+def creates(service: ServiceInThread) -> int:
+    return sum(
+        line["event"] == "request" and line["operation"].endswith("/create")
+        for line in lines_of(service.record)
+    )
+
+
+def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+    """The failed row has had its attempts: the second try asks for nothing, and ends as the first did."""
+    broken = runs["broken"]
+    first = broken.end()
+    runs["refused"].end()
+    assert (first["type"], first["name"]) == ("COMPLETED", "CompletedWithFailures"), first
+    statuses, before = broken.statuses, creates(service)
+    assert Counter(statuses.values()) == {"succeeded": ROWS - 1, "failed": 1}
+    again = broken.press_retry()
+    assert creates(service) == before, "the second try sent a create"
+    assert (again["type"], again["name"], again["message"]) == (
+        first["type"],
+        first["name"],
+        first["message"],
+    )
+    assert broken.statuses == statuses
+    assert broken_files(broken.out) == []
+    assert [run["name"] for run in broken.family() if run["state_type"] != "COMPLETED"] == []
+
+
+def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+    """The key was refused in the middle, and then put right: the second try makes what is missing, and only that."""
+    refused = runs["refused"]
+    first = refused.end()
+    assert (first["type"], first["name"]) == ("FAILED", "Failed"), first
+    assert set(refused.statuses.values()) >= {"succeeded", "not_started"}
+    service.change(Plan(patterns=SECOND, products=SECOND, rules=(BROKEN,)))
+    again = refused.press_retry()
+    assert (again["type"], again["name"]) == ("COMPLETED", "Completed"), again
+    assert set(refused.statuses.values()) == {"succeeded"}
+    assert broken_files(refused.out) == []
+
+
+def test_nothing_was_bought_twice(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
+    """By the service's own record, over all tries of both runs."""
+    found = audit(service.record, [row for run in runs.values() for row in run.rows], service.plan)
+    assert (found.double_purchases, found.requests_with_two_jobs, found.changed_bodies) == ((), (), ())
+    assert found.bought("product") == 2 * ROWS - 1
+    assert found.unfinished == ()

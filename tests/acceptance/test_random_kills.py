@@ -1,0 +1,35 @@
+"""SIGKILL at random moments, any number of times, then the same command: nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.harness import Room, Zygote, in_process, some_rows
+from tests.acceptance.kill_loop import SHORT, judge, kill_at_random, mixed_faults
+from tests.hostile import Plan
+
+KILLS = 50
+
+
+@pytest.mark.timeout(180)
+def test_killed_at_random_moments(tmp_path: Path, zygote: Zygote) -> None:
+    """50 kills and more over 300 rows with 12 % faults: the service's own record shows no purchase too many."""
+    seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
+    print(f"KILL_SEED={seed}")
+    plan = Plan(seed=seed, rules=mixed_faults(), patterns=SHORT, products=SHORT)
+    with in_process(plan, tmp_path) as service:
+        settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
+        room = Room(tmp_path / "room", service, some_rows(300), zygote, settings)
+        tally = kill_at_random(room, KILLS + 10, random.Random(seed))
+        evidence = judge(room, tally)
+    print(tally, evidence.audit.faults)
+    assert tally.faults == []
+    assert tally.kills >= KILLS, "the loop was over before it proved anything"
+    assert tally.mid_run >= KILLS // 2, "most kills hit processes that bought nothing"
+    assert evidence.audit.unfired(plan) == []
+    creates = evidence.audit.count("patterns/create") + evidence.audit.count("products/create")
+    assert evidence.audit.faults.total() > 0.1 * creates

@@ -1,0 +1,111 @@
+"""The refresh as a person runs it: the command over an address, night after night, and what the catalog has then."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from studio.store import read_record
+
+PATTERNMILL = Path(sys.executable).with_name("patternmill")
+HEADER = "sku,prompt,category,option:size,option:fabric\n"
+A1 = "A-1,Blue herons,Cushion,50x50,linen\n"
+A2 = "A-2,Lemon branches,Cushion,40x40,cotton\n"
+A3 = "A-3,Lemon branches,Cushion,60x40,velvet\n"
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing is said."""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    """The address of a folder `sheets`."""
+    (tmp_path / "sheets").mkdir()
+    handler = partial(_Quiet, directory=str(tmp_path / "sheets"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
+    }
+    return subprocess.run(
+        [str(PATTERNMILL), *arguments], cwd=folder, env=clean, capture_output=True, text=True, timeout=240
+    )
+
+
+def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
+    """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
+    sheet = tmp_path / "sheets" / "spring.csv"
+    address = site.replace("//", "//ann:canary@") + "/spring.csv"
+    refresh = partial(run, tmp_path, "refresh", address, "--catalog", "spring")
+    sheet.write_text(HEADER + A1 + A2 + A3)
+    first = refresh()
+    assert first.returncode == 0, first.stderr
+    assert "3 added" in first.stdout
+    creates = _creates(tmp_path)
+
+    sheet.write_text(HEADER + A3 + A1.replace("linen", "velvet"))
+    looked = refresh("--plan-only")
+    assert "1 changed, 1 unchanged, 1 retired" in looked.stdout
+    assert _creates(tmp_path) == creates
+    second = refresh()
+    assert second.returncode == 0, second.stderr
+    assert _creates(tmp_path) == creates + 1
+    told = (tmp_path / "results/spring/latest/changes.csv").read_text()
+    changes = list(csv.DictReader(io.StringIO(told)))
+    assert [(line["sku"], line["change"], line["fields"]) for line in changes] == [
+        ("A-1", "changed", "option:fabric"),
+        ("A-2", "removed", ""),
+    ]
+
+    sheet.write_text(HEADER)
+    emptied = refresh()
+    assert emptied.returncode == 3
+    assert "The source is empty" in emptied.stdout
+    assert "2 withheld" in emptied.stdout
+    assert _creates(tmp_path) == creates + 1
+    _check_catalog(tmp_path, changes[0]["new_product_id"])
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        assert b"canary" not in file.read_bytes(), file
+
+
+def _creates(folder: Path) -> int:
+    return len(read_record(folder / ".patternmill" / "studio" / "studio.db"))
+
+
+def _check_catalog(folder: Path, product: str) -> None:
+    shown = list(csv.DictReader(io.StringIO(run(folder, "catalog", "spring").stdout)))
+    assert [(line["sku"], line["status"]) for line in shown] == [
+        ("A-1", "current"),
+        ("A-2", "retired"),
+        ("A-3", "current"),
+    ]
+    lines = run(folder, "catalog", "spring", "--format", "jsonl", "--current").stdout.splitlines()
+    assert [json.loads(line)["sku"] for line in lines] == ["A-1", "A-3"]
+    assert json.loads(lines[0])["product_id"] == product
+    written = run(folder, "catalog", "spring", "--out", "now.parquet")
+    assert written.returncode == 0, written.stderr
+    assert list(pd.read_parquet(folder / "now.parquet")["product_id"]) == [
+        line["product_id"] for line in shown
+    ]
+    assert run(folder, "catalog", "autumn").returncode == 2

@@ -1,0 +1,149 @@
+"""`patternmill up`: everything in one terminal; runs from the API come to their ends, and nothing outlives it."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.prefect_record import Api
+from tests.acceptance.harness import CHECKOUT
+from tests.acceptance.test_import import clean_environment
+from tests.acceptance.test_worker import Prefect, begin_import, eventually
+from tests.hostile import Hostile, Plan
+from tests.hostile.plan import Times
+
+pytestmark = pytest.mark.soak
+
+PATTERNMILL = Path(sys.executable).with_name("patternmill")
+
+
+@dataclass
+class Up:
+    """The command, in a folder of its own."""
+
+    process: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "said").read_text("utf-8", "replace")
+
+    @property
+    def prefect(self) -> Prefect:
+        address = re.search(r"Prefect UI: +(\S+)", self.said)
+        assert address, self.said
+        return Prefect(Api(f"{address[1]}/api"), {})
+
+    def left(self) -> list[str]:
+        """The processes that belong to it, by what they have open or were told."""
+        found = []
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                environment = (place / "environ").read_bytes()
+            except OSError:
+                continue
+            if place.name == str(os.getpid()):
+                continue
+            if "tests.hostile" in command:
+                continue
+            if str(self.folder) in command or str(self.folder).encode() in environment:
+                found.append(f"{place.name} {command}")
+        return found
+
+
+def begin(folder: Path, **environment: str) -> Up:
+    with (folder / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [str(PATTERNMILL), "up"],
+            cwd=folder,
+            env=clean_environment()
+            | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
+            | environment,
+            stdout=said,
+            stderr=said,
+        )
+    up = Up(process, folder)
+    eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+    assert process.poll() is None, up.said
+    return up
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    running = begin(tmp_path)
+    yield running
+    running.process.send_signal(signal.SIGINT)
+    running.process.wait(90)
+
+
+def test_a_run_from_the_api_and_one_from_the_command_line(up: Up, tmp_path: Path) -> None:
+    """The sample catalog by its deployment, then by `import`: both in the one history. Ctrl-C leaves no process."""
+    run = up.prefect.begin(
+        "bulk-import", file="inputs/spring_catalog.csv", out=str(tmp_path / "out"), environment="staging"
+    )
+    assert up.prefect.ended(run, within=150)["name"] == "Completed"
+    assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25
+
+    imported = subprocess.run(
+        [str(PATTERNMILL), "import", str(CHECKOUT / "inputs" / "spring_catalog.csv")],
+        cwd=tmp_path,
+        env=clean_environment() | {"PATTERNMILL_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert imported.returncode == 0, imported.stderr
+    top = {"flow_runs": {"parent_task_run_id": {"is_null_": True}}}
+    runs = up.prefect.api.post("flow_runs/filter", top)
+    assert [found["state"]["name"] for found in runs] == ["Completed", "Completed"]
+
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(90) == 0, up.said
+    assert up.left() == []
+
+
+def test_every_deployment_runs(up: Up, tmp_path: Path) -> None:
+    """An import with a failure, its retry by the form, and a refresh of the same catalog, one after another."""
+    file = tmp_path / "looms.csv"
+    file.write_text(
+        "sku,prompt,category,option:size,option:fabric\n"
+        "L-1,Blue herons,Cushion,50x50,linen\n"
+        "L-2,Broken looms [fail],Cushion,50x50,linen\n"
+    )
+    prefect, out = up.prefect, str(tmp_path / "out")
+    run = prefect.begin("bulk-import", file=str(file), out=out, environment="staging")
+    assert prefect.ended(run, within=120)["message"] == "2 rows: 1 succeeded, 1 failed"
+    run = prefect.begin("retry-failed", catalog="looms", status=["failed"], out=out, environment="staging")
+    retried = prefect.ended(run, within=120)
+    assert (retried["name"], retried["message"]) == ("CompletedWithFailures", "2 rows: 1 succeeded, 1 failed")
+    run = prefect.begin("catalog-refresh", source=str(file), catalog="looms", out=out, environment="staging")
+    refreshed = prefect.ended(run, within=120)
+    assert refreshed["name"] in {"Completed", "CompletedWithFailures"}, refreshed
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> None:
+    """Ctrl-C, or a kill that it cannot hear: the run drains and writes its results, and no process is left."""
+    jobs = Times(median=4.0)
+    with Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service") as service:
+        up = begin(tmp_path, **service.environment)
+        begun = begin_import(up.prefect, service, tmp_path, "broken-off")
+        up.process.send_signal(how)
+        code = up.process.wait(90)
+        assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.said
+        eventually(lambda: up.left() == [], 60, up.left)
+    with (begun.out / "results.csv").open(newline="") as file:
+        statuses = Counter(row["status"] for row in csv.DictReader(file))
+    assert statuses["not_started"] > 0
+    assert statuses["in_doubt"] == 0, statuses

@@ -1,0 +1,231 @@
+"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is told to stop."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.prefect_record import OPEN_STATES, Api, prefect_environment
+from cli.up import LastingServer
+from cli.worker import POOL, children
+from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.hostile import Hostile, Plan, audit
+from tests.hostile.plan import Times
+from tests.hostile.record import lines_of
+
+pytestmark = pytest.mark.soak
+
+FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+ROWS = 40
+WINDOW = 8
+#: Long enough that a stop finds a full window, and short enough that a drain follows it to its end.
+JOB_SECONDS = 5.0
+PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
+OUR_WORKER = ("cli.worker", "--pool", POOL)
+
+
+@dataclass(frozen=True)
+class Prefect:
+    """A server with the deployments, and what a process needs to be a client of it."""
+
+    api: Api
+    environment: dict[str, str]
+
+    def ask(self, path: str) -> Any:
+        import json
+        import urllib.request
+
+        with urllib.request.urlopen(f"{self.api.url}/{path}", timeout=20) as answer:
+            return json.loads(answer.read())
+
+    def begin(self, deployment: str, **parameters: Any) -> str:
+        found = self.ask(f"deployments/name/{deployment}/{deployment}")
+        order = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        return str(self.api.post(f"deployments/{found['id']}/create_flow_run", order)["id"])
+
+    def state(self, flow_run: str) -> dict[str, Any]:
+        state: dict[str, Any] = self.ask(f"flow_runs/{flow_run}")["state"]
+        return state
+
+    def cancel(self, flow_run: str) -> None:
+        self.api.post(f"flow_runs/{flow_run}/set_state", {"state": {"type": "CANCELLING"}})
+
+    def ended(self, flow_run: str, *, within: float) -> dict[str, Any]:
+        eventually(lambda: self.state(flow_run)["type"] in FINAL, within, lambda: self.state(flow_run))
+        return self.state(flow_run)
+
+    def family(self, flow_run: str) -> list[str]:
+        nested = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run]}}}
+        return [flow_run, *(run["id"] for run in self.api.post("flow_runs/filter", nested))]
+
+    def open_runs(self, flow_run: str) -> int:
+        family = {"flow_runs": {"id": {"any_": self.family(flow_run)}}}
+        unfinished = {"state": {"type": {"any_": list(OPEN_STATES)}}}
+        runs = {"flow_runs": {**family["flow_runs"], **unfinished}}
+        return int(self.api.post("task_runs/count", family | {"task_runs": unfinished})) + int(
+            self.api.post("flow_runs/count", runs)
+        )
+
+
+def eventually(
+    what: Callable[[], bool], within: float, told: Callable[[], object] = lambda: "it never came"
+) -> None:
+    until = time.monotonic() + within
+    while not what():
+        assert time.monotonic() < until, told()
+        time.sleep(0.2)
+
+
+def run(module: str, *arguments: str, environment: dict[str, str]) -> None:
+    subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=CHECKOUT,
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
+    jobs = Times(median=JOB_SECONDS)
+    plan = Plan(patterns=jobs, products=jobs)
+    with Hostile(plan, tmp_path_factory.mktemp("service")) as hostile:
+        yield hostile
+
+
+@pytest.fixture(scope="module")
+def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Iterator[Prefect]:
+    home = tmp_path_factory.mktemp("home")
+    with LastingServer(home) as server:
+        environment = {
+            **os.environ,
+            **prefect_environment(server.api_url, home),
+            **service.environment,
+            "PATTERNMILL_HOME": str(home),
+        }
+        for arguments in (
+            ("work-pool", "create", POOL, "--type", "process"),
+            ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
+        ):
+            run("prefect", *arguments, environment=environment)
+        run("cli.main", "automations", environment=environment)
+        yield Prefect(Api(server.api_url), environment)
+
+
+@pytest.fixture
+def worker(
+    prefect: Prefect, tmp_path: Path
+) -> Iterator[Callable[[tuple[str, ...]], subprocess.Popen[bytes]]]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(module: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        with (tmp_path / "worker.log").open("wb") as log:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", *module],
+                    cwd=CHECKOUT,
+                    env=prefect.environment,
+                    stdout=log,
+                    stderr=log,
+                )
+            )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An import that a worker has begun."""
+
+    flow_run: str
+    out: Path
+    creates: Callable[[], int]
+
+
+def begin_import(prefect: Prefect, service: Hostile, folder: Path, about: str, *, count: int = ROWS) -> Begun:
+    """Return once the import has a window of jobs in flight."""
+    file = write_csv(folder / f"{about}.csv", some_rows(count, about=about))
+
+    def creates() -> int:
+        return sum(
+            line["event"] == "request" and "create" in line["operation"] for line in lines_of(service.record)
+        )
+
+    before = creates()
+    flow_run = prefect.begin(
+        "bulk-import", file=str(file), out=str(folder / "out"), max_in_flight=WINDOW, environment="staging"
+    )
+    eventually(lambda: creates() - before >= WINDOW, 90, lambda: prefect.state(flow_run))
+    return Begun(flow_run, folder / "out", lambda: creates() - before)
+
+
+def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any], drained_at: int) -> None:
+    """Cancelled in words and in numbers: nothing bought after the drain began, everything on record."""
+    assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
+    assert begun.creates() == drained_at, "a create was sent after the drain had begun"
+    with (begun.out / "results.csv").open(newline="") as file:
+        rows = Counter(row["status"] for row in csv.DictReader(file))
+    assert sum(rows.values()) == ROWS
+    assert rows["not_started"] > 0
+    eventually(lambda: prefect.open_runs(begun.flow_run) == 0, 20, lambda: "runs are left open")
+
+
+def test_cancelled_in_the_ui(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Under Prefect's own worker: jobs in flight are followed, none is added, results are written, all within 30 s."""
+    worker(PREFECT_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "cancelled")
+    prefect.cancel(begun.flow_run)
+    time.sleep(3)
+    drained_at = begun.creates()
+    assert prefect.state(begun.flow_run)["type"] == "CANCELLING", "it did not drain"
+    assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
+
+
+def test_a_worker_that_is_told_to_stop(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """`patternmill worker` lets its runs end in order before it ends itself, and then goes."""
+    process = worker(OUR_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "stopped")
+    process.send_signal(signal.SIGTERM)
+    time.sleep(2)
+    drained_at = begun.creates()
+    assert process.wait(timeout=50) == 0
+    assert_ended_in_order(prefect, begun, prefect.state(begun.flow_run), drained_at)
+    assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
+
+
+def test_a_killed_run_is_taken_up(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """SIGKILL of its process: begun again by the automation, it ends well, buys nothing twice, leaves nothing open."""
+    process = worker(PREFECT_WORKER)
+    begun = begin_import(prefect, service, tmp_path, "killed", count=12)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: prefect.state(begun.flow_run)["name"] != "Running", 30)
+    eventually(lambda: prefect.state(begun.flow_run)["name"] == "Completed", 150)
+    assert prefect.ask(f"flow_runs/{begun.flow_run}")["run_count"] == 2
+    eventually(lambda: prefect.open_runs(begun.flow_run) == 0, 20, lambda: "runs are left open")
+    found = audit(service.record, some_rows(12, about="killed"))
+    assert not found.double_purchases
+    assert not found.requests_with_two_jobs
+    assert not found.never_bought()

@@ -1,0 +1,20 @@
+"""An independent implementation of the written interface that fails by plan, with a record of its own as evidence.
+
+    plan = Plan(rules=(Rule("*", "answer_lost", share=0.1), Rule("jobs/get", "status", {"code": 503}, times=9)))
+    with Hostile(plan, tmp_path) as hostile:           # a process of its own; kill(), start(), change(plan)
+        run_patternmill(env=hostile.environment)
+        evidence = audit(hostile.record, rows)
+    assert evidence.double_purchases == ()
+    assert evidence.wrong_products(product_id_by_sku) == []
+    assert evidence.unfired(plan) == []                # a fault that never fired proves nothing
+
+To see a status run backward, the first end must be unreadable, for a client that was told an end asks no more:
+`edit` with remove=["result"] and each=1 before `edit` with set={"status": "running"}, both with state="ended".
+"""
+
+from tests.hostile.audit import Audit, ExpectedRow, audit
+from tests.hostile.plan import Limit, Plan, Rule, Times
+from tests.hostile.process import Hostile
+from tests.hostile.service import HostileService
+
+__all__ = ["Audit", "ExpectedRow", "Hostile", "HostileService", "Limit", "Plan", "Rule", "Times", "audit"]

@@ -1,0 +1,249 @@
+"""The invariants of a run, read from the service's own record: what was really bought, and for which row."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.hostile.plan import Plan
+from tests.hostile.record import Line, lines_of
+from tests.hostile.shapes import categories_of
+
+#: What a product is, whatever it was called: prompt, category ID, selections.
+Goods = tuple[str, str, frozenset[tuple[str, str]]]
+
+
+def goods_of(prompt: str, category_id: str, selections: Mapping[str, str]) -> Goods:
+    return unicodedata.normalize("NFC", prompt).strip(), category_id, frozenset(selections.items())
+
+
+@dataclass(frozen=True)
+class ExpectedRow:
+    """One row that went in. `category` is a name or an ID."""
+
+    sku: str
+    prompt: str
+    category: str
+    selections: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """One executed create: the money was spent at `at`."""
+
+    stage: str
+    content: str
+    request_id: str
+    job_id: str
+    at: float
+    prompt: str
+    #: The try at this content, from 1, in the order of execution.
+    attempt: int
+    category_id: str = ""
+    selections: tuple[tuple[str, str], ...] = ()
+    ended: str | None = None
+    ended_at: float | None = None
+    #: What was made: patternId or productId.
+    result_id: str | None = None
+    #: A requestId that had a job already.
+    repeated: bool = False
+
+    @property
+    def goods(self) -> Goods:
+        return goods_of(self.prompt, self.category_id, dict(self.selections))
+
+    def alive_at(self, at: float) -> bool:
+        """It stands for its content: running or succeeded, so that a second one is one too many."""
+        return not (self.ended == "failed" and self.ended_at is not None and self.ended_at <= at)
+
+
+@dataclass(frozen=True)
+class Audit:
+    purchases: tuple[Purchase, ...]
+    #: Bought while another purchase of the same content stood: the money spent for nothing.
+    double_purchases: tuple[Purchase, ...]
+    requests: Counter[tuple[str, int]]
+    faults: Counter[str]
+    rules_fired: Counter[int]
+    #: Times (seconds since the service began) and statuses of all requests.
+    timeline: tuple[tuple[float, int], ...]
+    #: requestIds that came with more than one body.
+    changed_bodies: tuple[str, ...]
+    #: Requests that reached the second listener, and how many of them brought a key there.
+    strayed: int
+    keys_leaked: int
+    agents: frozenset[str]
+    #: What each row wants, by sku.
+    wanted: Mapping[str, Goods]
+
+    @cached_property
+    def executed(self) -> Counter[tuple[str, str]]:
+        """Executed creates for each (stage, content)."""
+        return Counter((p.stage, p.content) for p in self.purchases)
+
+    @cached_property
+    def jobs_of_request(self) -> dict[str, list[str]]:
+        jobs: dict[str, list[str]] = defaultdict(list)
+        for purchase in self.purchases:
+            jobs[purchase.request_id].append(purchase.job_id)
+        return dict(jobs)
+
+    @property
+    def requests_with_two_jobs(self) -> tuple[str, ...]:
+        return tuple(name for name, jobs in self.jobs_of_request.items() if len(jobs) > 1)
+
+    @cached_property
+    def products(self) -> dict[str, Purchase]:
+        """Every finished product, by productId."""
+        return {p.result_id: p for p in self.purchases if p.stage == "product" and p.result_id}
+
+    @cached_property
+    def patterns(self) -> dict[str, Purchase]:
+        return {p.result_id: p for p in self.purchases if p.stage == "pattern" and p.result_id}
+
+    @property
+    def unfinished(self) -> tuple[Purchase, ...]:
+        return tuple(p for p in self.purchases if p.ended is None)
+
+    def bought(self, stage: str) -> int:
+        return sum(p.stage == stage for p in self.purchases)
+
+    def wrong_products(self, products: Mapping[str, str]) -> list[str]:
+        """For sku -> productId as the results files say: what does not belong to its row, in words."""
+        faults = [f"{i} is given to {n} rows" for i, n in Counter(products.values()).items() if n > 1]
+        for sku, product_id in products.items():
+            made = self.products.get(product_id)
+            if made is None:
+                faults.append(f"{sku}: the service never made {product_id}")
+            elif self.wanted.get(sku) != made.goods:
+                faults.append(f"{sku}: {product_id} was made for {made.content}")
+        return faults
+
+    def never_bought(self) -> Counter[Goods]:
+        """What the rows want and nobody ever began to make, with how many are missing."""
+        return Counter(self.wanted.values()) - Counter(
+            p.goods for p in self.purchases if p.stage == "product"
+        )
+
+    def unfired(self, plan: Plan) -> list[str]:
+        """The rules of a plan that never fell on anything: with any here, the run proved nothing about them."""
+        return [f"{r.operation} {r.fault}" for n, r in enumerate(plan.rules) if not self.rules_fired[n]]
+
+    def share_of(self, status: int, *, after: float = 0.0) -> float:
+        """The part of all answers with this status from `after` seconds on."""
+        later = [s for at, s in self.timeline if at >= after]
+        return sum(s == status for s in later) / len(later) if later else 0.0
+
+    def count(self, operation: str, status: int | None = None) -> int:
+        """Requests of an operation, with this status if one is named; 0 stands for no answer at all."""
+        return sum(n for (o, s), n in self.requests.items() if o == operation and status in {None, s})
+
+
+def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = None) -> Audit:
+    """Read a record. Rows with equal content may each buy their product once; a pattern may be bought once.
+
+    `plan` names the categories, if they are not the default ones.
+    """
+    lines = list(lines_of(record))
+    wanted = _wanted(rows, plan or Plan())
+    purchases = _purchases(lines)
+    asked = [line for line in lines if line["event"] == "request"]
+    began = lines[0]["at"] if lines else 0.0
+    strayed = [line for line in lines if line["event"] == "strayed"]
+    return Audit(
+        purchases=purchases,
+        double_purchases=_doubles(purchases, Counter(wanted.values())),
+        requests=Counter((line["operation"], line["status"]) for line in asked),
+        faults=Counter(line["fault"] for line in asked if line["fault"]) + _fates(lines),
+        rules_fired=Counter(index for line in asked for index, _ in line["rules"]),
+        timeline=tuple((line["at"] - began, line["status"]) for line in asked),
+        changed_bodies=_changed_bodies(asked),
+        strayed=len(strayed),
+        keys_leaked=sum(line["authorization"] for line in strayed),
+        agents=frozenset(line["agent"] for line in asked if line["agent"] is not None),
+        wanted=wanted,
+    )
+
+
+def _wanted(rows: Iterable[ExpectedRow], plan: Plan) -> dict[str, Goods]:
+    ids = {c.name.lower(): c.category_id for c in categories_of(plan.environment, plan.catalog)}
+    return {
+        row.sku: goods_of(row.prompt, ids.get(row.category.strip().lower(), row.category), row.selections)
+        for row in rows
+    }
+
+
+def _fates(lines: list[Line]) -> Counter[str]:
+    return Counter(line["fate"] for line in lines if line["event"] == "created" and line["fate"])
+
+
+def _purchases(lines: list[Line]) -> tuple[Purchase, ...]:
+    ends = {line["jobId"]: line for line in lines if line["event"] == "ended"}
+    prompts: dict[str, str] = {}
+    tries: Counter[str] = Counter()
+    seen: set[str] = set()
+    purchases = []
+    for line in lines:
+        if line["event"] != "created":
+            continue
+        purchase = _purchase(line, ends.get(line["jobId"]), prompts, tries, line["requestId"] in seen)
+        if purchase.stage == "pattern" and purchase.result_id:
+            prompts[purchase.result_id] = purchase.prompt
+        seen.add(line["requestId"])
+        purchases.append(purchase)
+    return tuple(purchases)
+
+
+def _purchase(
+    line: Line,
+    end: Line | None,
+    prompts: Mapping[str, str],
+    tries: Counter[str],
+    repeated: bool,
+) -> Purchase:
+    body = line["body"]
+    stage = "pattern" if line["operation"] == "patterns/create" else "product"
+    prompt = body["prompt"] if stage == "pattern" else prompts.get(body["patternId"], "")
+    content = _content(stage, prompt, body)
+    tries[content] += 1
+    return Purchase(
+        stage=stage, content=content, request_id=line["requestId"], job_id=line["jobId"], at=line["at"],
+        prompt=prompt, attempt=tries[content], category_id=body.get("categoryId", ""),
+        selections=tuple(sorted(body.get("selections", {}).items())), ended=end["status"] if end else None,
+        ended_at=end["at"] if end else None, result_id=end["resultId"] if end else None, repeated=repeated,
+    )  # fmt: skip
+
+
+def _content(stage: str, prompt: str, body: Mapping[str, Any]) -> str:
+    if stage == "pattern":
+        about = {name: value for name, value in body.items() if name != "requestId"}
+    else:
+        about = {"prompt": prompt, "category": body["categoryId"], "selections": body["selections"]}
+    return json.dumps([stage, about], sort_keys=True, ensure_ascii=False)
+
+
+def _doubles(purchases: tuple[Purchase, ...], wanted: Counter[Goods]) -> tuple[Purchase, ...]:
+    """Purchases made while as many of the same content stood already as there are rows to use them."""
+    standing: dict[str, list[Purchase]] = defaultdict(list)
+    doubles = []
+    for purchase in purchases:
+        others = standing[purchase.content]
+        allowed = max(1, wanted[purchase.goods]) if purchase.stage == "product" else 1
+        if sum(other.alive_at(purchase.at) for other in others) >= allowed:
+            doubles.append(purchase)
+        others.append(purchase)
+    return tuple(doubles)
+
+
+def _changed_bodies(asked: list[Line]) -> tuple[str, ...]:
+    bodies: dict[str, set[str]] = defaultdict(set)
+    for line in asked:
+        if line["requestId"]:
+            bodies[line["requestId"]].add(line["sha"])
+    return tuple(name for name, shas in bodies.items() if len(shas) > 1)

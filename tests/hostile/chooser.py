@@ -1,0 +1,87 @@
+"""Which rule falls on which request: the same seed and the same requests always meet the same faults."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Collection
+from typing import Any
+
+from tests.hostile.plan import Plan, Rule
+from tests.hostile.record import Line
+from tests.hostile.shop import Call
+
+
+class Chooser:
+    """Counts what was asked and what was fired, so that `nth`, `times`, `each` and `share` hold over restarts.
+
+    `nth` and `first` alone begin anew with the process.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._fitting: Counter[int] = Counter()
+        self._fired: Counter[int] = Counter()
+        self._fired_for: Counter[tuple[int, str]] = Counter()
+        self._ordinal: Counter[tuple[str, str]] = Counter()
+
+    def replay(self, line: Line) -> None:
+        if line["event"] == "changed":
+            self._fired.clear()
+            self._fired_for.clear()
+        elif line["event"] == "request":
+            self._ordinal[line["operation"], line["identity"]] += 1
+            for index, subject in line["rules"]:
+                self._note(index, subject)
+
+    def count(self, call: Call) -> None:
+        """Once a request, before anything is chosen for it."""
+        self._ordinal[call.operation, call.identity] += 1
+
+    def choose(self, call: Call, faults: Collection[str], elapsed: float) -> tuple[int, Rule, str] | None:
+        """The first rule that falls on the call, with its index and whom it counts for."""
+        for index, rule in enumerate(self.plan.rules):
+            if rule.fault not in faults or rule.operation not in {"*", call.operation}:
+                continue
+            subject = call.content if rule.by_content else call.identity
+            if self._fits(rule, call, elapsed) and self._falls(index, rule, call, subject):
+                self._note(index, subject)
+                return index, rule, subject
+        return None
+
+    def _note(self, index: int, subject: str) -> None:
+        self._fired[index] += 1
+        self._fired_for[index, subject] += 1
+
+    def _fits(self, rule: Rule, call: Call, elapsed: float) -> bool:
+        return (
+            rule.after <= elapsed < rule.until
+            and (not rule.matching or rule.matching in call.content)
+            and (rule.repeat is None or rule.repeat == call.facts.get("repeat"))
+            and (rule.state is None or rule.state == call.facts.get("state"))
+            and _younger(rule.younger, call.facts)
+            and _older(rule.older, call.facts)
+        )
+
+    def _falls(self, index: int, rule: Rule, call: Call, subject: str) -> bool:
+        self._fitting[index] += 1
+        number = self._fitting[index]
+        return (
+            number >= rule.first
+            and (not rule.nth or number in rule.nth)
+            and (rule.times is None or self._fired[index] < rule.times)
+            and (rule.each is None or self._fired_for[index, subject] < rule.each)
+            and self._dice(index, call) < rule.share
+        )
+
+    def _dice(self, index: int, call: Call) -> float:
+        ordinal = self._ordinal[call.operation, call.identity]
+        return random.Random(f"{self.plan.seed}/{index}/{call.identity}/{ordinal}").random()
+
+
+def _younger(limit: float | None, facts: dict[str, Any]) -> bool:
+    return limit is None or ("age" in facts and facts["age"] < limit)
+
+
+def _older(limit: float | None, facts: dict[str, Any]) -> bool:
+    return limit is None or ("age" in facts and facts["age"] > limit)

@@ -1,0 +1,243 @@
+"""The faults: how a good answer is spoilt, and how an answer is brought to the client badly, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import time
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from tests.hostile.wire import Answer, json_answer, reset
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a spoiler may use besides the good answer."""
+
+    params: Params
+    #: Base address of the second listener, and the path that was asked for.
+    elsewhere: str
+    path: str
+    #: The job of another item, if there is one.
+    other_job_id: str
+    job_id: str
+
+
+def retry_after_headers(form: str | None) -> dict[str, str]:
+    """`None`: no header. `date:30`: an HTTP date in 30 s. Anything else as it is: "5", "0", "-5", "soon", "1e9"."""
+    if form is None:
+        return {}
+    if form.startswith("date:"):
+        form = email.utils.formatdate(time.time() + float(form.removeprefix("date:")), usegmt=True)
+    return {"Retry-After": form}
+
+
+def _status(good: Answer, scene: Scene) -> Answer:
+    code = int(scene.params["code"])
+    body = scene.params.get("body", {"error": {"code": f"http_{code}", "message": f"refused with {code}"}})
+    text = json.dumps(body).replace("$jobId", scene.job_id)
+    answer = Answer(code, text.encode(), {"Content-Type": "application/json"})
+    return replace(answer, headers={**answer.headers, **retry_after_headers(scene.params.get("retry_after"))})
+
+
+def _redirect(good: Answer, scene: Scene) -> Answer:
+    where = scene.elsewhere + scene.path + str(scene.params.get("query", ""))
+    return Answer(int(scene.params.get("code", 307)), b"", {"Location": where})
+
+
+def _no_content(good: Answer, scene: Scene) -> Answer:
+    return Answer(204)
+
+
+def _partial(good: Answer, scene: Scene) -> Answer:
+    half = good.body[: len(good.body) // 2]
+    return Answer(206, half, {**good.headers, "Content-Range": f"bytes 0-{len(half) - 1}/{len(good.body)}"})
+
+
+def _html(good: Answer, scene: Scene) -> Answer:
+    page = b"<!doctype html><html><body><h1>Welcome to the network</h1>Please sign in.</body></html>"
+    return Answer(int(scene.params.get("code", 200)), page, {"Content-Type": "text/html; charset=utf-8"})
+
+
+def _proxy_page(good: Answer, scene: Scene) -> Answer:
+    page = b"<html><head><title>502 Bad Gateway</title></head><body><hr>squid/5.7</body></html>"
+    headers = {
+        "Content-Type": "text/html",
+        "Via": "1.1 gateway (squid/5.7)",
+        "X-Squid-Error": "ERR_CONNECT_FAIL 111",
+    }
+    return Answer(int(scene.params.get("code", 502)), page, headers)
+
+
+def _empty(good: Answer, scene: Scene) -> Answer:
+    return replace(good, body=b"")
+
+
+def _half_json(good: Answer, scene: Scene) -> Answer:
+    return replace(good, body=good.body[: len(good.body) // 2])
+
+
+def _body(good: Answer, scene: Scene) -> Answer:
+    code = int(scene.params.get("code", 200))
+    if "text" in scene.params:
+        content_type = str(scene.params.get("content_type", "application/json"))
+        return Answer(code, str(scene.params["text"]).encode(), {"Content-Type": content_type})
+    return json_answer(scene.params["json"], code)
+
+
+def _edit(good: Answer, scene: Scene) -> Answer:
+    fields = _fields(good)
+    for name in scene.params.get("remove", ()):
+        fields.pop(name, None)
+    return json_answer({**fields, **scene.params.get("set", {})}, good.status)
+
+
+def _other_job(good: Answer, scene: Scene) -> Answer:
+    return json_answer({**_fields(good), "jobId": scene.other_job_id}, good.status)
+
+
+def _unknown_status(good: Answer, scene: Scene) -> Answer:
+    return json_answer({**_fields(good), "status": scene.params.get("word", "finalizing")}, good.status)
+
+
+def _gzip_bomb(good: Answer, scene: Scene) -> Answer:
+    size = int(scene.params.get("bytes", 64 * 2**20))
+    head = json.dumps({**_fields(good), "pad": ""})[:-2].encode()
+    return Answer(good.status, _bomb(head, size), {**good.headers, "Content-Encoding": "gzip"})
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> bytes:
+    return b"0" * size
+
+
+def _bomb(head: bytes, size: int) -> bytes:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    parts = [packer.compress(head)]
+    parts += [packer.compress(_zeros(2**20)) for _ in range(max(1, size // 2**20))]
+    return b"".join([*parts, packer.compress(b'"}'), packer.flush()])
+
+
+def _deep(good: Answer, scene: Scene) -> Answer:
+    depth = int(scene.params.get("depth", 100_000))
+    nest = b"[" * depth + b"]" * depth
+    return replace(good, body=good.body[:-1] + b', "pad": ' + nest + b"}")
+
+
+def _fields(good: Answer) -> dict[str, Any]:
+    try:
+        value = json.loads(good.body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+SPOILERS: Mapping[str, Callable[[Answer, Scene], Answer]] = {
+    "status": _status,
+    "redirect": _redirect,
+    "no_content": _no_content,
+    "partial": _partial,
+    "html": _html,
+    "proxy_page": _proxy_page,
+    "empty": _empty,
+    "half_json": _half_json,
+    "body": _body,
+    "edit": _edit,
+    "other_job": _other_job,
+    "unknown_status": _unknown_status,
+    "gzip_bomb": _gzip_bomb,
+    "deep": _deep,
+}
+
+
+@dataclass
+class Connection:
+    """The connection to one client."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    #: The connection was ended by us.
+    over: bool = False
+    sent: int = 0
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        self.sent += len(data)
+        await self.writer.drain()
+
+    async def answer(self, answer: Answer) -> None:
+        await self.send(answer.head() + answer.body)
+
+    def end(self, how: str) -> None:
+        self.over = True
+        if how == "reset":
+            reset(self.writer)
+        else:
+            self.writer.close()
+
+    async def gone(self) -> None:
+        """Until the client closes the connection."""
+        while await self.reader.read(4096):
+            pass
+
+
+async def _lose(line: Connection, good: Answer, params: Params) -> None:
+    line.end(str(params.get("how", "reset")))
+
+
+async def _silence(line: Connection, good: Answer, params: Params) -> None:
+    await line.gone()
+    line.end("close")
+
+
+async def _late(line: Connection, good: Answer, params: Params) -> None:
+    await asyncio.sleep(float(params.get("delay", 1.0)))
+    await line.answer(good)
+
+
+async def _drip(line: Connection, good: Answer, params: Params) -> None:
+    piece = int(params.get("piece", 1))
+    await line.send(good.head())
+    for start in range(0, len(good.body), piece):
+        await line.send(good.body[start : start + piece])
+        await asyncio.sleep(float(params.get("interval", 1.0)))
+
+
+async def _cut(line: Connection, good: Answer, params: Params) -> None:
+    await line.send(good.head() + good.body[: len(good.body) // 2])
+    line.end(str(params.get("how", "close")))
+
+
+async def _close_after(line: Connection, good: Answer, params: Params) -> None:
+    await line.answer(good)
+    await asyncio.sleep(float(params.get("delay", 0.0)))
+    line.end(str(params.get("how", "close")))
+
+
+async def _huge(line: Connection, good: Answer, params: Params) -> None:
+    size = int(params.get("bytes", 2 * 2**30))
+    head = good.body[:-1] + b', "pad": "'
+    await line.send(good.head(len(head) + size + 2) + head)
+    piece = _zeros(2**18)
+    for start in range(0, size, len(piece)):
+        await line.send(piece[: size - start])
+    await line.send(b'"}')
+
+
+DELIVERIES: Mapping[str, Callable[[Connection, Answer, Params], Awaitable[None]]] = {
+    "reset_before": _lose,
+    "answer_lost": _lose,
+    "silence": _silence,
+    "late": _late,
+    "drip": _drip,
+    "cut": _cut,
+    "close_after": _close_after,
+    "huge": _huge,
+}

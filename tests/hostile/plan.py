@@ -1,0 +1,184 @@
+"""What the hostile service is to do wrong, and how long its jobs take: the plan of one test, as values."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+OPERATIONS = ("patterns/create", "products/create", "jobs/get", "categories/list", "categories/get")
+CREATES = ("patterns/create", "products/create")
+
+#: Faults that decide what becomes of a job; the create itself is answered as it should be.
+FATES = frozenset({"job_fails", "job_never_ends", "job_time"})
+#: Faults of a connection, before any request is read: rules with `operation="connect"`.
+CONNECTION_FAULTS = frozenset({"reset", "slow"})
+#: Faults of one exchange.
+WIRE_FAULTS = frozenset(
+    {
+        "reset_before",  # reset, nothing executed
+        "answer_lost",  # executed, then reset (params how="reset") or closed (how="close") without an answer
+        "silence",  # no answer until the client goes (params execute=False)
+        "late",  # executed, answered after params delay
+        "drip",  # executed, the body in pieces of params piece bytes, params interval apart
+        "cut",  # executed, half the body promised, then closed (how="close") or reset
+        "close_after",  # a good answer, and the connection closed without a word (stale keep-alive)
+        "status",  # params code, retry_after, body, execute
+        "redirect",  # params code, query; to the second listener
+        "no_content",
+        "partial",
+        "html",
+        "proxy_page",
+        "empty",
+        "half_json",
+        "body",  # params json or text, content_type, code
+        "edit",  # params remove=[...], set={...} on the good answer
+        "other_job",  # the jobId of another item
+        "unknown_status",  # params word
+        "huge",  # params bytes: a valid but endless answer, streamed
+        "gzip_bomb",  # params bytes, after decompression
+        "deep",  # params depth
+        "forget",  # a known requestId treated as new: a second job
+    }
+)
+#: Faults under which nothing is executed, unless params say execute=True.
+NOT_EXECUTED = frozenset({"reset_before", "silence", "status", "redirect"})
+
+State = Literal["running", "ended", "told"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One fault, and the requests that it falls on. All conditions that are given must hold."""
+
+    operation: str
+    fault: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    #: Part of the fitting requests, drawn from the plan's seed, the request's identity and its ordinal.
+    share: float = 1.0
+    #: Only these of the fitting requests, counted from 1 since the process began.
+    nth: tuple[int, ...] = ()
+    #: From the n-th fitting request on.
+    first: int = 1
+    #: Text found in what the request is about: prompt, category, selections.
+    matching: str = ""
+    #: At most so often in all, and at most so often for one identity.
+    times: int | None = None
+    each: int | None = None
+    #: None: by content for what becomes of jobs, else by requestId or jobId.
+    by: Literal["request", "content"] | None = None
+    #: Creates: only of a requestId known already (True), or not (False).
+    repeat: bool | None = None
+    #: Polls: only of jobs that run, that ended, or whose end was told to the client before.
+    state: State | None = None
+    #: Polls: only of jobs younger or older than so many seconds.
+    younger: float | None = None
+    older: float | None = None
+    #: Only from so many to so many seconds after the service began.
+    after: float = 0.0
+    until: float = math.inf
+
+    def __post_init__(self) -> None:
+        known = CONNECTION_FAULTS if self.operation == "connect" else WIRE_FAULTS | FATES
+        if self.fault not in known:
+            raise ValueError(f"{self.operation}: no such fault: {self.fault}")
+        if self.operation not in {"*", "connect", *OPERATIONS}:
+            raise ValueError(f"no such operation: {self.operation}")
+        if self.fault in FATES and self.operation not in CREATES:
+            raise ValueError(f"{self.fault} needs a create, not {self.operation}")
+        if self.fault == "forget" and self.repeat is not True:
+            raise ValueError("only a known requestId can be forgotten: repeat=True")
+
+    @property
+    def by_content(self) -> bool:
+        return self.by == "content" if self.by else self.fault in FATES
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long jobs of one kind run, in seconds; each job's own time is drawn from the seed and its requestId."""
+
+    kind: Literal["constant", "uniform", "lognormal"] = "constant"
+    #: constant: the time. lognormal: the median.
+    median: float = 0.0
+    sigma: float = 0.3
+    low: float = 0.0
+    high: float = 0.0
+
+    def draw(self, seed: str) -> float:
+        dice = random.Random(seed)
+        if self.kind == "uniform":
+            return dice.uniform(self.low, self.high)
+        if self.kind == "lognormal":
+            return self.median * math.exp(dice.gauss(0, self.sigma))
+        return self.median
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A token bucket that the client is not told about; beyond it 429."""
+
+    operation: str
+    rate: float
+    burst: float = 10
+    #: As in the `status` fault: "2", "date:2", None.
+    retry_after: str | None = "1"
+
+
+CATALOG: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Cushion": {"fabric": ("cotton", "linen", "velvet"), "size": ("40x40", "50x50")},
+    "Mug": {"size": ("11oz", "15oz")},
+    "Tote Bag": {"handle": ("short", "long"), "size": ("small", "large")},
+    "Wallpaper": {"finish": ("matte", "satin"), "width": ("50cm", "70cm")},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that can be set. The same seed and the same requests meet the same faults."""
+
+    seed: int = 1
+    rules: tuple[Rule, ...] = ()
+    patterns: Times = Times()
+    products: Times = Times()
+    limits: tuple[Limit, ...] = ()
+    #: Answer shape of categories/list and categories/get: see shapes.py.
+    shape: str = "plain"
+    #: Category name -> option -> offered values.
+    catalog: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=lambda: CATALOG)
+    #: Category IDs begin with it, as they differ between environments.
+    environment: str = "staging"
+    #: Selections that are not offered are refused with 422.
+    strict: bool = True
+    #: How many seconds a requestId is remembered; None: for ever.
+    memory: float | None = None
+
+    def to_json(self) -> str:
+        plan = asdict(self)
+        for rule in plan["rules"]:
+            rule["until"] = None if math.isinf(rule["until"]) else rule["until"]
+        return json.dumps(plan, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        """Unknown names are refused: a fault that is never injected because of a typo proves nothing."""
+        raw = json.loads(text)
+        raw["rules"] = tuple(_rule(rule) for rule in raw.get("rules", ()))
+        raw["limits"] = tuple(Limit(**limit) for limit in raw.get("limits", ()))
+        for stage in ("patterns", "products"):
+            raw[stage] = Times(**raw.get(stage, {}))
+        return cls(**raw)
+
+    @classmethod
+    def load(cls, path: Path) -> Plan:
+        return cls.from_json(path.read_text("utf-8"))
+
+
+def _rule(raw: dict[str, Any]) -> Rule:
+    until = raw.pop("until", None)
+    nth = tuple(raw.pop("nth", ()))
+    return Rule(**raw, nth=nth, until=math.inf if until is None else until)

@@ -1,0 +1,337 @@
+"""The hostile service: an honest shop behind a wire that fails by plan, with a record of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.hostile.chooser import Chooser
+from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene, retry_after_headers
+from tests.hostile.plan import CREATES, FATES, NOT_EXECUTED, OPERATIONS, WIRE_FAULTS, Limit, Plan, Rule
+from tests.hostile.record import Record, lines_of
+from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
+from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
+
+BASE = "/v1/"
+CONTROL = "/_hostile/"
+
+
+class Bucket:
+    """A rate limit that the client is not told about."""
+
+    def __init__(self, limit: Limit) -> None:
+        self.limit = limit
+        self._tokens = limit.burst
+        self._at: float | None = None
+
+    def refuses(self, now: float) -> bool:
+        passed = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._tokens = min(self.limit.burst, self._tokens + passed * self.limit.rate)
+        self._at = now
+        if self._tokens < 1:
+            return True
+        self._tokens -= 1
+        return False
+
+
+class HostileService:
+    """`async with HostileService(plan, record_path, keys=...) as service:` then `service.url`.
+
+    State is what the record says: a service begun on the record of another goes on where that one stopped.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        record_path: Path,
+        *,
+        keys: tuple[str, ...],
+        port: int = 0,
+        tls: Any = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._keys = {f"Bearer {key}": hashlib.sha256(key.encode()).hexdigest()[:8] for key in keys}
+        self._port = port
+        self._tls = tls
+        self._clock = clock
+        self._record = Record(record_path)
+        self._connections = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._began = clock()
+        self.counts: Counter[str] = Counter()
+        self._adopt(plan)
+        lines = list(lines_of(record_path))
+        self._shop = Shop(plan, self._record, clock)
+        self._shop.replay(lines)
+        for line in lines:
+            self._chooser.replay(line)
+
+    def _adopt(self, plan: Plan) -> None:
+        self.plan = plan
+        self._chooser = Chooser(plan)
+        self._limits = [Bucket(limit) for limit in plan.limits]
+
+    @property
+    def url(self) -> str:
+        """The base address, with its version segment."""
+        return f"{self._scheme}://127.0.0.1:{self.port}/v1"
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self._tls else "http"
+
+    async def __aenter__(self) -> HostileService:
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self._port, ssl=self._tls, backlog=1024
+        )
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        self._second = await asyncio.start_server(self._serve_elsewhere, "127.0.0.1", 0)
+        self.elsewhere = f"http://127.0.0.1:{self._second.sockets[0].getsockname()[1]}"
+        self._record.write("started", self._clock(), seed=self.plan.seed)
+        for job in self._shop.jobs.values():
+            self._schedule(job)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for server in (self._server, self._second):
+            server.close()
+        for timer in self._timers.values():
+            timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._record.close()
+
+    def _schedule(self, job: Job) -> None:
+        if job.ended or job.ends_at == NEVER:
+            return
+        delay = job.ends_at - self._clock()
+        if delay <= 0:
+            self._shop.end(job)
+            return
+        self._timers[job.job_id] = asyncio.get_running_loop().call_later(delay, self._end, job)
+
+    def _end(self, job: Job) -> None:
+        self._timers.pop(job.job_id, None)
+        self._shop.end(job)
+
+    # One connection
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = Connection(reader, writer)
+        await self._within(line, self._converse)
+
+    async def _within(self, line: Connection, talk: Callable[[Connection], Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await talk(line)
+        except (ConnectionError, asyncio.IncompleteReadError, Garbled, TimeoutError):
+            pass
+        except asyncio.CancelledError:
+            pass  # the service stops; the stream's own callback would log a cancelled task as an error
+        finally:
+            self._tasks.discard(task)
+            if not line.over:
+                line.writer.close()
+
+    async def _converse(self, line: Connection) -> None:
+        if await self._meet(line):
+            return
+        while not line.over and (request := await read_request(line.reader)) is not None:
+            if request.path.startswith(CONTROL):
+                await line.answer(self._control(request))
+            else:
+                await self._exchange(line, request)
+            if request.headers.get("connection", "").lower() == "close":
+                return
+
+    async def _meet(self, line: Connection) -> bool:
+        """A connection is taken up, slowly or not at all; true when it is over."""
+        self._connections += 1
+        call = Call("connect", {}, b"", "", str(self._connections), "")
+        self._chooser.count(call)
+        chosen = self._chooser.choose(call, {"reset", "slow"}, self._elapsed())
+        if chosen is None:
+            return False
+        index, rule, subject = chosen
+        self._note(call, 0, rule.fault, [(index, subject)], executed=False)
+        if rule.fault == "reset":
+            line.end("reset")
+            return True
+        await asyncio.sleep(float(rule.params.get("delay", 1.0)))
+        return False
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._began
+
+    # One request
+
+    async def _exchange(self, line: Connection, request: Request) -> None:
+        call, refused = self._receive(request)
+        self._chooser.count(call)
+        if not refused and any(
+            b.limit.operation == call.operation and b.refuses(self._clock()) for b in self._limits
+        ):
+            await self._refuse_by_limit(line, call)
+            return
+        chosen = self._chooser.choose(call, WIRE_FAULTS, self._elapsed())
+        if chosen is None:
+            answer, fate_rule = (refused, None) if refused else self._execute(call)
+            self._note(call, answer.status, None, fate_rule, executed=refused is None)
+            if call.job and call.operation == "jobs/get" and call.job.ended:
+                call.job.told = True
+            await line.answer(answer)
+            return
+        await self._misbehave(line, request, call, refused, chosen)
+
+    async def _misbehave(
+        self,
+        line: Connection,
+        request: Request,
+        call: Call,
+        refused: Answer | None,
+        chosen: tuple[int, Rule, str],
+    ) -> None:
+        index, rule, subject = chosen
+        rules = [(index, subject)]
+        executes = bool(rule.params.get("execute", rule.fault not in NOT_EXECUTED)) and refused is None
+        good = refused or json_answer({})
+        if executes:
+            good, fate_rule = self._execute(call, forget=rule.fault == "forget")
+            rules += fate_rule or []
+        answer = self._spoil(rule, good, call, request.path)
+        silent = rule.fault in {"reset_before", "answer_lost", "silence"}
+        self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
+        deliver = DELIVERIES.get(rule.fault)
+        try:
+            await (deliver(line, answer, rule.params) if deliver else line.answer(answer))
+        finally:
+            if rule.fault in {"huge", "gzip_bomb", "deep", "drip"}:
+                self._record.write("sent", self._clock(), fault=rule.fault, bytes=line.sent)
+
+    def _spoil(self, rule: Rule, good: Answer, call: Call, path: str) -> Answer:
+        spoil = SPOILERS.get(rule.fault)
+        if spoil is None:
+            return good
+        known = call.job or self._shop.known(call)
+        own = known.job_id if known else ""
+        other = next(
+            (j for j, job in self._shop.jobs.items() if job.content != call.content), "job_of_nobody"
+        )
+        return spoil(good, Scene(rule.params, self.elsewhere, path, other, own))
+
+    async def _refuse_by_limit(self, line: Connection, call: Call) -> None:
+        limit = next(b.limit for b in self._limits if b.limit.operation == call.operation)
+        answer = json_answer(
+            {"error": {"code": "rate_limited", "message": "Too many requests."}},
+            429,
+            retry_after_headers(limit.retry_after),
+        )
+        self._note(call, 429, "rate_limit", [], executed=False)
+        await line.answer(answer)
+
+    def _receive(self, request: Request) -> tuple[Call, Answer | None]:
+        """The request as the shop understands it, and the refusal if it cannot be let in."""
+        operation = request.path.removeprefix(BASE)
+        key = self._keys.get(request.headers.get("authorization", ""))
+        call = self._shop.understand(operation, request.body, key or "")
+        unread = call is None
+        call = call or Call(operation, {}, request.body, key or "", "", "")
+        call.facts["agent"] = request.headers.get("user-agent", "")
+        return call, self._unwelcome(request, operation, key, unread)
+
+    def _unwelcome(self, request: Request, operation: str, key: str | None, unread: bool) -> Answer | None:
+        if not request.path.startswith(BASE) or operation not in OPERATIONS:
+            return refusal(404, "not_found", "No such operation.")
+        if request.method != "POST":
+            return refusal(405, "method", "Every operation is a POST.")
+        if key is None:
+            return refusal(401, "unauthorized", "The API key is missing or unknown.")
+        if not request.headers.get("content-type", "").startswith("application/json"):
+            return refusal(415, "media_type", "Content-Type must be application/json.")
+        return refusal(400, "not_json", "The body must be a JSON object.") if unread else None
+
+    def _execute(self, call: Call, *, forget: bool = False) -> tuple[Answer, list[tuple[int, str]] | None]:
+        """The honest answer, and the rule that decided what becomes of a new job."""
+        if call.operation not in CREATES:
+            read = {
+                "jobs/get": self._shop.get_job,
+                "categories/list": self._shop.list_categories,
+                "categories/get": self._shop.get_category,
+            }[call.operation]
+            return read(call), None
+        fated = None
+        if (forget or self._shop.known(call) is None) and self._shop.fault_of(call) is None:
+            fated = self._chooser.choose(call, FATES, self._elapsed())
+        fate = Fate.of(fated[1], fated[0]) if fated else Fate()
+        answer, job = self._shop.create(call, fate, forget=forget)
+        if job is not None:
+            self._schedule(job)
+        call.job = self._shop.known(call)
+        return answer, [(fated[0], fated[2])] if fated else None
+
+    def _note(
+        self,
+        call: Call,
+        status: int,
+        fault: str | None,
+        rules: list[tuple[int, str]] | None,
+        *,
+        executed: bool,
+    ) -> None:
+        self.counts[f"{call.operation} {status}"] += 1
+        if fault:
+            self.counts[f"fault {fault}"] += 1
+        for index, _ in rules or ():
+            self.counts[f"rule {index}"] += 1
+        self._record.write(
+            "request", self._clock(), operation=call.operation, identity=call.identity,
+            requestId=call.request_id, jobId=call.job.job_id if call.job else call.body.get("jobId"),
+            status=status, fault=fault, rules=rules or [], executed=executed, repeat=call.facts.get("repeat"),
+            sha=hashlib.sha256(call.raw).hexdigest()[:16], key=call.key, agent=call.facts.get("agent"),
+        )  # fmt: skip
+
+    # Beside the interface
+
+    def _control(self, request: Request) -> Answer:
+        """GET stats; POST plan: another plan from now on (rules, limits and times; jobs stay)."""
+        if request.path == CONTROL + "stats":
+            return json_answer(
+                {"counts": self.counts, "jobs": len(self._shop.jobs), "connections": self._connections}
+            )
+        if request.path == CONTROL + "plan" and request.method == "POST":
+            self.change(Plan.from_json(request.body.decode()))
+            return json_answer({})
+        return refusal(404, "not_found", "No such control.")
+
+    def change(self, plan: Plan) -> None:
+        """Another plan from now on. Its rules are counted from nothing, and their times from now."""
+        self._adopt(plan)
+        self._shop.plan = plan
+        self._began = self._clock()
+        self._record.write("changed", self._clock(), seed=plan.seed)
+
+    async def _serve_elsewhere(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._within(Connection(reader, writer), self._receive_strayed)
+
+    async def _receive_strayed(self, line: Connection) -> None:
+        """The host of somebody else: a key that arrives here has leaked."""
+        if (request := await read_request(line.reader)) is not None:
+            self._record.write(
+                "strayed", self._clock(), path=request.path, authorization="authorization" in request.headers,
+                bytes=len(request.body),
+            )  # fmt: skip
+            await line.answer(
+                json_answer({"jobId": "job_from_elsewhere", "status": "running", "result": None})
+            )

@@ -1,0 +1,277 @@
+"""What the interface promises, kept honestly: keys, categories, idempotent creates, jobs that outlive the process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.hostile.plan import Plan, Rule
+from tests.hostile.record import Line, Record
+from tests.hostile.shapes import Category, categories_of, details, listing
+from tests.hostile.wire import Answer, json_answer, refusal
+
+NEVER = float("inf")
+
+
+@dataclass
+class Job:
+    job_id: str
+    key: str
+    request_id: str
+    operation: str
+    body: dict[str, Any]
+    #: What is bought, whatever the request was called: the same text is the same thing.
+    content: str
+    created_at: float
+    ends_at: float
+    #: None: it succeeds.
+    reason: str | None
+    ended: bool = False
+    told: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "pattern" if self.operation == "patterns/create" else "product"
+
+    @property
+    def result_id(self) -> str:
+        return f"{self.kind[:3]}_{self.job_id.removeprefix('job_')}"
+
+    @property
+    def status(self) -> str:
+        if not self.ended:
+            return "running"
+        return "succeeded" if self.reason is None else "failed"
+
+    def to_answer(self) -> Answer:
+        done = self.status == "succeeded"
+        told: dict[str, Any] = {
+            "jobId": self.job_id,
+            "kind": self.kind,
+            "status": self.status,
+            "result": {f"{self.kind}Id": self.result_id} if done else None,
+        }
+        if self.status == "failed":
+            told["error"] = {"message": self.reason}
+        return json_answer(told)
+
+
+@dataclass
+class Fate:
+    """What becomes of a job, as a rule decided at its creation."""
+
+    fault: str | None = None
+    rule: int | None = None
+    reason: str | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(cls, rule: Rule, index: int) -> Fate:
+        match rule.fault:
+            case "job_fails":
+                return cls(
+                    rule.fault,
+                    index,
+                    str(rule.params.get("message", "generation failed")),
+                    rule.params.get("seconds"),
+                )
+            case "job_never_ends":
+                return cls(rule.fault, index, None, NEVER)
+        return cls(rule.fault, index, None, float(rule.params["seconds"]))
+
+
+@dataclass
+class Call:
+    """A request as the shop understands it, with all that rules may ask about it."""
+
+    operation: str
+    body: dict[str, Any]
+    raw: bytes
+    key: str
+    identity: str
+    #: What the request is about, in words.
+    content: str
+    job: Job | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def request_id(self) -> str | None:
+        return _text(self.body.get("requestId"))
+
+
+class Shop:
+    """The durable state and the operations on it. Every change is in the record before it is answered."""
+
+    def __init__(self, plan: Plan, record: Record, clock: Callable[[], float]) -> None:
+        self.plan = plan
+        self.record = record
+        self.clock = clock
+        self.jobs: dict[str, Job] = {}
+        #: (key, requestId) -> its latest job
+        self.requests: dict[tuple[str, str], Job] = {}
+        self.made: dict[str, Job] = {}
+        self.categories: dict[str, Category] = {
+            c.category_id: c for c in categories_of(plan.environment, plan.catalog)
+        }
+
+    def replay(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            if line["event"] == "created":
+                self._keep(self._job_of(line))
+            elif line["event"] == "ended":
+                self._settle(self.jobs[line["jobId"]])
+
+    def _job_of(self, line: Line) -> Job:
+        ends_at = NEVER if line["endsAt"] is None else line["endsAt"]
+        body = line["body"]
+        content = self.content_of(line["operation"], body)
+        return Job(
+            line["jobId"], line["key"], line["requestId"], line["operation"], body, content,
+            line["at"], ends_at, line["reason"],
+        )  # fmt: skip
+
+    def _keep(self, job: Job) -> None:
+        self.jobs[job.job_id] = job
+        self.requests[job.key, job.request_id] = job
+
+    def _settle(self, job: Job) -> None:
+        job.ended = True
+        if job.reason is None:
+            self.made[job.result_id] = job
+
+    def end(self, job: Job) -> None:
+        """The job's time has come."""
+        if job.ended:
+            return
+        self._settle(job)
+        result = job.result_id if job.reason is None else None
+        self.record.write("ended", self.clock(), jobId=job.job_id, status=job.status, resultId=result)
+
+    def known(self, call: Call) -> Job | None:
+        job = self.requests.get((call.key, call.request_id or ""))
+        memory = self.plan.memory
+        if job is not None and memory is not None and self.clock() - job.created_at > memory:
+            return None
+        return job
+
+    def content_of(self, operation: str, body: dict[str, Any]) -> str:
+        """A pattern is its prompt and parameters; a product the pattern's content, category and selections."""
+        about = {name: value for name, value in body.items() if name != "requestId"}
+        if operation == "products/create":
+            pattern = self.made.get(str(about.pop("patternId", None)))
+            about["pattern"] = pattern.content if pattern else None
+        return json.dumps(about, sort_keys=True, ensure_ascii=False)
+
+    def create(self, call: Call, fate: Fate, *, forget: bool = False) -> tuple[Answer, Job | None]:
+        """Returns the answer, and the job if this very call made one."""
+        if fault := self.fault_of(call):
+            return fault, None
+        known = self.known(call)
+        if known is not None and not forget:
+            if known.operation == call.operation and known.body == call.body:
+                return known.to_answer(), None
+            return refusal(409, "request_id_reused", "This requestId belongs to another request."), None
+        job = self._begin(call, fate)
+        return job.to_answer(), job
+
+    def _begin(self, call: Call, fate: Fate) -> Job:
+        now = self.clock()
+        request_id = call.request_id or ""
+        digest = hashlib.sha256(f"{self.plan.seed}/{len(self.jobs)}/{request_id}".encode()).hexdigest()[:20]
+        ends_at = now + self._duration(call, fate)
+        job = Job(
+            f"job_{digest}",
+            call.key,
+            request_id,
+            call.operation,
+            call.body,
+            call.content,
+            now,
+            ends_at,
+            fate.reason,
+        )
+        self._keep(job)
+        self.record.write(
+            "created", now, operation=job.operation, requestId=request_id, body=job.body, jobId=job.job_id, key=job.key,
+            endsAt=None if ends_at == NEVER else ends_at, reason=job.reason, fate=fate.fault, fateRule=fate.rule,
+        )  # fmt: skip
+        return job
+
+    def _duration(self, call: Call, fate: Fate) -> float:
+        if fate.seconds is not None:
+            return fate.seconds
+        times = self.plan.patterns if call.operation == "patterns/create" else self.plan.products
+        return times.draw(f"{self.plan.seed}/{call.request_id}")
+
+    def fault_of(self, call: Call) -> Answer | None:
+        """Why a create is refused as invalid; None if it is not."""
+        if not call.request_id:
+            return refusal(422, "invalid", "requestId must be a text.")
+        if call.operation == "patterns/create":
+            prompt = _text(call.body.get("prompt"))
+            return None if prompt and prompt.strip() else refusal(422, "invalid", "prompt must be a text.")
+        return self._invalid_product(call)
+
+    def _invalid_product(self, call: Call) -> Answer | None:
+        pattern = self.made.get(_text(call.body.get("patternId")) or "")
+        if pattern is None or pattern.key != call.key or pattern.kind != "pattern":
+            return refusal(422, "invalid", "patternId is unknown.")
+        category = self.categories.get(_text(call.body.get("categoryId")) or "")
+        if category is None:
+            return refusal(422, "invalid", "categoryId is unknown.")
+        selections = call.body.get("selections")
+        if not isinstance(selections, dict):
+            return refusal(422, "invalid", "selections must be an object.")
+        wrong = [o for o, value in selections.items() if value not in category.options.get(o, ())]
+        if wrong and self.plan.strict:
+            return refusal(422, "invalid", f"not offered: {', '.join(sorted(wrong))}")
+        return None
+
+    def get_job(self, call: Call) -> Answer:
+        return call.job.to_answer() if call.job else refusal(404, "not_found", "No such job.")
+
+    def list_categories(self, call: Call) -> Answer:
+        return json_answer(listing(self.plan.shape, list(self.categories.values()), call.body))
+
+    def get_category(self, call: Call) -> Answer:
+        category = self.categories.get(_text(call.body.get("categoryId")) or "")
+        if category is None:
+            return refusal(404, "not_found", "No such category.")
+        return json_answer(details(self.plan.shape, category))
+
+    def understand(self, operation: str, raw: bytes, key: str) -> Call | None:
+        """None: the body is no JSON object."""
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            return None
+        if not isinstance(body, dict):
+            return None
+        return (
+            self._jobs_call(body, raw, key)
+            if operation == "jobs/get"
+            else self._plain_call(operation, body, raw, key)
+        )
+
+    def _jobs_call(self, body: dict[str, Any], raw: bytes, key: str) -> Call:
+        job_id = _text(body.get("jobId")) or ""
+        job = self.jobs.get(job_id)
+        if job is None or job.key != key:
+            return Call("jobs/get", body, raw, key, job_id, "")
+        state = ("told" if job.told else "ended") if job.ended else "running"
+        facts = {"state": state, "age": self.clock() - job.created_at}
+        return Call("jobs/get", body, raw, key, job_id, job.content, job, facts)
+
+    def _plain_call(self, operation: str, body: dict[str, Any], raw: bytes, key: str) -> Call:
+        content = self.content_of(operation, body)
+        call = Call(operation, body, raw, key, _text(body.get("requestId")) or "", content)
+        call.job = self.known(call)
+        call.facts = {"repeat": call.job is not None}
+        return call
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

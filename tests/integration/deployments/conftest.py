@@ -1,0 +1,77 @@
+"""A Prefect server for the deployments, and questions to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.prefect_record import prefect_environment
+from cli.up import LastingServer
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+Ask = Callable[..., Any]
+
+
+def asker(api_url: str) -> Ask:
+    def ask(path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            f"{api_url}/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="session")
+def server(home: Path) -> Iterator[LastingServer]:
+    with LastingServer(home) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def environment(server: LastingServer, home: Path) -> dict[str, str]:
+    """Of a client of the server."""
+    ours = {
+        name: text for name, text in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
+    }
+    return {**ours, **prefect_environment(server.api_url, home), "PATTERNMILL_HOME": str(home)}
+
+
+@pytest.fixture(scope="session")
+def ask(server: LastingServer) -> Ask:
+    return asker(server.api_url)
+
+
+@pytest.fixture(scope="session")
+def prefect(environment: dict[str, str]) -> Callable[..., str]:
+    """Prefect's command line, in the project's folder."""
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect", *arguments],
+            cwd=CHECKOUT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run

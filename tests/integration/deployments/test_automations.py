@@ -1,0 +1,172 @@
+"""deployments/automations.yaml on a real server: one message a run, and a silent run is taken up once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.deployments.conftest import CHECKOUT, Ask
+
+PATTERNMILL = Path(sys.executable).with_name("patternmill")
+FLOW = """
+import sys, time
+from prefect import flow, tags
+from prefect.states import Completed
+@flow(name="stand-in")
+def stand_in():
+    if sys.argv[1] == "hang":
+        print("begun", flush=True)
+        time.sleep(600)
+    if sys.argv[1] == "fail":
+        raise ValueError("looms are broken")
+    return Completed(name=sys.argv[1], message="3 rows: 2 succeeded, 1 failed")
+with tags(*sys.argv[2:]):
+    stand_in(return_state=True)
+"""
+
+pytestmark = pytest.mark.soak
+
+
+class Inbox:
+    """A webhook that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+        inbox = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                inbox.messages.append(json.loads(body))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Nothing on the terminal."""
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook-with-a-key"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def inbox() -> Iterator[Inbox]:
+    opened = Inbox()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The automations, with a shorter patience for silence, so that the test has some too."""
+    text = (CHECKOUT / "deployments" / "automations.yaml").read_text("utf-8")
+    assert "silence 100" in text
+    file = tmp_path_factory.mktemp("automations") / "automations.yaml"
+    file.write_text(text.replace("silence 100", "silence 35"))
+    command = [str(PATTERNMILL), "automations", "--file", str(file)]
+    said = ""
+    for _ in range(2):
+        done = subprocess.run(
+            command,
+            env={**environment, "PATTERNMILL_NOTIFY_URL": inbox.url},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        said += done.stdout
+    return said
+
+
+def play(environment: dict[str, str], folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    script = folder / "stand_in.py"
+    script.write_text(FLOW)
+    return subprocess.Popen(
+        [sys.executable, str(script), *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
+    until = time.monotonic() + within
+    while not (found := what()):
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.3)
+    return found
+
+
+def test_applied_again_they_are_replaced(applied: str, ask: Ask) -> None:
+    """The command may be run after each change: never two of one name. The address is not in the block in clear."""
+    names = [automation["name"] for automation in ask("automations/filter", {})]
+    assert len(names) == len(set(names)) == 7
+    assert applied.count("made: ") == applied.count("replaced: ") == 7
+    assert "hook-with-a-key" not in json.dumps(ask("block_documents/filter", {}))
+
+
+@pytest.mark.parametrize(
+    ("how", "subject"),
+    [
+        ("Completed", "Good: "),
+        ("CompletedWithFailures", "Partly (CompletedWithFailures): "),
+        ("fail", "Failed: "),
+    ],
+)
+def test_one_message_a_run(
+    applied: str, environment: dict[str, str], inbox: Inbox, tmp_path: Path, how: str, subject: str
+) -> None:
+    """In the wording of how it ended, with its numbers; a run that is not ours says nothing."""
+    inbox.messages.clear()
+    for tags in (["patternmill"], []):
+        process = play(environment, tmp_path, how, *tags)
+        process.communicate(timeout=60)
+    eventually(lambda: inbox.messages)
+    time.sleep(2)
+    (message,) = inbox.messages
+    assert message["subject"].startswith(subject)
+    assert ("looms are broken" if how == "fail" else "3 rows: 2 succeeded, 1 failed") in message["body"]
+    assert "/runs/flow-run/" in message["body"]
+
+
+def test_a_silent_run_is_taken_up_once(
+    applied: str, environment: dict[str, str], inbox: Inbox, ask: Ask, tmp_path: Path
+) -> None:
+    """SIGKILL leaves it shown as running; without heartbeats it crashes, and waits to be run again. No message yet."""
+    inbox.messages.clear()
+    process = play(environment, tmp_path, "hang", "patternmill")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    running = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}}
+    (flow_run,) = eventually(lambda: ask("flow_runs/filter", running))
+    # The first heartbeat is what its silence is measured from.
+    heartbeat = {"filter": {"event": {"name": ["prefect.flow-run.heartbeat"]}}}
+    eventually(lambda: flow_run["id"] in json.dumps(ask("events/filter", heartbeat)), within=60)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+
+    def state() -> str:
+        return str(ask(f"flow_runs/{flow_run['id']}")["state"]["name"])
+
+    eventually(lambda: state() == "AwaitingRetry", within=120)
+    states = [found["name"] for found in ask(f"flow_run_states/?flow_run_id={flow_run['id']}")]
+    assert "Crashed" in states
+    assert inbox.messages == []

@@ -1,0 +1,119 @@
+"""deployments/prefect.yaml: every entrypoint loads, all is registered as written, and the forms explain themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.worker import POOL
+from tests.integration.deployments.conftest import CHECKOUT, Ask
+
+NAMES = ("bulk-import", "retry-failed", "catalog-refresh")
+LOAD = """
+import sys
+from prefect.flows import load_flow_from_entrypoint
+print(load_flow_from_entrypoint(sys.argv[1], use_placeholder_flow=False).name)
+"""
+MAKE = """
+from prefect.blocks.system import Secret
+from prefect.variables import Variable
+Variable.set("patternmill_studio_url_pre_prod", "https://studio.example/v1/")
+Secret(value="sk_from_a_block").save("patternmill-api-key-pre-prod")
+"""
+LOOK_UP = """
+import asyncio
+from pathlib import Path
+from patternmill.mill.importing import order_import
+from tasks.addressing import addressed
+for environment in ("pre-prod", "elsewhere"):
+    settings = asyncio.run(addressed(order_import(Path("spring.csv"), environment=environment))).settings
+    print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())
+"""
+#: As automation and audit people would look for them.
+SECRET = re.compile(r"api.?key|secret|token|password|url", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def deployed(prefect: Callable[..., str], ask: Ask) -> dict[str, dict[str, Any]]:
+    prefect("work-pool", "create", POOL, "--type", "process")
+    prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+    return {deployment["name"]: deployment for deployment in ask("deployments/filter", {})}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_entrypoint_loads(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """From its file, as a worker does it: Prefect deploys what cannot be imported without a word."""
+    stem = name.replace("-", "_")
+    loaded = subprocess.run(
+        [sys.executable, "-P", "-c", LOAD, f"flows/{stem}.py:{stem}"],
+        cwd=CHECKOUT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert loaded.stdout.strip() == name, loaded.stderr
+
+
+def test_all_are_registered(deployed: dict[str, dict[str, Any]]) -> None:
+    """Each on the worker's pool, in this folder, with its parameters checked and its tag for the automations."""
+    assert set(deployed) == set(NAMES)
+    for deployment in deployed.values():
+        assert deployment["work_pool_name"] == POOL
+        assert deployment["enforce_parameter_schema"] is True
+        assert deployment["tags"] == ["patternmill"]
+        step = deployment["pull_steps"][0]["prefect.deployments.steps.set_working_directory"]
+        assert step == {"directory": str(CHECKOUT)}
+
+
+def test_the_form_explains_itself(deployed: dict[str, dict[str, Any]]) -> None:
+    """Every parameter has a description, and none asks for an address or a key."""
+    for name, deployment in deployed.items():
+        for parameter, schema in deployment["parameter_openapi_schema"]["properties"].items():
+            assert schema.get("description"), f"{name}: {parameter} is not described"
+            assert not SECRET.search(parameter), f"{name}: {parameter}"
+
+
+def test_the_refresh_has_its_time_and_zone(deployed: dict[str, dict[str, Any]]) -> None:
+    """A cron line in a time zone, off until somebody has named the source; never two at once."""
+    refresh = deployed["catalog-refresh"]
+    (schedule,) = refresh["schedules"]
+    assert schedule["active"] is False
+    assert schedule["schedule"]["timezone"] == "Europe/Berlin"
+    assert refresh["concurrency_options"]["collision_strategy"] == "CANCEL_NEW"
+
+
+def test_wrong_parameters_are_refused_before_a_run(deployed: dict[str, dict[str, Any]], ask: Ask) -> None:
+    """By the server, from the schema: an unknown status never becomes a run."""
+    import urllib.error
+
+    path = f"deployments/{deployed['retry-failed']['id']}/create_flow_run"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ask(path, {"parameters": {"status": ["broken"]}})
+    with refused.value as answer:
+        assert answer.code == 409
+
+
+def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask, tmp_path: Path) -> None:
+    """By the name of the environment, where the worker's own says nothing; the key is not readable over the API."""
+    said = ""
+    for script in (MAKE, LOOK_UP):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env={**environment, "PYTHONPATH": str(CHECKOUT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    assert said.splitlines() == ["https://studio.example/v1 sk_from_a_block", "None None"]
+    assert "sk_from_a_block" not in json.dumps(ask("block_documents/filter", {}))

@@ -1,0 +1,77 @@
+"""What cannot be run without a container engine: held together by what can be checked without one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.main import VERBS
+from tests.integration.deployments.conftest import CHECKOUT
+
+DEPLOYMENTS = CHECKOUT / "deployments"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((DEPLOYMENTS / "compose.yaml").read_text("utf-8"))
+    return loaded
+
+
+def test_the_services_of_the_compose_file_know_one_another(compose: dict[str, Any]) -> None:
+    """Each has an image, and waits for services that are there; each named volume is declared."""
+    services = compose["services"]
+    for name, service in services.items():
+        assert "image" in service, name
+        assert set(service.get("depends_on", {})) <= set(services), name
+        for volume in service.get("volumes", ()):
+            source = volume.partition(":")[0]
+            assert source in compose["volumes"] or (DEPLOYMENTS / source).exists(), volume
+    waited = {
+        (other, how["condition"]) for s in services.values() for other, how in s.get("depends_on", {}).items()
+    }
+    assert all("healthcheck" in services[other] for other, how in waited if how == "service_healthy")
+
+
+def test_every_variable_of_the_compose_file_is_explained(compose: dict[str, Any]) -> None:
+    """In env.example; no password has a default."""
+    text = (DEPLOYMENTS / "compose.yaml").read_text("utf-8")
+    used = set(re.findall(r"\$\{(\w+)", text))
+    example = (DEPLOYMENTS / "env.example").read_text("utf-8")
+    assert used == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
+    assert not re.search(r"\$\{\w*(PASSWORD|KEY)\w*:-[^}]", text)
+
+
+def test_the_image_has_what_it_copies_and_runs() -> None:
+    """Every path is in the project, every stage that compose builds is there, and the command is a verb."""
+    text = (DEPLOYMENTS / "Dockerfile").read_text("utf-8")
+    for sources in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
+        for source in sources.split():
+            assert (CHECKOUT / source).exists() or source == "README.md", source
+    assert set(re.findall(r"^FROM \S+ AS (\w+)$", text, re.MULTILINE)) == {"base", "server", "worker"}
+    assert json.loads(text.rsplit("CMD ", 1)[1])[1] in VERBS
+
+
+def test_the_kubernetes_template_fills_in(tmp_path: Path) -> None:
+    """Every placeholder has a variable; Prefect's own filling in leaves none behind with the defaults."""
+    from prefect.utilities.templating import apply_values, find_placeholders
+
+    template = json.loads((DEPLOYMENTS / "kubernetes-pool.json").read_text("utf-8"))
+    variables = template["variables"]["properties"]
+    named = {placeholder.name for placeholder in find_placeholders(template["job_configuration"])}
+    assert named == set(variables)
+    values = {name: schema["default"] for name, schema in variables.items() if "default" in schema}
+    filled = apply_values(template["job_configuration"], {**values, "command": "prefect flow-run execute"})
+    assert "{{" not in json.dumps({k: v for k, v in filled.items() if k != "job_watch_timeout_seconds"})
+    container = filled["job_manifest"]["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "patternmill:latest"
+
+
+def test_the_databases_script_is_a_shell_script() -> None:
+    """It parses."""
+    subprocess.run(["sh", "-n", str(DEPLOYMENTS / "databases.sh")], check=True)

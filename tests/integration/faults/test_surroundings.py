@@ -1,0 +1,152 @@
+"""What is around a run goes wrong: the way to the service, its certificate, the service itself, the ledger's file."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import (
+    Room,
+    ServiceInThread,
+    Zygote,
+    in_process,
+    some_rows,
+    wait_for,
+)
+from tests.acceptance.kill_loop import SHORT, mixed_faults
+from tests.hostile import Plan, Rule, Times, audit
+from tests.hostile.certificates import write_certificates
+
+PLAN = Plan(patterns=Times(median=0.1), products=Times(median=0.1))
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    warm = Zygote()
+    yield warm
+    warm.close()
+
+
+def room_in(folder: Path, service: ServiceInThread, zygote: Zygote, rows: int = 3, **settings: str) -> Room:
+    return Room(folder / "room", service, some_rows(rows), zygote, settings)
+
+
+def test_everything_mixed(tmp_path: Path, zygote: Zygote) -> None:
+    """Every fault that a run may outlive, all at once: everything is made in one run, or two."""
+    plan = Plan(seed=11, rules=mixed_faults(), patterns=SHORT, products=SHORT)
+    with in_process(plan, tmp_path) as service:
+        room = Room(tmp_path / "room", service, some_rows(150), zygote)
+        codes = [room.run().code, room.run().code]
+        assert codes[0] in {0, 3} and codes[1] == 0, codes
+        evidence = Evidence(room)
+        assert evidence.faults() == []
+        assert evidence.audit.unfired(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("expired", "host", "trusted"),
+    [(True, "127.0.0.1", True), (False, "10.9.8.7", True), (False, "127.0.0.1", False)],
+    ids=["expired", "other host", "unknown authority"],
+)
+def test_a_certificate_that_cannot_be_verified(
+    expired: bool, host: str, trusted: bool, tmp_path: Path, zygote: Zygote
+) -> None:
+    """9: the run stops, and not one request goes out."""
+    made = write_certificates(tmp_path / "tls", expired=expired, host=host)
+    with ServiceInThread(PLAN, tmp_path, tls=_served(made.service)) as service:
+        trust = {"SSL_CERT_FILE": str(made.authority)} if trusted else {}
+        ended = room_in(tmp_path, service, zygote, **trust).run()
+        assert ended.code == 2 and "certificate" in ended.said, ended.said
+        assert audit(service.record).requests.total() == 0
+
+
+def test_a_good_certificate_of_an_own_authority(tmp_path: Path, zygote: Zygote) -> None:
+    """The same over a certificate that is good: so it was the certificate."""
+    made = write_certificates(tmp_path / "tls")
+    with ServiceInThread(PLAN, tmp_path, tls=_served(made.service)) as service:
+        room = room_in(tmp_path, service, zygote, SSL_CERT_FILE=str(made.authority))
+        assert room.run().code == 0
+        assert Evidence(room).faults() == []
+
+
+def _served(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_a_name_that_is_not_found(tmp_path: Path, zygote: Zygote) -> None:
+    """1: at the start the run stops, and says so."""
+    with ServiceInThread(PLAN, tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, PATTERNMILL_STUDIO_URL="https://studio.example.invalid/v1")
+        ended = room.run()
+        assert ended.code == 2 and "name was not found" in ended.said, ended.said
+
+
+def test_refused_until_the_service_is_there(tmp_path: Path, zygote: Zygote) -> None:
+    """2: nobody listens at first; the run waits, and makes everything."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    service = ServiceInThread(PLAN, tmp_path, port=port)
+    service.url = f"http://127.0.0.1:{port}/v1"
+    room = room_in(tmp_path, service, zygote)
+    started = room.start()
+    time.sleep(1.0)
+    with service:
+        assert started.wait().code == 0
+        assert Evidence(room).faults() == []
+
+
+def test_the_service_is_killed_and_comes_back(tmp_path: Path, zygote: Zygote) -> None:
+    """19, 4: a service that dies in mid-run and comes back with what it had: nothing is bought twice."""
+    plan = Plan(patterns=Times(median=0.3), products=Times(median=0.3))
+    with in_process(plan, tmp_path) as service:
+        room = Room(tmp_path / "room", service, some_rows(30), zygote, {"PATTERNMILL_MAX_IN_FLIGHT": "6"})
+        started = room.start()
+        for count in (4, 12, 24):
+            wait_for(service.record, '"created"', count=count)
+            service.kill()
+            service.start()
+        ended = started.wait()
+        assert ended.code == 0, ended.said
+        assert Evidence(room).faults() == []
+
+
+def test_the_key_expires_in_mid_run(tmp_path: Path, zygote: Zygote) -> None:
+    """42: what was paid for stays known, nothing new is begun, and with a good key the run goes on."""
+    rules = tuple(Rule(name, "status", {"code": 401}, first=5) for name in ("patterns/create", "jobs/get"))
+    with ServiceInThread(Plan(rules=rules, patterns=PLAN.patterns), tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, 16, PATTERNMILL_MAX_IN_FLIGHT="4")
+        ended = room.run()
+        assert ended.code == 1 and "PATTERNMILL_API_KEY" in ended.said, ended.said
+        assert audit(service.record).count("patterns/create", 401) <= 4
+        service.change(PLAN)
+        assert room.run().code == 0
+        assert Evidence(room).faults() == []
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["deleted", "copied back"])
+def test_a_ledger_that_forgot(older: bool, tmp_path: Path, zygote: Zygote) -> None:
+    """39: without its ledger, or with yesterday's, a run asks again under the same IDs: nothing is bought twice."""
+    with ServiceInThread(PLAN, tmp_path) as service:
+        room = room_in(tmp_path, service, zygote, 12, PATTERNMILL_MAX_IN_FLIGHT="3")
+        started = room.start()
+        wait_for(service.record, '"created"', count=4)
+        started.kill()
+        home = room.folder / room.home
+        if older:
+            shutil.copytree(home, room.folder / "yesterday")
+        assert room.run().code == 0
+        shutil.rmtree(home)
+        if older:
+            shutil.copytree(room.folder / "yesterday", home)
+        assert room.run().code == 0
+        evidence = Evidence(room)
+        assert evidence.faults_of_record() == []

@@ -1,0 +1,92 @@
+"""A ledger on each database: SQLite in a folder, PostgreSQL in a database of this session's own."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patternmill.errors import LedgerError
+from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import Ledger
+
+SERVER = "postgresql://postgres@127.0.0.1:5432"
+
+
+class Clock:
+    """Set by the test."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of an empty database, dropped after the session. Missing: skipped, in CI failed."""
+    name = f"patternmill_test_{uuid.uuid4().hex[:12]}"
+    try:
+        with psycopg.connect(f"{SERVER}/postgres", autocommit=True, connect_timeout=3) as admin:
+            admin.execute(f'CREATE DATABASE "{name}"')
+    except psycopg.Error as error:
+        reason = f"no PostgreSQL on 127.0.0.1:5432 that lets `postgres` in ({type(error).__name__})"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    try:
+        yield f"{SERVER}/{name}"
+    finally:
+        with psycopg.connect(f"{SERVER}/postgres", autocommit=True) as admin:
+            admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """The session's database with nothing in it."""
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return postgres_server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty ledger."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/home/ledger.sqlite3"
+    return str(request.getfixturevalue("postgres_url"))
+
+
+OpenLedger = Callable[[], Ledger]
+
+
+@pytest.fixture
+def open_ledger(url: str, clock: Clock) -> Iterator[OpenLedger]:
+    """Opens the same ledger once more; everything is closed after the test."""
+    opened: list[Ledger] = []
+
+    def opens() -> Ledger:
+        opened.append(Ledger(open_database(url, Path("unused")), clock=clock))
+        return opened[-1]
+
+    yield opens
+    for ledger in opened:
+        with suppress(LedgerError):
+            ledger.database.close()
+
+
+@pytest.fixture
+def ledger(open_ledger: OpenLedger) -> Ledger:
+    return open_ledger()

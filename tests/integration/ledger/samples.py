@@ -1,0 +1,112 @@
+"""Items, intents, runs and rows for the tests of the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.ledger import Intent, Ledger, Limits, NewItem, RunRow
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.states import AttemptState, Stage
+
+RUN = RunId("run-1")
+STAGING = "staging"
+CATALOG = "spring"
+UNLIMITED = Limits()
+RAW = b"sku,prompt,category\r\nH-1,blue herons,Cushion\r\nF-1,\xf0\x9f\xa6\xa9 ferns,Mug\r\n"
+
+RECORD = RunRecord(
+    run_id=RUN,
+    catalog=CATALOG,
+    environment=STAGING,
+    source="inputs/spring.csv",
+    input_sha256=hashlib.sha256(RAW).hexdigest(),
+    input_encoding="utf-8",
+    studio_url="http://127.0.0.1:9/v1",
+    started_at=datetime(2027, 1, 15, 8, 0, tzinfo=UTC),
+    versions={"patternmill": "0.1.0"},
+    options={"max_in_flight": 200, "notes": ["options were not checked"]},
+)
+
+#: Ways through the states of an attempt, from its intent.
+WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
+    AttemptState.INTENDED: (),
+    AttemptState.WITHDRAWN: (AttemptState.WITHDRAWN,),
+    AttemptState.ACCEPTED: (AttemptState.ACCEPTED,),
+    AttemptState.SUCCEEDED: (AttemptState.ACCEPTED, AttemptState.SUCCEEDED),
+    AttemptState.FAILED: (AttemptState.ACCEPTED, AttemptState.FAILED),
+    AttemptState.REJECTED: (AttemptState.REJECTED,),
+    AttemptState.HELD: (AttemptState.HELD,),
+}
+
+
+def item(name: str, stage: Stage = Stage.PATTERN, **changes: Any) -> NewItem:
+    return replace(NewItem(ItemKey(name), stage, "{}"), **changes)
+
+
+def intent(name: str, attempt: int = 1, stage: Stage = Stage.PATTERN, price: int = 0) -> Intent:
+    request_id = RequestId(f"{name}/{attempt}")
+    return Intent(
+        request_id, ItemKey(name), stage, attempt, f'{{"requestId":"{request_id}"}}'.encode(), price
+    )
+
+
+def learned(name: str, to: AttemptState) -> dict[str, Any]:
+    """What comes with a change to this state."""
+    return {
+        AttemptState.ACCEPTED: {"job_id": f"job-{name}"},
+        AttemptState.SUCCEEDED: {"result_id": f"made-{name}", "picture_url": f"https://pictures/{name}.png"},
+        AttemptState.FAILED: {"error_code": "pattern_failed", "error": "the loom broke"},
+        AttemptState.REJECTED: {"error_code": "invalid", "error": "no such category"},
+        AttemptState.HELD: {"error_code": "job_of_another_item", "error": "two jobs for one request"},
+    }.get(to, {})
+
+
+def begin(
+    ledger: Ledger,
+    name: str,
+    attempt: int = 1,
+    *,
+    stage: Stage = Stage.PATTERN,
+    run: RunId = RUN,
+    limits: Limits = UNLIMITED,
+    price: int = 0,
+    catalog: str = CATALOG,
+    environment: str = STAGING,
+    **of_item: Any,
+) -> Attempt:
+    """An item and the intent of an attempt at it, in a transaction of their own."""
+    with ledger.transaction():
+        ledger.add_items(environment, catalog, [item(name, stage, **of_item)])
+        return ledger.intend(run, environment, intent(name, attempt, stage, price), limits)
+
+
+def change(ledger: Ledger, name: str, *ways: AttemptState, attempt: int = 1) -> Attempt:
+    """Walk an attempt through states, each in a transaction of its own."""
+    request_id = RequestId(f"{name}/{attempt}")
+    for to in ways:
+        with ledger.transaction():
+            ledger.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
+    found = ledger.attempt(request_id)
+    assert found is not None
+    return found
+
+
+def at_state(ledger: Ledger, name: str, state: AttemptState, attempt: int = 1, **of_item: Any) -> Attempt:
+    """An attempt that has come to this state."""
+    begin(ledger, name, attempt, **of_item)
+    return change(ledger, name, *WAYS[state], attempt=attempt)
+
+
+def run_row(position: int, pattern: str | None = None, product: str | None = None, row: str = "{}") -> RunRow:
+    return RunRow(
+        position,
+        position + 2,
+        f"SKU-{position}",
+        ItemKey(pattern) if pattern else None,
+        ItemKey(product) if product else None,
+        row,
+    )

@@ -1,0 +1,341 @@
+"""The contract of the ledger on each database: intents, changes, and what is remembered of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.errors import LedgerError
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.database import SCHEMA_VERSION
+from patternmill.ledger.ledger import Ledger
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
+
+from .conftest import Clock, OpenLedger
+from .samples import CATALOG, RUN, STAGING, UNLIMITED, at_state, begin, change, intent, item, learned
+
+ALL_CHANGES = [(before, to) for before in AttemptState for to in AttemptState]
+LEGAL = [(before, to) for before, to in ALL_CHANGES if to in ATTEMPT_CHANGES[before]]
+SAME = [(state, state) for state in AttemptState]
+ILLEGAL = [pair for pair in ALL_CHANGES if pair not in LEGAL and pair not in SAME]
+
+
+def test_an_intent_is_there_before_anything_is_sent(ledger: Ledger, clock: Clock) -> None:
+    """With the exact bytes that will be sent."""
+    attempt = begin(ledger, "herons")
+    assert ledger.attempt(attempt.request_id) == attempt
+    assert attempt.state is AttemptState.INTENDED
+    assert attempt.body == b'{"requestId":"herons/1"}'
+    assert attempt.intended_at == clock.now
+    assert (attempt.accepted_at, attempt.ended_at, attempt.job_id) == (None, None, None)
+
+
+def test_bodies_are_kept_byte_for_byte(ledger: Ledger) -> None:
+    """Any byte at all, on any database."""
+    with ledger.transaction():
+        ledger.add_items(STAGING, CATALOG, [item("odd")])
+        odd = intent("odd")
+        odd = type(odd)(odd.request_id, odd.item_key, odd.stage, 1, bytes(range(256)) * 3)
+        ledger.intend(RUN, STAGING, odd, UNLIMITED)
+    found = ledger.attempt(odd.request_id)
+    assert found is not None and found.body == bytes(range(256)) * 3
+
+
+@pytest.mark.parametrize("state", set(AttemptState) - REOPENED)
+def test_a_known_intent_is_returned_as_it_stands(ledger: Ledger, state: AttemptState) -> None:
+    """A second run, or a second task, finds what the first one wrote."""
+    before = at_state(ledger, "herons", state)
+    assert begin(ledger, "herons", run=RunId("run-2")) == before
+
+
+@pytest.mark.parametrize("state", sorted(REOPENED))
+def test_what_was_never_executed_is_opened_again(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
+    """Same ID, same bytes, and no trace of the refusal in how it stands now."""
+    first = at_state(ledger, "herons", state)
+    clock.now += 60
+    again = begin(ledger, "herons", run=RunId("run-2"))
+    assert (again.state, again.request_id, again.body) == (
+        AttemptState.INTENDED,
+        first.request_id,
+        first.body,
+    )
+    assert again.intended_at == clock.now
+    assert (again.error_code, again.error, again.ended_at) == (None, None, None)
+    assert ledger.attempt(first.request_id) == again
+
+
+@pytest.mark.parametrize(("before", "to"), LEGAL, ids=lambda state: state.value)
+def test_legal_changes(ledger: Ledger, clock: Clock, before: AttemptState, to: AttemptState) -> None:
+    """Every change of the table can be made, and is there for whoever looks."""
+    attempt = at_state(ledger, "herons", before)
+    clock.now += 1
+    with ledger.transaction():
+        changed = ledger.change(RUN, attempt.request_id, to, **learned("herons/1", to))
+    assert changed.state is to
+    assert ledger.attempt(attempt.request_id) == changed
+    assert (changed.ended_at is None) is (to in {AttemptState.INTENDED, AttemptState.ACCEPTED})
+
+
+@pytest.mark.parametrize(("before", "to"), ILLEGAL, ids=lambda state: state.value)
+def test_illegal_changes(ledger: Ledger, before: AttemptState, to: AttemptState) -> None:
+    """Every other change is refused, and nothing is written."""
+    attempt = at_state(ledger, "herons", before)
+    with pytest.raises(LedgerError, match=f"is {before}; it cannot become {to}"), ledger.transaction():
+        ledger.change(RUN, attempt.request_id, to, **learned("herons/1", to))
+    assert ledger.attempt(attempt.request_id) == attempt
+
+
+@pytest.mark.parametrize("state", AttemptState)
+def test_a_change_said_twice_is_made_once(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
+    """The same answer read again alters nothing, not even a time."""
+    attempt = at_state(ledger, "herons", state)
+    clock.now += 5
+    with ledger.transaction():
+        assert ledger.change(RUN, attempt.request_id, state, **learned("herons/1", state)) == attempt
+    assert ledger.attempt(attempt.request_id) == attempt
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [(AttemptState.ACCEPTED, {"job_id": "job-other"}), (AttemptState.SUCCEEDED, {"result_id": "other"})],
+)
+def test_a_second_answer_that_differs_is_refused(
+    ledger: Ledger, state: AttemptState, told: dict[str, str]
+) -> None:
+    """One request has one job, and one job made one thing."""
+    attempt = at_state(ledger, "herons", state)
+    with pytest.raises(LedgerError), ledger.transaction():
+        ledger.change(RUN, attempt.request_id, state, **told)
+    assert ledger.attempt(attempt.request_id) == attempt
+
+
+def test_what_is_learned_stays(ledger: Ledger, clock: Clock) -> None:
+    """The job ID survives the later changes; each moment is kept."""
+    begin(ledger, "herons")
+    clock.now += 1
+    change(ledger, "herons", AttemptState.ACCEPTED)
+    clock.now += 60
+    made = change(ledger, "herons", AttemptState.SUCCEEDED)
+    assert (made.job_id, made.result_id) == ("job-herons/1", "made-herons/1")
+    assert made.picture_url == "https://pictures/herons/1.png"
+    assert (made.accepted_at, made.ended_at) == (made.intended_at + 1, made.intended_at + 61)
+
+
+@pytest.mark.parametrize("to", [AttemptState.ACCEPTED, AttemptState.SUCCEEDED])
+def test_a_state_needs_what_it_stands_for(ledger: Ledger, to: AttemptState) -> None:
+    """Accepted without a job ID and succeeded without a result cannot be written, whoever tries."""
+    before = {AttemptState.ACCEPTED: AttemptState.INTENDED, AttemptState.SUCCEEDED: AttemptState.ACCEPTED}
+    attempt = at_state(ledger, "herons", before[to])
+    with pytest.raises(LedgerError), ledger.transaction():
+        ledger.change(RUN, attempt.request_id, to)
+    assert ledger.attempt(attempt.request_id) == attempt
+
+
+def test_an_unknown_request_cannot_change(ledger: Ledger) -> None:
+    """There is no state without an intent."""
+    with pytest.raises(LedgerError, match="not in the ledger"), ledger.transaction():
+        ledger.change(RUN, RequestId("nobody"), AttemptState.ACCEPTED, job_id="job-1")
+
+
+def test_an_intent_needs_its_item(ledger: Ledger) -> None:
+    """An attempt that belongs to nothing is not written."""
+    with pytest.raises(LedgerError), ledger.transaction():
+        ledger.intend(RUN, STAGING, intent("nobody"), UNLIMITED)
+
+
+def test_a_job_belongs_to_one_request(ledger: Ledger) -> None:
+    """It can be asked whose a job ID is."""
+    at_state(ledger, "herons", AttemptState.ACCEPTED)
+    at_state(ledger, "ferns", AttemptState.SUCCEEDED)
+    assert ledger.request_of_job("job-herons/1") == "herons/1"
+    assert ledger.request_of_job("job-ferns/1") == "ferns/1"
+    assert ledger.request_of_job("job-nobody") is None
+
+
+def test_attempts_come_in_order(ledger: Ledger) -> None:
+    """The tenth after the ninth."""
+    for number in range(1, 12):
+        at_state(ledger, "herons", AttemptState.FAILED, number)
+    assert [found.attempt for found in ledger.attempts_of(ItemKey("herons"))] == list(range(1, 12))
+    assert ledger.attempts_of(ItemKey("nobody")) == ()
+
+
+def test_the_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
+    """Without bodies, and without what belongs to another environment or catalog."""
+    at_state(ledger, "herons", AttemptState.FAILED, 1)
+    at_state(ledger, "herons", AttemptState.ACCEPTED, 2)
+    at_state(ledger, "ferns", AttemptState.SUCCEEDED)
+    at_state(ledger, "elsewhere", AttemptState.SUCCEEDED, environment="production")
+    at_state(ledger, "other", AttemptState.SUCCEEDED, catalog="autumn")
+    found = {attempt.item_key: attempt for attempt in ledger.last_attempts(STAGING, CATALOG)}
+    assert {key: (one.attempt, one.state) for key, one in found.items()} == {
+        "herons": (2, AttemptState.ACCEPTED),
+        "ferns": (1, AttemptState.SUCCEEDED),
+    }
+    assert all(one.body == b"" for one in found.values())
+    assert found[ItemKey("ferns")].result_id == "made-ferns/1"
+
+
+def test_many_last_attempts_stream(ledger: Ledger) -> None:
+    """More of them than are fetched at once, while the ledger stays of use."""
+    with ledger.transaction():
+        ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(2500)])
+        for number in range(2500):
+            ledger.intend(RUN, STAGING, intent(f"p{number}"), UNLIMITED)
+    assert len({found.item_key for found in ledger.last_attempts(STAGING, CATALOG)}) == 2500
+    assert begin(ledger, "after").state is AttemptState.INTENDED
+
+
+def test_a_stream_that_is_left_early_blocks_nothing(ledger: Ledger) -> None:
+    """What was not read is given up."""
+    for name in ("a", "b", "c"):
+        begin(ledger, name)
+    stream = ledger.last_attempts(STAGING, CATALOG)
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    begin(ledger, "d")
+    assert len(list(ledger.last_attempts(STAGING, CATALOG))) == 4
+
+
+def test_the_product_that_a_sku_was_asked_for_last(ledger: Ledger, clock: Clock) -> None:
+    """By sku, in this scope alone, products alone."""
+    begin(ledger, "first", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
+    clock.now += 1
+    begin(ledger, "second", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
+    begin(ledger, "ferns", stage=Stage.PRODUCT, sku="F-1", pattern_key=ItemKey("p"))
+    begin(ledger, "elsewhere", stage=Stage.PRODUCT, sku="H-1", environment="production")
+    begin(ledger, "pattern")
+    assert ledger.latest_products(STAGING, CATALOG) == {"H-1": "second", "F-1": "ferns"}
+
+
+def test_items_known_already_stay_as_they_are(ledger: Ledger) -> None:
+    """A second plan adds what is new and touches nothing else."""
+    with ledger.transaction():
+        ledger.add_items(STAGING, CATALOG, [item("herons", content='{"first":1}')])
+        ledger.add_items(STAGING, CATALOG, [item("herons", content='{"second":2}'), item("ferns")])
+    contents = ledger.database.rows("SELECT key, content FROM items ORDER BY key")
+    assert contents == [("ferns", "{}"), ("herons", '{"first":1}')]
+
+
+def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> None:
+    """What happened, in the order in which it did, with the moment and what was learned."""
+    at_state(ledger, "herons", AttemptState.WITHDRAWN)
+    clock.now += 1
+    begin(ledger, "herons", run=RunId("run-2"))
+    change(ledger, "herons", AttemptState.ACCEPTED, AttemptState.SUCCEEDED)
+    with ledger.transaction():
+        ledger.note(RUN, "stopped", detail="by a person")
+    rows = ledger.database.rows("SELECT seq, kind, request_id, detail FROM events ORDER BY seq")
+    assert [seq for seq, *_ in rows] == sorted(seq for seq, *_ in rows)
+    assert [tuple(rest) for _, *rest in rows] == [
+        ("intended", "herons/1", None),
+        ("withdrawn", "herons/1", None),
+        ("intended", "herons/1", None),
+        ("accepted", "herons/1", "job-herons/1"),
+        ("succeeded", "herons/1", "made-herons/1"),
+        ("stopped", None, "by a person"),
+    ]
+
+
+def test_what_is_refused_leaves_nothing(ledger: Ledger) -> None:
+    """A transaction that ends in an error takes all of its writes back."""
+    with pytest.raises(RuntimeError), ledger.transaction():
+        ledger.add_items(STAGING, CATALOG, [item("herons")])
+        ledger.intend(RUN, STAGING, intent("herons"), UNLIMITED)
+        raise RuntimeError("in the middle")
+    assert ledger.attempt(RequestId("herons/1")) is None
+    assert ledger.database.rows("SELECT count(*) FROM events") == [(0,)]
+    assert ledger.database.rows("SELECT count(*) FROM spending") == [(0,)]
+
+
+def test_another_reader_sees_what_was_written(open_ledger: OpenLedger) -> None:
+    """And only once it is."""
+    writer, reader = open_ledger(), open_ledger()
+    with writer.transaction():
+        writer.add_items(STAGING, CATALOG, [item("herons")])
+        writer.intend(RUN, STAGING, intent("herons"), UNLIMITED)
+        assert reader.attempt(RequestId("herons/1")) is None
+    assert reader.attempt(RequestId("herons/1")) is not None
+
+
+def test_time_never_runs_backward(ledger: Ledger, clock: Clock) -> None:
+    """A clock set back by an hour makes nothing younger."""
+    first = ledger.now()
+    clock.now -= 3600
+    assert ledger.now() == first
+    attempt = begin(ledger, "herons")
+    assert attempt.intended_at == first
+
+
+OFFER = Offer(
+    (
+        Category("cat_1", "Cushion", (Option("size", ("S", "M"), True, ("Size",), (("Small", "S"),)),)),
+        Category("cat_2", "Täschchen 🦩", None),
+    ),
+    options_checked=False,
+    note="The options of one category could not be read.",
+)
+
+
+def test_the_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
+    """As it was read, by environment, with the day on which it was."""
+    assert ledger.last_offer(STAGING) is None
+    with ledger.transaction():
+        ledger.remember_offer(STAGING, Offer((), options_checked=True, note=None))
+        ledger.remember_offer(STAGING, OFFER)
+    found = ledger.last_offer(STAGING)
+    assert found is not None
+    assert (found.categories, found.options_checked, found.complete) == (OFFER.categories, False, True)
+    assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M} UTC" in (found.note or "")
+    assert ledger.last_offer("production") is None
+
+
+def test_a_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) -> None:
+    """An older program does not write into what it does not understand."""
+    ledger = open_ledger()
+    with ledger.transaction():
+        if url.startswith("sqlite"):
+            ledger.database.run(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        else:
+            ledger.database.run("UPDATE ledger_version SET version = version + 1")
+    ledger.database.close()
+    with pytest.raises(LedgerError, match=f"of version {SCHEMA_VERSION + 1}.*newer program"):
+        open_ledger()
+
+
+def test_opening_twice_keeps_what_is_there(open_ledger: OpenLedger) -> None:
+    """The tables are made once."""
+    begin(open_ledger(), "herons")
+    assert open_ledger().attempt(RequestId("herons/1")) is not None
+
+
+def test_a_sound_ledger_passes_its_check(ledger: Ledger) -> None:
+    """Nothing found, nothing said."""
+    begin(ledger, "herons")
+    assert ledger.database.check() == []
+
+
+def test_a_damaged_file_is_found(tmp_path: Path) -> None:
+    """SQLite: pages that were overwritten are seen, at opening or by the check."""
+    from patternmill.ledger.database import SqliteDatabase
+
+    path = tmp_path / "ledger.sqlite3"
+    ledger = Ledger(SqliteDatabase(path))
+    with ledger.transaction():
+        ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(500)])
+    ledger.database.close()
+    raw = bytearray(path.read_bytes())
+    for page in range(8, len(raw) // 4096):
+        raw[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(raw)
+    found: list[str] = []
+    try:
+        database = SqliteDatabase(path)
+        found = database.check()
+        database.close()
+    except LedgerError as error:
+        found = [str(error)]
+    assert found

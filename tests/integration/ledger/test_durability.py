@@ -1,0 +1,80 @@
+"""What `write` acknowledged is there, however the process ends in the next instant."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import Ledger
+
+ROOT = Path(__file__).resolve().parents[3]
+
+#: Says each attempt that was acknowledged, the instant it was.
+WRITING = """
+import asyncio, sys
+from pathlib import Path
+from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.writer import LedgerWriter
+from tests.integration.ledger.samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
+
+async def main(url, first):
+    writer = LedgerWriter(Ledger(open_database(url, Path("unused"))))
+
+    async def buy(name):
+        def change(ledger):
+            ledger.add_items(STAGING, CATALOG, [item(name)])
+            return ledger.intend(RUN, STAGING, intent(name), UNLIMITED)
+        await writer.write(change)
+        sys.stdout.write(name + "\\n")
+        sys.stdout.flush()
+
+    async def buy_many(task):
+        for number in range(10_000):
+            await buy(f"{first}-{task}-{number}")
+
+    await asyncio.gather(*(buy_many(task) for task in range(8)))
+
+asyncio.run(main(sys.argv[1], sys.argv[2]))
+"""
+
+
+def acknowledged_until_killed(url: str, round_: int, lines: int) -> list[str]:
+    """Let a process write, and kill it when it has acknowledged so many changes."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITING, url, str(round_)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        heard = [process.stdout.readline().strip() for _ in range(lines)]
+        process.send_signal(signal.SIGKILL)
+        heard += process.stdout.read().splitlines(keepends=False)
+    assert process.wait() == -signal.SIGKILL
+    return [name for name in heard if name]
+
+
+@pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
+def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str) -> None:
+    """SIGKILL as soon as a write returned, several times over one ledger; every acknowledged change is there."""
+    acknowledged: set[str] = set()
+    for round_, lines in enumerate((1, 9, 40)):
+        heard = acknowledged_until_killed(url, round_, lines)
+        # The last line may have been cut short by the kill.
+        acknowledged |= set(heard[:-1] if len(heard) > lines else heard)
+        ledger = Ledger(open_database(url, Path("unused")))
+        found = {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
+        noted = {name for (name,) in ledger.database.rows("SELECT request_id FROM events")}
+        assert ledger.database.check() == []
+        ledger.database.close()
+        assert acknowledged <= found
+        assert noted == {f"{name}/1" for name in found}

@@ -1,0 +1,111 @@
+"""The contract of the ledger on each database: one run drives a catalog, and the one taken over writes no more."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from patternmill.errors import Fenced
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Hold, Ledger
+
+from .conftest import OpenLedger
+from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
+
+OTHER = RunId("run-2")
+
+
+def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Hold | None:
+    with ledger.transaction():
+        return ledger.take(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
+
+
+def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Hold:
+    hold = take(ledger, run, over)
+    assert hold is not None
+    return hold
+
+
+def test_a_free_catalog_is_taken(ledger: Ledger) -> None:
+    """The first fence is 1."""
+    assert ledger.holder(STAGING, CATALOG) is None
+    assert held(ledger) == Hold(STAGING, CATALOG, 1, RUN)
+    assert ledger.holder(STAGING, CATALOG) == (1, RUN, '{"of":"run-1"}', 0)
+
+
+def test_catalogs_are_held_apart(ledger: Ledger) -> None:
+    """Another catalog is another lease."""
+    held(ledger)
+    assert take(ledger, OTHER, catalog="autumn") == Hold(STAGING, "autumn", 1, OTHER)
+
+
+def test_a_held_catalog_is_not_taken_by_mistake(ledger: Ledger) -> None:
+    """Whoever has not seen the present fence comes too late."""
+    held(ledger)
+    assert take(ledger, OTHER) is None
+    second = held(ledger, OTHER, over=1)
+    assert second.fence == 2
+    assert take(ledger, RunId("run-3"), over=1) is None
+    assert ledger.holder(STAGING, CATALOG) == (2, OTHER, '{"of":"run-2"}', 0)
+
+
+def test_a_beat_shows_life(ledger: Ledger) -> None:
+    """It counts up, and begins anew with a new holder."""
+    hold = held(ledger)
+    for beats in (1, 2, 3):
+        with ledger.transaction(hold):
+            ledger.beat(hold)
+        assert ledger.holder(STAGING, CATALOG) == (1, RUN, '{"of":"run-1"}', beats)
+    held(ledger, OTHER, over=1)
+    assert ledger.holder(STAGING, CATALOG) == (2, OTHER, '{"of":"run-2"}', 0)
+
+
+def test_a_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
+    """The next holder's is newer, so that the old one's late writes are seen."""
+    hold = held(ledger)
+    with ledger.transaction(hold):
+        ledger.release(hold)
+    assert ledger.holder(STAGING, CATALOG) == (1, RUN, "", 0)
+    assert held(ledger, OTHER, over=1).fence == 2
+
+
+def test_a_fenced_writer_cannot_write(ledger: Ledger) -> None:
+    """A process that stood still while another took over: nothing of it counts."""
+    begin(ledger, "before")
+    old = held(ledger)
+    new = held(ledger, OTHER, over=1)
+    with pytest.raises(Fenced, match="took over"), ledger.transaction(old):
+        ledger.add_items(STAGING, CATALOG, [item("late")])
+    with pytest.raises(Fenced), ledger.transaction():
+        ledger.beat(old)
+    with pytest.raises(Fenced), ledger.transaction():
+        ledger.release(old)
+    with ledger.transaction(new):
+        ledger.add_items(STAGING, CATALOG, [item("good")])
+    assert ledger.database.rows("SELECT key FROM items ORDER BY key") == [("before",), ("good",)]
+
+
+def test_nobody_takes_over_in_the_middle_of_a_write(open_ledger: OpenLedger) -> None:
+    """A transaction that has checked its fence ends before the catalog changes hands."""
+    holder, taker = open_ledger(), open_ledger()
+    old = held(holder)
+    with ThreadPoolExecutor(1) as thread:
+        with holder.transaction(old):
+            taking = thread.submit(take, taker, OTHER, 1)
+            holder.add_items(STAGING, CATALOG, [item("a")])
+            holder.intend(RUN, STAGING, intent("a"), UNLIMITED)
+            assert not taking.done()
+        assert taking.result(timeout=30) == Hold(STAGING, CATALOG, 2, OTHER)
+    with pytest.raises(Fenced), holder.transaction(old):
+        pass
+
+
+def test_of_many_who_want_a_catalog_one_has_it(open_ledger: OpenLedger) -> None:
+    """At once, on connections of their own, free at first and dead afterwards."""
+    ledgers = [open_ledger() for _ in range(4)]
+    runs = [RunId(f"run-{number}") for number in range(4)]
+    for over in (None, 1, 2):
+        with ThreadPoolExecutor(4) as threads:
+            taken = list(threads.map(take, ledgers, runs, [over] * 4))
+        assert sum(hold is not None for hold in taken) == 1

@@ -1,0 +1,171 @@
+"""The contract of the ledger on each database: what a run may buy is reserved with the intent, and never passed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from patternmill.errors import BudgetReached
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.states import AttemptState, Stage
+
+from .conftest import Clock, OpenLedger
+from .samples import CATALOG, RUN, STAGING, begin, change, intent, item
+
+OTHER_RUN = RunId("run-2")
+DAY = 86_400
+
+
+def spent(ledger: Ledger) -> tuple[int, int]:
+    """Items and amount, of all runs and days."""
+    return ledger.database.rows("SELECT coalesce(sum(items), 0), coalesce(sum(amount), 0) FROM spending")[0]
+
+
+def refused(ledger: Ledger, name: str, limits: Limits, **how: object) -> BudgetReached:
+    """The reason why an intent was not written; it is certain that it was not."""
+    before = spent(ledger)
+    with pytest.raises(BudgetReached) as caught:
+        begin(ledger, name, limits=limits, **how)  # type: ignore[arg-type]
+    assert ledger.attempt(RequestId(f"{name}/1")) is None
+    assert spent(ledger) == before
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("stage", "limits"), [(Stage.PATTERN, Limits(patterns=2)), (Stage.PRODUCT, Limits(products=2))]
+)
+def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: Limits) -> None:
+    """The third of two is refused, says which option to raise, and the other stage goes on."""
+    for name in ("a", "b"):
+        begin(ledger, name, stage=stage, limits=limits)
+    reached = refused(ledger, "c", limits, stage=stage)
+    assert reached.code == f"max_{stage}s"
+    assert f"--max-{stage}s" in reached.remedy
+    other = Stage.PRODUCT if stage is Stage.PATTERN else Stage.PATTERN
+    begin(ledger, "d", stage=other, limits=limits)
+
+
+def test_a_limit_of_none_buys_nothing(ledger: Ledger) -> None:
+    """Zero is a limit."""
+    assert refused(ledger, "a", Limits(patterns=0)).code == "max_patterns"
+    assert refused(ledger, "a", Limits(run_amount=0), price=1).code == "budget"
+
+
+def test_the_limit_on_items_is_of_one_run(ledger: Ledger) -> None:
+    """Another run counts from nothing."""
+    limits = Limits(patterns=1)
+    begin(ledger, "a", limits=limits)
+    refused(ledger, "b", limits)
+    begin(ledger, "b", limits=limits, run=OTHER_RUN)
+
+
+def test_the_budget_of_a_run(ledger: Ledger) -> None:
+    """Patterns and products together; to the last minor unit, and not one more."""
+    limits = Limits(run_amount=100)
+    begin(ledger, "a", limits=limits, price=60)
+    assert refused(ledger, "b", limits, price=41).code == "budget"
+    begin(ledger, "c", stage=Stage.PRODUCT, limits=limits, price=40)
+    refused(ledger, "d", limits, price=1)
+    assert spent(ledger) == (2, 100)
+
+
+def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock) -> None:
+    """All runs and catalogs of a day; another environment has its own; tomorrow is another day (UTC)."""
+    limits = Limits(day_amount=100)
+    begin(ledger, "a", limits=limits, price=70)
+    refused(ledger, "b", limits, price=31, run=OTHER_RUN, catalog="autumn")
+    begin(ledger, "c", limits=limits, price=31, environment="production")
+    clock.now += DAY
+    begin(ledger, "b", limits=limits, price=31, run=OTHER_RUN, catalog="autumn")
+
+
+def test_the_budget_of_a_run_goes_on_past_midnight(ledger: Ledger, clock: Clock) -> None:
+    """A run is not given its budget again each day."""
+    limits = Limits(run_amount=100, patterns=2)
+    begin(ledger, "a", limits=limits, price=60)
+    clock.now += DAY
+    refused(ledger, "b", limits, price=60)
+    begin(ledger, "b", limits=limits, price=10)
+    clock.now += DAY
+    assert refused(ledger, "c", limits, price=1).code == "max_patterns"
+
+
+def test_a_known_intent_costs_nothing_more(ledger: Ledger) -> None:
+    """Asking twice reserves once, even when the budget is used up."""
+    limits = Limits(patterns=1, run_amount=50)
+    first = begin(ledger, "a", limits=limits, price=50)
+    assert begin(ledger, "a", limits=limits, price=50) == first
+    assert spent(ledger) == (1, 50)
+
+
+@pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
+def test_what_was_not_executed_is_given_back(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
+    """On the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
+    limits = Limits(patterns=1, run_amount=50)
+    begin(ledger, "a", limits=limits, price=50)
+    clock.now += DAY
+    change(ledger, "a", state)
+    assert spent(ledger) == (0, 0)
+    change(ledger, "a", state)
+    assert spent(ledger) == (0, 0)
+    begin(ledger, "b", limits=limits, price=50)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "a", limits=limits, price=50)
+    begin(ledger, "a", limits=limits, price=50, run=OTHER_RUN)
+    assert spent(ledger) == (2, 100)
+    change(ledger, "a", state)
+    assert spent(ledger) == (1, 50)
+
+
+@pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.SUCCEEDED])
+def test_what_was_executed_stays_spent(ledger: Ledger, state: AttemptState) -> None:
+    """A failed job may have cost something: it is not given back."""
+    begin(ledger, "a", price=50)
+    change(ledger, "a", AttemptState.ACCEPTED, state)
+    assert spent(ledger) == (1, 50)
+
+
+def test_a_second_attempt_is_a_second_purchase(ledger: Ledger) -> None:
+    """It counts against the limit."""
+    limits = Limits(patterns=1)
+    begin(ledger, "a", limits=limits)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "a", 2, limits=limits)
+
+
+def test_what_is_held_stays_reserved_until_it_is_decided(ledger: Ledger) -> None:
+    """Nobody knows yet whether it was executed."""
+    begin(ledger, "a", price=50)
+    change(ledger, "a", AttemptState.HELD)
+    assert spent(ledger) == (1, 50)
+
+
+@pytest.mark.parametrize("limits", [Limits(patterns=20), Limits(run_amount=200), Limits(day_amount=200)])
+def test_overshoot_is_impossible(open_ledger: OpenLedger, limits: Limits) -> None:
+    """Four writers at once, on connections of their own: exactly what the limit allows is bought."""
+    ledgers = [open_ledger() for _ in range(4)]
+    names = [[f"{number}-{n}" for n in range(12)] for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(buying(limits), ledgers, names))
+    assert sum(made) == 20
+    assert spent(ledgers[0]) == (20, 200)
+
+
+def buying(limits: Limits) -> Callable[[Ledger, list[str]], int]:
+    def buy(ledger: Ledger, names: list[str]) -> int:
+        bought = 0
+        for name in names:
+            with ledger.transaction():
+                ledger.add_items(STAGING, CATALOG, [item(name)])
+                try:
+                    ledger.intend(RUN, STAGING, intent(name, price=10), limits)
+                except BudgetReached:
+                    continue
+                bought += 1
+        return bought
+
+    return buy

@@ -1,0 +1,93 @@
+"""What only a database server can do to a ledger: go away, come back, and be told apart from a wrong address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patternmill.errors import ConfigurationError, LedgerError
+from patternmill.identifiers import RequestId
+from patternmill.ledger.database import PostgresDatabase, open_database
+from patternmill.ledger.ledger import Ledger
+from patternmill.states import AttemptState
+
+from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Ledger:
+    return Ledger(PostgresDatabase(postgres_url))
+
+
+def cut_off(url: str) -> None:
+    """Every connection but this one ends, as when the server restarts."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def test_a_connection_lost_between_writes_is_made_anew(postgres: Ledger, postgres_url: str) -> None:
+    """The write that finds it gone is refused; the next one is made."""
+    begin(postgres, "a")
+    cut_off(postgres_url)
+    with pytest.raises(LedgerError, match="PostgreSQL"):
+        begin(postgres, "b")
+    assert begin(postgres, "b").state is AttemptState.INTENDED
+    postgres.database.close()
+
+
+def test_a_connection_lost_between_reads_is_made_anew(postgres: Ledger, postgres_url: str) -> None:
+    """A read outside of a transaction is refused as a LedgerError, and works again."""
+    begin(postgres, "a")
+    cut_off(postgres_url)
+    with pytest.raises(LedgerError):
+        postgres.holder(STAGING, CATALOG)
+    assert postgres.holder(STAGING, CATALOG) is None
+    assert len(list(postgres.last_attempts(STAGING, CATALOG))) == 1
+    postgres.database.close()
+
+
+def test_a_transaction_cut_in_half_leaves_nothing(postgres: Ledger, postgres_url: str) -> None:
+    """Its second half is not written on a new connection, even if somebody tries."""
+    begin(postgres, "a")
+    with pytest.raises(LedgerError), postgres.transaction():
+        postgres.add_items(STAGING, CATALOG, [item("b")])
+        cut_off(postgres_url)
+        for _ in range(2):
+            with pytest.raises(LedgerError):
+                postgres.intend(RUN, STAGING, intent("a", 2), UNLIMITED)
+    assert postgres.database.rows("SELECT key FROM items") == [("a",)]
+    assert postgres.attempt(RequestId("a/2")) is None
+    postgres.database.close()
+
+
+def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> None:
+    """Between its operations a ledger holds no lock and no snapshot."""
+    begin(postgres, "a")
+    list(postgres.last_attempts(STAGING, CATALOG))
+    next(postgres.last_attempts(STAGING, CATALOG))
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        states = admin.execute(
+            "SELECT state FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert states == [("idle",)]
+    postgres.database.close()
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    """Said without the address, which may hold a password."""
+    with pytest.raises(LedgerError) as caught:
+        open_database("postgresql://user:canary-secret@127.0.0.1:1/nothing", tmp_path)
+    assert "PATTERNMILL_LEDGER_URL" in str(caught.value)
+    assert "canary-secret" not in f"{caught.value}{caught.value.__cause__!r}"
+
+
+def test_an_unknown_kind_of_database(tmp_path: Path) -> None:
+    """Said by its kind alone."""
+    with pytest.raises(ConfigurationError, match="'mysql'") as caught:
+        open_database("mysql://user:canary-secret@127.0.0.1/nothing", tmp_path)
+    assert "canary-secret" not in str(caught.value)

@@ -1,0 +1,380 @@
+"""The one writer: groups changes into commits, harms nobody with another's refusal, and stays broken once it is."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternmill.errors import BudgetReached, Fenced, LedgerAway, LedgerError
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.ledger import Hold, Ledger, Limits
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.states import AttemptState
+
+from .conftest import OpenLedger
+from .samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
+
+TIMES = timedelta(milliseconds=1)
+
+
+class CountingLedger(Ledger):
+    """Counts its transactions."""
+
+    transactions = 0
+
+    @contextmanager
+    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+        self.transactions += 1
+        with super().transaction(hold):
+            yield
+
+
+def buying(name: str, limits: Limits = UNLIMITED) -> Callable[[Ledger], Attempt]:
+    def buy(ledger: Ledger) -> Attempt:
+        ledger.add_items(STAGING, CATALOG, [item(name)])
+        return ledger.intend(RUN, STAGING, intent(name), limits)
+
+    return buy
+
+
+def accepting(name: str) -> Callable[[Ledger], Attempt]:
+    return lambda ledger: ledger.change(
+        RUN, RequestId(f"{name}/1"), AttemptState.ACCEPTED, job_id=f"job-{name}"
+    )
+
+
+def asked_for(ledger: Ledger) -> set[str]:
+    return {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
+
+
+def sqlite_at(path: Path) -> CountingLedger:
+    return CountingLedger(SqliteDatabase(path / "ledger.sqlite3"))
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(main, 60))
+
+
+def test_many_writes_are_few_commits(tmp_path: Path) -> None:
+    """A hundred tasks that write at once cost a commit or two, and each gets its own answer."""
+    ledger = sqlite_at(tmp_path)
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        made = await asyncio.gather(*(writer.write(buying(f"p{number}")) for number in range(100)))
+        assert [attempt.item_key for attempt in made] == [f"p{number}" for number in range(100)]
+        await writer.close()
+
+    run(main())
+    assert ledger.transactions <= 2
+    assert len(asked_for(sqlite_at(tmp_path))) == 100
+
+
+def test_writes_are_made_in_the_order_asked(ledger: Ledger) -> None:
+    """What builds on an earlier change finds it, in the same group or in a later one."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, linger=TIMES)
+        await asyncio.gather(writer.write(buying("a")), writer.write(accepting("a")))
+        made = await writer.write(lambda ledger: ledger.attempt(RequestId("a/1")))
+        assert made is not None and made.job_id == "job-a"
+        await writer.close()
+
+    run(main())
+
+
+def test_a_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
+    """Another connection sees it at that moment."""
+    reader = open_ledger()
+
+    async def main() -> None:
+        writer = LedgerWriter(open_ledger(), linger=TIMES)
+        for number in range(10):
+            await writer.write(buying(f"p{number}"))
+            assert reader.attempt(RequestId(f"p{number}/1")) is not None
+        await writer.close()
+
+    run(main())
+
+
+def test_one_refusal_harms_nobody_else(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """Of a group in which the budget is passed, what fits is written, and the rest hears why it was not."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        limits = Limits(patterns=3)
+        ends = await asyncio.gather(
+            *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
+        )
+        assert [isinstance(end, BudgetReached) for end in ends] == [False] * 3 + [True] * 2
+        assert writer.broken is None
+        assert (await writer.write(buying("p0", limits))).item_key == "p0"
+        await writer.close()
+
+    run(main())
+    assert asked_for(open_ledger()) == {"p0", "p1", "p2"}
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("a slip of ours"), ZeroDivisionError()])
+def test_any_other_error_takes_the_group_back_and_breaks_the_writer(
+    ledger: Ledger, open_ledger: OpenLedger, fault: Exception
+) -> None:
+    """What may be half done is not kept, and from then on nothing is written at all."""
+
+    def slip(ledger: Ledger) -> None:
+        ledger.add_items(STAGING, CATALOG, [item("half")])
+        raise fault
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        await writer.write(buying("before"))
+        ends = await asyncio.gather(
+            writer.write(buying("a")), writer.write(slip), writer.write(buying("b")), return_exceptions=True
+        )
+        assert all(isinstance(end, LedgerError) for end in ends)
+        assert isinstance(writer.broken, LedgerError)
+        with pytest.raises(LedgerError, match=type(fault).__name__):
+            await writer.write(buying("after"))
+        await writer.close()
+
+    run(main())
+    assert asked_for(open_ledger()) == {"before"}
+    assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]
+
+
+def test_a_full_disk_breaks_all_that_waits_and_loses_nothing(tmp_path: Path) -> None:
+    """The group that does not fit is refused whole; what was acknowledged is there."""
+    ledger = sqlite_at(tmp_path)
+
+    async def main() -> set[str]:
+        writer = LedgerWriter(ledger, linger=TIMES)
+        acknowledged = set()
+        await writer.write(lambda ledger: ledger.database.run("PRAGMA max_page_count = 60"))
+        with pytest.raises(LedgerError, match="full"):
+            for number in range(5000):
+                acknowledged.add((await writer.write(buying(f"p{number:04}"))).item_key)
+        assert isinstance(writer.broken, LedgerError)
+        with pytest.raises(LedgerError, match="full"):
+            await writer.write(lambda ledger: None)
+        await writer.close()
+        return {str(key) for key in acknowledged}
+
+    acknowledged = asyncio.run(main())
+    assert acknowledged
+    assert asked_for(sqlite_at(tmp_path)) == acknowledged
+
+
+def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
+    """Said as what it is, before anything is sent."""
+    ledger = sqlite_at(tmp_path)
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, linger=TIMES)
+        await writer.write(lambda ledger: ledger.database.run("PRAGMA query_only = ON"))
+        with pytest.raises(LedgerError, match="readonly"):
+            await writer.write(buying("a"))
+        with pytest.raises(LedgerError):
+            await writer.write(lambda ledger: None)
+        await writer.close()
+
+    run(main())
+
+
+def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
+    """A lock that nobody gives back is an error in the end, not a wait without one."""
+    ledger = sqlite_at(tmp_path)
+    ledger.database.rows("PRAGMA busy_timeout = 20")
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, linger=TIMES)
+        with pytest.raises(LedgerError, match="locked"):
+            await writer.write(buying("a"))
+        await writer.close()
+
+    run(main())
+    other.close()
+
+
+def test_what_a_cancelled_caller_asked_for_is_written(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """It may be in the commit already, so it always is."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        asking = asyncio.create_task(writer.write(buying("a")))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await writer.close()
+
+    run(main())
+    assert asked_for(open_ledger()) == {"a"}
+
+
+def test_a_refusal_that_nobody_waits_for_is_quiet(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """A cancelled caller's change that is refused bothers nobody."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        asking = asyncio.create_task(writer.write(buying("a", Limits(patterns=0))))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await writer.write(buying("b"))
+        await writer.close()
+
+    run(main())
+    assert asked_for(open_ledger()) == {"b"}
+
+
+def test_closing_writes_what_waits(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """And nothing can be written after it."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, linger=timedelta(milliseconds=50))
+        asking = [asyncio.create_task(writer.write(buying(f"p{number}"))) for number in range(5)]
+        await asyncio.sleep(0)
+        await writer.close()
+        assert len(await asyncio.gather(*asking)) == 5
+        with pytest.raises(LedgerError):
+            await writer.write(buying("late"))
+
+    run(main())
+    assert asked_for(open_ledger()) == {f"p{number}" for number in range(5)}
+
+
+def test_a_writer_that_never_wrote_closes(ledger: Ledger) -> None:
+    """Nothing waits."""
+
+    async def main() -> None:
+        await LedgerWriter(ledger).close()
+
+    run(main())
+
+
+def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
+    """From the moment at which another run takes the catalog over, each write of the old one raises Fenced."""
+    ledger, other = open_ledger(), open_ledger()
+    with ledger.transaction():
+        hold = ledger.take(STAGING, CATALOG, RUN, "me", over=None)
+    assert hold is not None
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, hold, linger=TIMES)
+        await writer.write(buying("before"))
+        with other.transaction():
+            other.take(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
+        for _ in range(2):
+            with pytest.raises(Fenced):
+                await writer.write(buying("late"))
+        assert isinstance(writer.broken, Fenced)
+        await writer.close()
+
+    run(main())
+    assert asked_for(other) == {"before"}
+
+
+def test_work_aside_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """On the writer's thread, so that it never meets a group in the middle."""
+
+    def work(ledger: Ledger) -> int:
+        for name in ("a", "b"):
+            with ledger.transaction():
+                buying(name)(ledger)
+        return len(asked_for(ledger))
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        counts = await asyncio.gather(writer.aside(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
+        assert counts[0] in (2, 7)
+        assert writer.now() == ledger.now()
+        await writer.close()
+
+    run(main())
+    assert len(asked_for(open_ledger())) == 7
+
+
+def test_the_work_of_an_aside_that_fails_breaks_nothing(ledger: Ledger) -> None:
+    """Its error is its caller's."""
+
+    def slip(ledger: Ledger) -> None:
+        raise LedgerError("no")
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger)
+        with pytest.raises(LedgerError, match="no"):
+            await writer.aside(slip)
+        await writer.write(buying("a"))
+        await writer.close()
+
+    run(main())
+
+
+class LeavingLedger(Ledger):
+    """Its database goes away as a transaction ends, before its commit or after it was done and unheard."""
+
+    def __init__(self, database: SqliteDatabase, times: int, *, committed: bool) -> None:
+        super().__init__(database)
+        self.times, self.committed = times, committed
+
+    @contextmanager
+    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+        with super().transaction(hold):
+            yield
+            if self._leaves() and not self.committed:
+                raise LedgerAway("It went away.")
+        if self._leaves():
+            self.times -= 1
+            raise LedgerAway("It went away, and the commit was done.")
+
+    def _leaves(self) -> bool:
+        if not self.committed and self.times > 0:
+            self.times -= 1
+            return True
+        return self.committed and self.times > 0
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_database_that_went_away_is_waited_for(tmp_path: Path, committed: bool) -> None:
+    """What was asked for is written once, whether or not the commit had been done before the answer was lost."""
+    pauses: list[float] = []
+    leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 0, committed=committed)
+
+    async def main() -> None:
+        writer = LedgerWriter(leaving, linger=TIMES, sleep=pauses.append)
+        await writer.write(buying("a"))
+        leaving.times = 3
+        await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
+        assert asked_for(leaving) == {"a", "b"}
+        assert leaving.attempt(RequestId("a/1")).state is AttemptState.ACCEPTED  # type: ignore[union-attr]
+        assert leaving.database.rows("SELECT sum(items) FROM spending") == [(2,)]
+        await writer.close()
+
+    run(main())
+    assert len(pauses) == 3
+
+
+def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
+    """After about half a minute."""
+    pauses: list[float] = []
+
+    async def main() -> None:
+        database = SqliteDatabase(tmp_path / "ledger.sqlite3")
+        writer = LedgerWriter(LeavingLedger(database, 99, committed=False), linger=TIMES, sleep=pauses.append)
+        with pytest.raises(LedgerAway):
+            await writer.write(buying("a"))
+        await writer.close()
+
+    run(main())
+    assert 20 < sum(pauses) < 60

@@ -1,0 +1,63 @@
+"""The embedded studio as the command starts it: with a lasting key, shared, and gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import stat
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from cli.embedded_studio import RunningStudio, embedded_studio
+from patternmill.errors import ConfigurationError
+
+
+def answer_status(studio: RunningStudio, key: str) -> int:
+    request = urllib.request.Request(
+        f"{studio.url}/categories/list",
+        data=json.dumps({}).encode(),
+        headers={"Authorization": f"Bearer {key}", "Content-Type": "application/json", "User-Agent": "test"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+
+
+def test_studio_answers_with_its_own_key_only(tmp_path: Path) -> None:
+    """The studio is at the address given, opens with the key given, and is gone afterwards."""
+    with embedded_studio(tmp_path, pace="instant") as studio:
+        assert answer_status(studio, studio.key.get_secret_value()) == 200
+        assert answer_status(studio, "another") == 401
+    assert not studio.process.is_alive()
+
+
+def test_key_outlasts_the_studio_and_is_private(tmp_path: Path) -> None:
+    """A second run has the same key, from a file that only its owner can read."""
+    with embedded_studio(tmp_path, pace="instant") as first:
+        pass
+    with embedded_studio(tmp_path, pace="instant") as second:
+        assert second.key == first.key
+    assert stat.S_IMODE((tmp_path / "studio" / "api-key").stat().st_mode) == 0o600
+
+
+def test_two_commands_share_one_studio(tmp_path: Path) -> None:
+    """A second user joins the running studio, and its end leaves the studio to the first."""
+    with embedded_studio(tmp_path, pace="instant") as first:
+        with embedded_studio(tmp_path, pace="instant") as second:
+            assert second.url == first.url
+        assert answer_status(first, first.key.get_secret_value()) == 200
+
+
+def test_studio_of_another_environment_is_not_shared(tmp_path: Path) -> None:
+    """Category IDs differ by environment, so that one studio cannot serve two."""
+    with (
+        embedded_studio(tmp_path, environment="staging", pace="instant"),
+        pytest.raises(ConfigurationError, match="staging"),
+        embedded_studio(tmp_path, environment="production"),
+    ):
+        pass

@@ -1,0 +1,93 @@
+"""The Prefect server of our own: shared, restarted, and never left behind."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+
+from cli.prefect_server import OwnServer, server_is_there
+from patternmill.errors import PatternmillError
+
+HOLD_FOR_EVER = """
+    import sys, time
+    from pathlib import Path
+    from cli.prefect_server import OwnServer
+    server = OwnServer(Path(sys.argv[1]))
+    server.start()
+    server.wait_ready()
+    print(server.api_url, flush=True)
+    time.sleep(600)
+"""
+
+
+def eventually(what: Callable[[], bool], seconds: float = 30.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not what():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_pages_talk_to_the_port_of_this_server(server: OwnServer) -> None:
+    """The UI tells the browser the address of this very server, not the default one."""
+    with urllib.request.urlopen(f"{server.ui_url}/ui-settings", timeout=10) as answer:
+        assert json.loads(answer.read())["api_url"] == server.api_url
+
+
+def test_ui_is_served(server: OwnServer) -> None:
+    """The start page of the UI is there."""
+    request = urllib.request.Request(f"{server.ui_url}/", headers={"Accept": "text/html"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_second_user_joins_the_running_server(server: OwnServer) -> None:
+    """A second hold on the same home starts nothing, and its end leaves the server to the first."""
+    with OwnServer(server.directory.parent) as joined:
+        assert (joined.api_url, joined.is_owner) == (server.api_url, False)
+    assert server_is_there(server.api_url)
+
+
+def test_server_that_dies_in_use_comes_back_on_its_port(server: OwnServer) -> None:
+    """A server killed while it is held is started again, at the same address."""
+    child = server._process.child
+    assert child is not None
+    child.kill()
+    child.wait()
+    assert eventually(lambda: server_is_there(server.api_url))
+    assert server._process.child is not child
+
+
+def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..., Popen[str]]) -> None:
+    """After SIGKILL of its only user the server ends by itself, and the next one may start."""
+    user = script(HOLD_FOR_EVER, str(own_home))
+    assert user.stdout is not None
+    api_url = user.stdout.readline().strip()
+    assert server_is_there(api_url)
+    user.kill()
+    user.communicate()
+    assert eventually(lambda: not server_is_there(api_url, timeout=1.0))
+    with OwnServer(own_home) as again:
+        assert (again.api_url, again.is_owner) == (api_url, True)
+
+
+def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """A server that ends as it starts becomes an error with the end of its log and a remedy."""
+    (tmp_path / "prefect" / "prefect.db").mkdir(parents=True)
+    with pytest.raises(PatternmillError, match="unable to open database file") as caught, OwnServer(tmp_path):
+        pass
+    assert "server.log" in caught.value.remedy
+    assert "PREFECT_API_URL" in caught.value.remedy
+
+
+def test_no_server_is_there_where_none_listens() -> None:
+    """A refused connection and an address that is none are both answered with no."""
+    assert not server_is_there("http://127.0.0.1:9/api", timeout=1.0)
+    assert not server_is_there("file:///etc")

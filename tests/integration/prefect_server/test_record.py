@@ -1,0 +1,135 @@
+"""The record of a run on a real server: whole, true, and silent on the terminal."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from subprocess import Popen
+
+from cli.prefect_record import LOST, Api, close_abandoned_runs, close_open_task_runs, settle
+from cli.prefect_server import OwnServer
+
+RUN = """
+    import asyncio, json, logging, os, sys, threading
+    from pathlib import Path
+    from cli.prefect_breaker import PrefectBreaker
+    from cli.prefect_record import hand_over, prefect_environment
+    api_url, home, mode = sys.argv[1:4]
+    os.environ.update(prefect_environment(api_url, Path(home)))
+    logging.raiseExceptions = False
+    from datetime import timedelta
+    from prefect import flow, runtime, task
+    from prefect.cache_policies import NO_CACHE
+
+    known = {}
+
+    @task(retries=0, cache_policy=NO_CACHE, persist_result=False, task_run_name="product · {sku}")
+    async def make(sku):
+        if mode == "hang":
+            await asyncio.sleep(600)
+        if sku.endswith("3"):
+            raise ValueError("refused by the service")
+
+    @flow(validate_parameters=False, persist_result=False)
+    async def shard(number):
+        await asyncio.gather(*(make(f"{number}-{row}") for row in range(5)), return_exceptions=True)
+
+    @flow(persist_result=False)
+    async def bulk():
+        known["id"] = str(runtime.flow_run.id)
+        if mode == "hang":
+            threading.Timer(4, lambda: print(json.dumps(known), flush=True)).start()
+        if mode == "away":
+            print(json.dumps(known), flush=True)
+            sys.stdin.readline()
+        await asyncio.gather(*(shard.with_options(flow_run_name=f"rows {n}")(n) for n in range(2)))
+
+    with PrefectBreaker(api_url, patience=timedelta(seconds=2)) as breaker:
+        try:
+            asyncio.run(bulk())
+        except Exception as error:
+            known["error"] = type(error).__name__
+        known["away"] = breaker.is_away
+        known["delivered"] = hand_over(timedelta(seconds=3 if breaker.is_away else 15))
+    print(json.dumps(known), flush=True)
+    os._exit(0)
+"""
+
+
+def states_of_task_runs(api: Api, flow_run_id: str) -> dict[str, str]:
+    children = api.post("flow_runs/filter", {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}})
+    where = {"flow_runs": {"id": {"any_": [child["id"] for child in children]}}}
+    return {run["name"]: run["state_type"] for run in api.post("task_runs/filter", where)}
+
+
+def test_record_of_a_run_is_whole_and_true(
+    server: OwnServer, home: Path, script: Callable[..., Popen[str]]
+) -> None:
+    """After settling, each task run is there under its name, in its final state; failed ones read as failed."""
+    out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
+    known = json.loads(out)
+    api = Api(server.api_url)
+    settled = settle(api, known["id"], expected=10)
+    assert (settled.recorded, settled.open, settled.whole) == (10, 0, True)
+    states = states_of_task_runs(api, known["id"])
+    assert {name for name, state in states.items() if state == "FAILED"} == {"product · 0-3", "product · 1-3"}
+    assert sorted(set(states.values())) == ["COMPLETED", "FAILED"]
+    assert errors == ""
+
+
+def test_log_of_a_failed_task_run_stays_on_the_server(
+    server: OwnServer, home: Path, script: Callable[..., Popen[str]]
+) -> None:
+    """The traceback that the terminal does not show is in the server's logs."""
+    out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
+    api = Api(server.api_url)
+    settle(api, json.loads(out)["id"], expected=10)
+    logs = api.post("logs/filter", {"logs": {"level": {"ge_": 40}}, "limit": 200})
+    assert any("Traceback" in log["message"] and "refused by the service" in log["message"] for log in logs)
+    assert "Traceback" not in out + errors
+
+
+def test_settling_gives_up_in_time(server: OwnServer, home: Path, script: Callable[..., Popen[str]]) -> None:
+    """A record that never gets as long as expected is waited for only so long."""
+    out, _ = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
+    settled = settle(Api(server.api_url), json.loads(out)["id"], expected=99, timeout=timedelta(seconds=3))
+    assert (settled.recorded, settled.whole) == (10, False)
+
+
+def test_task_runs_left_open_are_closed(
+    server: OwnServer, home: Path, script: Callable[..., Popen[str]]
+) -> None:
+    """What a killed process left running is forced into final states, the task runs and then the flow runs."""
+    run = script(RUN, server.api_url, str(home), "hang")
+    assert run.stdout is not None
+    flow_run_id = json.loads(run.stdout.readline())["id"]
+    run.kill()
+    run.communicate()
+    api = Api(server.api_url)
+    assert settle(api, flow_run_id, timeout=timedelta(seconds=2)).open > 0
+    assert close_open_task_runs(api, flow_run_id, ends={}) > 0
+    assert settle(api, flow_run_id, timeout=timedelta(seconds=2)).open == 0
+    assert set(states_of_task_runs(api, flow_run_id).values()) == {LOST.type}
+    assert close_abandoned_runs(api) == 3
+    assert close_abandoned_runs(api) == 0
+
+
+def test_run_goes_on_when_its_server_is_gone(own_home: Path, script: Callable[..., Popen[str]]) -> None:
+    """With the server gone for good, the process ends within seconds of its work instead of minutes."""
+    with OwnServer(own_home) as server:
+        run = script_with_input(script, server.api_url, str(own_home))
+    began = time.monotonic()
+    out, _ = run.communicate(timeout=120)
+    assert json.loads(out.splitlines()[-1])["away"] is True
+    assert time.monotonic() - began < 45
+
+
+def script_with_input(script: Callable[..., Popen[str]], *arguments: str) -> Popen[str]:
+    """Start the run and return once its flow run has begun on the server."""
+    run = script(RUN.replace("sys.stdin.readline()", "await asyncio.sleep(3)"), *arguments, "away")
+    assert run.stdout is not None
+    run.stdout.readline()
+    return run

@@ -1,0 +1,113 @@
+"""A studio for the refreshes of a session, and a desk with a home of its own to run them from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.embedded_studio import RunningStudio, embedded_studio
+from patternmill.catalog.changes import Current
+from patternmill.ledger.catalog_rows import catalog_rows
+from patternmill.ledger.opening import open_ledger
+from patternmill.mill.changing import counts_of
+from patternmill.mill.refreshing import Refresh, order_refresh
+from patternmill.mill.run import Ending
+from patternmill.settings import load_settings
+from studio.store import read_record
+from tests.integration.ledger.conftest import postgres_server as postgres_server
+from tests.integration.ledger.conftest import postgres_url as postgres_url
+
+HEADER = "sku,prompt,category,option:size,option:fabric,note"
+
+
+@pytest.fixture(scope="session")
+def studio_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("studio")
+
+
+@pytest.fixture(scope="session")
+def studio(studio_home: Path) -> Iterator[RunningStudio]:
+    with embedded_studio(studio_home, pace="instant") as running:
+        yield running
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """A refresh that has ended, with its files."""
+
+    ending: Ending
+    out: Path
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it found; what it did not find is left out."""
+        found = counts_of(self.ending.record) or {}
+        return {word: count for word, count in found.items() if count}
+
+    def changes(self) -> dict[str, dict[str, str]]:
+        import csv
+
+        with (self.out / "changes.csv").open(newline="") as file:
+            return {line["sku"]: line for line in csv.DictReader(file)}
+
+    def manifest(self) -> Any:
+        return json.loads((self.out / "manifest.json").read_text())
+
+
+@dataclass
+class Desk:
+    """Where a catalog is refreshed from; each call is another night."""
+
+    folder: Path
+    studio_record: Path
+    catalog: str
+
+    @property
+    def source(self) -> Path:
+        return self.folder / "spring.csv"
+
+    def write(self, *rows: str, header: str = HEADER) -> None:
+        self.source.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+
+    def refresh(self, source: str | None = None, **options: Any) -> Refreshed:
+        async def main() -> Refreshed:
+            async with Refresh(order_refresh(source or str(self.source), self.catalog, **options)) as work:
+                await work.run_through()
+                return Refreshed(work.ended, work.published.published.out)
+
+        return asyncio.run(asyncio.wait_for(main(), 60))
+
+    def night(self, *rows: str, **options: Any) -> Refreshed:
+        self.write(*rows)
+        return self.refresh(**options)
+
+    def state(self) -> dict[str, Current]:
+        settings = load_settings()
+        ledger = open_ledger(settings)
+        try:
+            return {row.sku: row for row in catalog_rows(ledger, settings.environment, self.catalog)}
+        finally:
+            ledger.database.close()
+
+    def products(self) -> dict[str, str]:
+        return {sku: row.product_id for sku, row in self.state().items() if row.retired_at is None}
+
+    def creates(self) -> int:
+        """How much was ever asked of the studio, by anybody."""
+        return len(read_record(self.studio_record))
+
+
+@pytest.fixture
+def desk(studio: RunningStudio, studio_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", studio.url)
+    monkeypatch.setenv("PATTERNMILL_API_KEY", studio.key.get_secret_value())
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
+    # A catalog of its own: request IDs of two tests are never the same.
+    return Desk(tmp_path, studio_home / "studio" / "studio.db", tmp_path.name)

@@ -1,0 +1,152 @@
+"""Where a catalog comes from and where its results go: real addresses, and none of their secrets anywhere."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import fsspec  # type: ignore[import-untyped]
+import pytest
+
+from patternmill.catalog.remote import keep_secret
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.states import Outcome
+from tests.integration.refresh.conftest import HEADER, Desk
+
+CSV = f"{HEADER}\nA-1,Blue herons,Cushion,50x50,linen,x\n".encode()
+Answer = Callable[[BaseHTTPRequestHandler], tuple[int, bytes]]
+
+
+@pytest.fixture
+def site() -> Iterator[tuple[str, dict[str, Answer]]]:
+    """An http address, and what it answers by path."""
+    pages: dict[str, Answer] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = pages.get(self.path)
+            status, body = page(self) if page else (404, b"")
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is said."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", pages
+        server.shutdown()
+        thread.join()
+
+
+def test_http_address_is_a_source(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
+    """A catalog follows an address, compressed or not."""
+    url, pages = site
+    pages["/spring.csv.gz"] = lambda _: (200, gzip.compress(CSV))
+    pages["/spring.csv"] = lambda _: (200, CSV)
+    night = desk.refresh(f"{url}/spring.csv.gz")
+    assert night.counts == {"added": 1}
+    assert night.ending.record.source == f"{url}/spring.csv.gz"
+    assert desk.refresh(f"{url}/spring.csv").counts == {"unchanged": 1}
+
+
+def test_secrets_of_an_address_are_nowhere(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
+    """User, password and signature are sent to the source alone."""
+    url, pages = site
+    seen: list[str] = []
+
+    def page(request: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        seen.append(request.headers.get("Authorization", ""))
+        return 200, CSV
+
+    pages["/spring.csv?signature=canary-two"] = page
+    address = f"{url.replace('//', '//ann:canary-one@')}/spring.csv?signature=canary-two"
+    night = desk.refresh(keep_secret(address))
+    assert night.ending.outcome is Outcome.COMPLETED
+    assert set(seen) == {"Basic " + base64.b64encode(b"ann:canary-one").decode()}
+    for file in filter(lambda path: path.is_file(), desk.folder.rglob("*")):
+        assert b"canary" not in file.read_bytes(), file
+
+
+def test_address_with_a_password_is_not_passed_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password in what a schedule says is refused; under a name of the settings it is known."""
+    with pytest.raises(ConfigurationError) as refused:
+        desk.refresh("https://ann:canary@example.com/spring.csv")
+    assert "canary" not in str(refused.value)
+    monkeypatch.setenv("PATTERNMILL_SOURCES", '{"nightly": "http://ann:canary@127.0.0.1:9/spring.csv"}')
+    with pytest.raises(InputRefused) as unreached:
+        desk.refresh("nightly")
+    assert "http://127.0.0.1:9/spring.csv" in str(unreached.value)
+    assert "canary" not in str(unreached.value)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(404, "file_missing"), (403, "file_unreadable"), (500, "file_unreadable")]
+)
+def test_address_that_does_not_answer_retires_nothing(
+    desk: Desk, site: tuple[str, dict[str, Answer]], status: int, code: str
+) -> None:
+    """A source that is away is refused whole."""
+    url, pages = site
+    pages["/spring.csv"] = lambda _: (200, CSV)
+    desk.refresh(f"{url}/spring.csv")
+    pages["/spring.csv"] = lambda _: (status, b"sorry")
+    with pytest.raises(InputRefused) as refused:
+        desk.refresh(f"{url}/spring.csv")
+    assert refused.value.code == code
+    assert desk.products().keys() == {"A-1"}
+
+
+def test_address_that_changes_while_it_is_read_is_refused(
+    desk: Desk, site: tuple[str, dict[str, Answer]]
+) -> None:
+    """What is written anew between two readings is not taken."""
+    url, pages = site
+    reads: list[int] = []
+
+    def page(_: BaseHTTPRequestHandler) -> tuple[int, bytes]:
+        reads.append(1)
+        return 200, CSV + f"A-{len(reads) % 10},Lemons,Cushion,50x50,linen,x\n".encode()
+
+    pages["/spring.csv"] = page
+    with pytest.raises(InputRefused) as refused:
+        desk.refresh(f"{url}/spring.csv")
+    assert refused.value.code == "file_changed"
+
+
+def test_results_are_copied_to_an_address(desk: Desk) -> None:
+    """What the run wrote here is at the place too, byte for byte."""
+    place = f"memory://{uuid.uuid4().hex}"
+    desk.write("A-1,Blue herons,Cushion,50x50,linen,x")
+    night = desk.refresh(out=place)
+    memory = fsspec.filesystem("memory")
+    there = {path.rpartition("/")[2] for path in memory.ls(place, detail=False)}
+    assert there == {
+        "results.csv",
+        "failures.csv",
+        "results.jsonl",
+        "gallery.html",
+        "changes.csv",
+        "manifest.json",
+    }
+    for name in there:
+        assert memory.cat_file(f"{place}/{name}") == (night.out / name).read_bytes()
+
+
+def test_place_that_takes_nothing_is_known_before_anything_is_spent(desk: Desk) -> None:
+    """An http address takes no results."""
+    desk.write("A-1,Blue herons,Cushion,50x50,linen,x")
+    before = desk.creates()
+    with pytest.raises(PatternmillError):
+        desk.refresh(out="https://example.com/results")
+    assert desk.creates() == before

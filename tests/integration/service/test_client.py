@@ -1,0 +1,411 @@
+"""The client against real sockets, one fault at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import gzip
+import ipaddress
+import logging
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from patternmill.service.answers import Happening, Trouble
+from patternmill.service.client import ANSWER_CAP
+from tests.integration.service.raw import (
+    BODY,
+    JOB,
+    KEY,
+    ask,
+    client,
+    closes,
+    drips,
+    hangs,
+    reply,
+    resets,
+    says,
+    serving,
+)
+
+OK = "200 OK"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 68\r\n\r\n"
+
+
+def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte() -> None:
+    """POST, JSON, the key as a bearer, the integration's name; no compression asked for."""
+
+    async def main() -> None:
+        async with serving(says(reply(OK))) as server, client(server.url) as made:
+            answer = await made.post("patterns/create", BODY)
+        (line, headers, body) = server.requests[0]
+        assert line == "POST /v1/patterns/create HTTP/1.1"
+        assert headers["authorization"] == f"Bearer {KEY}"
+        assert headers["content-type"] == "application/json"
+        assert headers["user-agent"] == "patternmill/0.1.0"
+        assert headers["accept-encoding"] == "identity"
+        assert "cookie" not in headers
+        assert body == BODY
+        assert answer.good
+        assert answer.body["jobId"] == "job-1"
+
+    asyncio.run(main())
+
+
+def test_connections_are_kept_and_shared_within_the_limit() -> None:
+    """A hundred requests at once over at most four connections, which serve again."""
+
+    async def main() -> None:
+        async with serving(says(reply(OK))) as server, client(server.url, max_connections=4) as made:
+            await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(100)))
+            assert len(server.requests) == 100
+            assert server.connections <= 4
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("answering", "trouble"),
+    [
+        pytest.param(resets(), Trouble.RESET, id="3/4 reset without an answer"),
+        pytest.param(closes(), Trouble.RESET, id="4 closed without an answer"),
+        pytest.param(resets(HEAD[:20]), Trouble.RESET, id="reset within the headers"),
+        pytest.param(closes(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body cut short"),
+        pytest.param(resets(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body reset"),
+        pytest.param(says(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
+    ],
+)
+def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
+    """The request may have been executed, so it is never called unsent."""
+    answer = asyncio.run(ask(answering))
+    assert answer.happening is Happening.LOST
+    assert answer.trouble is trouble
+
+
+@pytest.mark.parametrize(
+    "answering",
+    [
+        pytest.param(hangs, id="6 read time-out"),
+        pytest.param(drips(HEAD, JOB, 0.1), id="7 body drips"),
+        pytest.param(drips(b"", HEAD, 0.1), id="headers drip"),
+    ],
+)
+def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
+    """A byte now and then does not keep a request alive."""
+    began = time.monotonic()
+    answer = asyncio.run(ask(answering, timeout=0.4))
+    assert (answer.happening, answer.trouble) == (Happening.LOST, Trouble.TIMEOUT)
+    assert time.monotonic() - began < 2
+
+
+def test_a_name_that_is_not_found_is_not_sent() -> None:
+    """1: told apart from a lost answer."""
+
+    async def main() -> None:
+        async with client("http://no-such-host.invalid/v1", 5) as made:
+            answer = await made.post("patterns/create", BODY)
+        assert (answer.happening, answer.trouble) == (Happening.NOT_SENT, Trouble.NAME_NOT_FOUND)
+
+    asyncio.run(main())
+
+
+def test_a_refused_connection_is_not_sent() -> None:
+    """2."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+
+    async def main() -> None:
+        async with client(f"http://127.0.0.1:{port}/v1") as made:
+            answer = await made.post("patterns/create", BODY)
+        assert (answer.happening, answer.trouble) == (Happening.NOT_SENT, Trouble.CONNECT)
+
+    asyncio.run(main())
+
+
+def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_is_fine() -> None:
+    """10: a stale keep-alive connection; no request is sent twice by the client itself."""
+
+    async def main() -> None:
+        first = True
+
+        async def answering(writer: asyncio.StreamWriter) -> None:
+            nonlocal first
+            if first:
+                first = False
+                writer.write(reply(OK))
+            elif len(server.requests) == 2:
+                writer.transport.abort()
+            else:
+                writer.write(reply(OK))
+
+        async with serving(answering) as server, client(server.url) as made:
+            answers = [await made.post("patterns/create", BODY) for _ in range(3)]
+            assert [answer.happening for answer in answers] == [
+                Happening.ANSWERED,
+                Happening.LOST,
+                Happening.ANSWERED,
+            ]
+            assert len(server.requests) == 3
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
+    """20: the other host hears nothing."""
+
+    async def main() -> None:
+        async with serving(says(reply(OK))) as other:
+            moved = reply(
+                f"{status} Moved", b"", f"Location: http://localhost:{other.port}/v1/patterns/create"
+            )
+            async with serving(says(moved)) as server, client(server.url) as made:
+                answer = await made.post("patterns/create", BODY)
+            assert answer.status == status
+            assert other.requests == []
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "trouble"),
+    [
+        pytest.param(b"HTTP/1.1 204 No Content\r\n\r\n", 204, Trouble.NOT_JSON, id="21 204"),
+        pytest.param(reply("206 Partial Content", JOB), 206, Trouble.NONE, id="21 206"),
+        pytest.param(reply(OK, b"<html>hello</html>"), 200, Trouble.HTML, id="22 HTML"),
+        pytest.param(reply(OK, b""), 200, Trouble.NOT_JSON, id="22 nothing"),
+        pytest.param(reply(OK, JOB[:30]), 200, Trouble.NOT_JSON, id="22 half a JSON"),
+        pytest.param(reply(OK, b"[" * 100_000), 200, Trouble.NOT_JSON, id="26 deep nesting"),
+        pytest.param(reply(OK, b"\xff\xfe"), 200, Trouble.NOT_JSON, id="not UTF-8"),
+        pytest.param(reply("502 Bad Gateway", b"<h1>proxy</h1>"), 502, Trouble.HTML, id="11 a proxy's page"),
+    ],
+)
+def test_an_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
+    """It is answered, but not good."""
+    heard = asyncio.run(ask(says(answer)))
+    assert (heard.happening, heard.status, heard.trouble) == (Happening.ANSWERED, status, trouble)
+    assert not heard.good
+
+
+def test_deeply_nested_json_with_escapes_is_survived() -> None:
+    """26: also where the parser still accepts it."""
+    nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
+    heard = asyncio.run(ask(says(reply(OK, nested))))
+    assert heard.happening is Happening.ANSWERED
+
+
+def _endless(writer_head: bytes):
+    async def answering(writer: asyncio.StreamWriter) -> None:
+        writer.write(writer_head)
+        while not writer.is_closing():
+            writer.write(b" " * 65536)
+            await writer.drain()
+
+    return answering
+
+
+@pytest.mark.parametrize(
+    "answering",
+    [
+        pytest.param(
+            _endless(b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n"), id="26 two gigabytes"
+        ),
+        pytest.param(
+            says(reply(OK, gzip.compress(b" " * (ANSWER_CAP * 8)), "Content-Encoding: gzip")),
+            id="26 gzip bomb",
+        ),
+    ],
+)
+def test_an_answer_over_the_cap_is_dropped(answering) -> None:
+    """26: lost, soon, and the client goes on."""
+    began = time.monotonic()
+    answer = asyncio.run(ask(answering, timeout=10))
+    assert (answer.happening, answer.trouble) == (Happening.LOST, Trouble.TOO_LARGE)
+    assert time.monotonic() - began < 5
+
+
+def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
+    """gzip is tolerated; what is damaged or of another kind is lost."""
+    packed = gzip.compress(JOB)
+    assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).good
+    for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
+        answer = asyncio.run(ask(says(reply(OK, body, f"Content-Encoding: {kind}"))))
+        assert (answer.happening, answer.trouble) == (Happening.LOST, Trouble.BROKEN)
+
+
+def _certificate(folder: Path, host: str, days: int) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A server's context with a certificate of its own, and a client's that trusts it."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    names: list[x509.GeneralName] = [x509.DNSName(host)]
+    if host[0].isdigit():
+        names = [x509.IPAddress(ipaddress.ip_address(host))]
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=30))
+        .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    certificate, private = folder / "c.pem", folder / "k.pem"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, private)
+    trusting = ssl.create_default_context(cafile=str(certificate))
+    trusting.verify_flags &= ~ssl.VERIFY_X509_STRICT if hasattr(ssl, "VERIFY_X509_STRICT") else -1
+    return server, trusting
+
+
+@pytest.mark.parametrize(
+    ("host", "days", "trusted", "trouble"),
+    [
+        pytest.param("127.0.0.1", 30, True, Trouble.NONE, id="good"),
+        pytest.param("127.0.0.1", -1, True, Trouble.TLS, id="9 expired"),
+        pytest.param("other.example", 30, True, Trouble.TLS, id="9 wrong host"),
+        pytest.param("127.0.0.1", 30, False, Trouble.TLS, id="9 self-signed"),
+    ],
+)
+def test_certificates_are_verified(
+    tmp_path: Path, host: str, days: int, trusted: bool, trouble: Trouble
+) -> None:
+    """9: nothing is sent to a server that cannot prove its name."""
+    server_tls, trusting = _certificate(tmp_path, host, days)
+
+    async def main() -> None:
+        async with serving(says(reply(OK)), server_tls) as server:
+            url = server.url.replace("http:", "https:")
+            async with client(url, 5, tls=trusting if trusted else None) as made:
+                answer = await made.post("patterns/create", BODY)
+            assert answer.trouble is trouble
+            assert len(server.requests) == (1 if trouble is Trouble.NONE else 0)
+
+    asyncio.run(main())
+
+
+def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
+    """9: told apart from a bad certificate, and nothing is sent."""
+
+    async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        writer.write(reply("400 Bad Request"))
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(plain, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, client(f"https://127.0.0.1:{port}/v1") as made:
+            answer = await made.post("patterns/create", BODY)
+        assert (answer.happening, answer.trouble) == (Happening.NOT_SENT, Trouble.HANDSHAKE)
+
+    asyncio.run(main())
+
+
+def test_the_key_is_masked_wherever_it_is_echoed(caplog: pytest.LogCaptureFixture) -> None:
+    """In reasons, in bodies, escaped or not; and nothing is logged at all."""
+    caplog.set_level(logging.DEBUG)
+    echo = (
+        b'{"error":{"message":"bad key ' + KEY.encode() + b'\\u0007"},"key\\u0020":"x' + KEY.encode() + b'"}'
+    )
+    answer = asyncio.run(ask(says(reply("403 Forbidden", echo))))
+    assert answer.detail == "bad key [key removed]"
+    assert KEY not in repr(answer)
+    assert KEY not in caplog.text
+    assert [record for record in caplog.records if record.name.startswith(("httpx", "patternmill"))] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (b'{"message":"no"}', "no"),
+        (b'{"error":"no"}', "no"),
+        (b'{"detail":[{"loc":["body"],"msg":"field required"}]}', "field required"),
+        (b'{"errors":[{"title":"a"},{"title":"b"}]}', "a; b"),
+        (b'"plain"', "plain"),
+        (b'{"code":7}', ""),
+        (b"<p>no</p>", ""),
+    ],
+)
+def test_the_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
+    """Error bodies are not specified."""
+    assert asyncio.run(ask(says(reply("422 Unprocessable", body)))).detail == detail
+
+
+def test_cancelling_gives_the_connection_slot_back() -> None:
+    """Requests cancelled while they wait for an answer do not use up the pool."""
+
+    async def main() -> None:
+        slow = True
+
+        async def answering(writer: asyncio.StreamWriter) -> None:
+            if slow:
+                await asyncio.sleep(60)
+            writer.write(reply(OK))
+
+        async with serving(answering) as server, client(server.url, 30, max_connections=3) as made:
+            for _ in range(4):
+                tasks = [asyncio.create_task(made.post("jobs/get", BODY)) for _ in range(5)]
+                await asyncio.sleep(0.05)
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+                assert all(isinstance(end, asyncio.CancelledError) for end in ended)
+            slow = False
+            answers = await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(9)))
+            assert all(answer.good for answer in answers)
+
+    asyncio.run(main())
+
+
+def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And netrc never puts another key in the place of ours."""
+
+    async def main() -> None:
+        async with (
+            serving(says(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
+            serving(says(reply(OK))) as server,
+        ):
+            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+            monkeypatch.delenv("no_proxy", raising=False)
+            async with client(server.url) as made:
+                assert (await made.post("jobs/get", BODY)).good
+            async with client("http://studio.invalid/v1") as made:
+                assert (await made.post("jobs/get", BODY)).status == 503
+            assert proxy.requests[0][0].startswith("POST http://studio.invalid/v1/jobs/get")
+            assert proxy.requests[0][1]["authorization"] == f"Bearer {KEY}"
+
+    asyncio.run(main())
+
+
+def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A netrc entry for the host is not even read."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+    async def main() -> None:
+        async with serving(says(reply(OK))) as server, client(server.url) as made:
+            await made.post("jobs/get", BODY)
+        assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"
+
+    asyncio.run(main())

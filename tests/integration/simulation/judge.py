@@ -1,0 +1,100 @@
+"""What must hold after a simulation, from the service's record against the rows that were asked for."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from patternmill.states import RowStatus
+from tests.integration.simulation.play import Line, Story
+from tests.integration.simulation.service import POLL, SimulatedJob
+from tests.integration.simulation.weather import FINAL
+
+CATEGORY_IDS = {"Tote": "cat_tote", "Mug": "cat_mug"}
+CREATES = ("patterns/create", "products/create")
+
+
+def faults(story: Story) -> list[str]:
+    """Every invariant that does not hold, in words."""
+    return [
+        *story.offences,
+        *story.service.offences,
+        *_bought_twice(story),
+        *_bytes_changed(story),
+        *_rows_wrong(story),
+    ]
+
+
+def jobs_by_content(story: Story) -> dict[tuple[str, str], list[SimulatedJob]]:
+    """What was charged for each thing, in order. The pattern of a product stands in it by its prompt."""
+    found: dict[tuple[str, str], list[SimulatedJob]] = defaultdict(list)
+    for job in story.service.jobs.values():
+        said = {name: value for name, value in job.said.items() if name != "requestId"}
+        found[job.operation, json.dumps(said, sort_keys=True)].append(job)
+    return found
+
+
+def _bought_twice(story: Story) -> Iterator[str]:
+    """A second charge for the same thing only after the service said that the first one failed; never too many."""
+    for (operation, content), jobs in jobs_by_content(story).items():
+        if len(jobs) > story.setup.attempts:
+            yield f"{operation} {content} was bought {len(jobs)} times"
+        for before, after in pairwise(jobs):
+            if before.failure_told is None or before.failure_told > after.begun:
+                yield f"{operation} {content}: {after.job_id} was bought while {before.job_id} had not failed"
+            if before.reason is not None and FINAL in before.reason:
+                yield f"{operation} {content} was bought again after a final refusal"
+
+
+def _bytes_changed(story: Story) -> Iterator[str]:
+    """One request ID, one body: on the wire, not only as far as the service came to see it."""
+    bodies: dict[str, set[bytes]] = defaultdict(set)
+    for asked in story.service.asked:
+        if asked.operation != POLL:
+            bodies[asked.name].add(asked.body)
+    yield from (
+        f"request {name} was sent with {len(these)} bodies"
+        for name, these in bodies.items()
+        if len(these) > 1
+    )
+
+
+def _rows_wrong(story: Story) -> Iterator[str]:
+    """Each row is there once, in the state that the service's jobs say, with its own product."""
+    if list(story.rows) != [line.sku for line in story.setup.lines]:
+        yield "the rows that came out are not those that went in"
+        return
+    jobs = jobs_by_content(story)
+    patterns = {
+        json.loads(content)["prompt"]: made for (_, content), made in jobs.items() if "prompt" in content
+    }
+    for line in story.setup.lines:
+        row = story.rows[line.sku]
+        pattern = patterns[line.prompt][-1]
+        product = jobs.get(("products/create", _product_content(line, pattern.result_id)), [pattern])[-1]
+        status = RowStatus.FAILED if product.reason else RowStatus.SUCCEEDED
+        if row.status is not status:
+            yield f"row {line.sku} is {row.status}, and {product.job_id} says {status}"
+        if row.product_id != (None if product.reason else product.result_id):
+            yield f"row {line.sku} has the product {row.product_id}, and its own is {product.result_id}"
+
+
+def _product_content(line: Line, pattern_id: str) -> str:
+    said = {
+        "patternId": pattern_id,
+        "categoryId": CATEGORY_IDS[line.category],
+        "selections": {"name": line.sku, "size": line.size},
+    }
+    return json.dumps(said, sort_keys=True)
+
+
+def creates(story: Story) -> int:
+    return sum(asked.operation in CREATES for asked in story.service.asked)
+
+
+def share_of_429(story: Story, *, after: float) -> float:
+    """Of the answers that came more than so many seconds after the run had begun."""
+    late = [status for at, status in story.service.answered if at - story.began[0] > after]
+    return late.count(429) / max(1, len(late))

@@ -1,0 +1,302 @@
+"""A whole import in virtual time, through deaths and stops of its process, until every row is final."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import pytest
+
+from patternmill.catalog.checking import CheckedCatalog, check_rows
+from patternmill.catalog.offer import Category, Offer
+from patternmill.errors import Overlap
+from patternmill.ledger.database import open_database
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import RowResult
+from patternmill.mill import run as run_module
+from patternmill.mill.run import Ending, Run
+from patternmill.service.studio_api import Pace, StudioApi
+from patternmill.settings import Settings
+from patternmill.states import UNFINISHED_ROWS
+from tests.integration.simulation.loop import SimulationLoop
+from tests.integration.simulation.service import EPOCH, SimulatedClient, SimulatedService
+from tests.integration.simulation.weather import FINAL, Weather, mixed
+from tests.unit.mill.fake_studio import Service
+from tests.unit.mill.workshop import Workshop, drive
+
+OFFER = Offer(
+    (Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), options_checked=False, note=None
+)
+MOST_LIVES = 60
+#: Rows whose pattern is there and whose product has not come to an end, but for products in these states.
+STRANDED = (
+    "SELECT count(*) FROM items i JOIN attempts p ON p.item_key = i.pattern_key AND p.state = 'succeeded' "
+    "WHERE NOT EXISTS (SELECT 1 FROM attempts q WHERE q.item_key = i.key "
+    "AND q.state IN ('succeeded', 'failed', :on_its_way))"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row as it is asked for."""
+
+    sku: str
+    prompt: str
+    category: str
+    size: str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a simulation is given: everything that is drawn before it begins."""
+
+    seed: str
+    lines: tuple[Line, ...] = field(repr=False)
+    weather: Weather
+    window: int = 40
+    shard_rows: int = 500
+    attempts: int = 2
+    #: How each life of the process ends, and after how much: moments, or seconds. The last one ends by itself.
+    ends: tuple[tuple[str, float], ...] = ()
+    #: The share of the lives beside which another process tries its luck.
+    overlaps: float = 0.0
+
+    @property
+    def catalog(self) -> str:
+        """The file."""
+        body = (f"{one.sku},{one.prompt},{one.category},{one.sku},{one.size}\n" for one in self.lines)
+        return "sku,prompt,category,option:name,option:size\n" + "".join(body)
+
+
+@dataclass
+class Story:
+    """What there is to judge afterwards."""
+
+    setup: Setup
+    service: SimulatedService
+    rows: dict[str, RowResult] = field(default_factory=dict)
+    #: How each life ended, in a word.
+    lives: list[str] = field(default_factory=list)
+    #: Found wrong on the way.
+    offences: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    began: list[float] = field(default_factory=list)
+    lasted: float = 0.0
+
+    def trace(self) -> str:
+        """All that can be seen of it from outside, with its virtual times."""
+        asked = (
+            f"{one.at!r} {one.life} {one.operation} {one.name} {one.fault}" for one in self.service.asked
+        )
+        rows = (f"{sku} {row.status} {row.product_id}" for sku, row in self.rows.items())
+        return "\n".join([*asked, *self.events, *rows, *self.lives, repr(self.lasted)])
+
+
+def some_lines(count: int, chance: random.Random, *, shared: float = 0.2) -> tuple[Line, ...]:
+    lines: list[Line] = []
+    for number in range(count):
+        prompt = f"prompt {number:04}"
+        if lines and chance.random() < shared:
+            prompt = chance.choice(lines).prompt
+        category, size = chance.choice(["Tote", "Mug"]), chance.choice(["s", "m"])
+        lines.append(Line(f"S-{number:04}", prompt, category, size))
+    return tuple(lines)
+
+
+def mixed_setup(seed: int) -> Setup:
+    """Everything at once."""
+    chance = random.Random(f"{seed}/setup")
+    ends: list[tuple[str, float]] = []
+    for _ in range(chance.randrange(2, 8)):
+        how = chance.choice(["moment", "moment", "second", "stop"])
+        ends.append((how, chance.expovariate(1 / 300) if how == "moment" else chance.expovariate(1 / 40)))
+    return Setup(
+        str(seed),
+        some_lines(chance.choice([20, 50, 80]), chance, shared=chance.choice([0.0, 0.2, 0.6])),
+        mixed(chance),
+        window=chance.choice([3, 20, 60, 200]),
+        shard_rows=chance.choice([7, 40, 500]),
+        attempts=chance.choice([1, 2, 3]),
+        ends=tuple(ends),
+        overlaps=0.3,
+    )
+
+
+def play(setup: Setup) -> Story:
+    """Play it to its end."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        loop = SimulationLoop(random.Random(f"{setup.seed}/disk"))
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            player = _Player(setup, loop, Path(folder) / "home")
+            with player.virtual_ledgers():
+                runner.run(player.all())
+            return player.story
+
+
+class _Player:
+    def __init__(self, setup: Setup, loop: SimulationLoop, home: Path) -> None:
+        self.setup, self.loop = setup, loop
+        self.service = SimulatedService(setup.seed, setup.weather, loop)
+        self.story = Story(setup, self.service)
+        self.shop = Workshop(home, Service())
+        self.chance = random.Random(f"{setup.seed}/lives")
+        self.checked: CheckedCatalog = check_rows(self.shop.file(setup.catalog), OFFER, prompt_limit=100)
+        self.ledgers: list[Ledger] = []
+        self.runs: list[Run] = []
+
+    @contextmanager
+    def virtual_ledgers(self) -> Iterator[None]:
+        """Ledgers of the run under test tell the virtual time."""
+
+        def opened(settings: Settings) -> Ledger:
+            database = open_database(None, settings.home)
+            ledger = Ledger(database, clock=lambda: EPOCH.timestamp() + self.loop.time())
+            self.ledgers.append(ledger)
+            return ledger
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(run_module, "open_ledger", opened)
+            yield
+
+    async def all(self) -> None:
+        ends = list(self.setup.ends)
+        for _ in range(MOST_LIVES):
+            ending = await self._life(*(ends.pop(0) if ends else ("itself", 0.0)))
+            self._look_at_the_ledger()
+            if ending is not None and not set(ending.rows) & UNFINISHED_ROWS:
+                break
+            await asyncio.sleep(self.chance.choice([0.0, 1.0, 300.0]))
+        assert ending is not None and not set(ending.rows) & UNFINISHED_ROWS, f"{self.story.lives} and no end"
+        asked = len(self.service.asked)
+        ending = await self._life("itself", 0.0)
+        assert ending is not None
+        if len(self.service.asked) != asked:
+            self.story.offences.append("a run with nothing left to do asked the service")
+        self.story.rows = self.shop.results(ending)
+        self.story.lasted = self.loop.time()
+        self._remember_events()
+
+    # -- one life of the process
+
+    async def _life(self, how: str, after: float) -> Ending | None:
+        """From begin to end, or until it dies; what it was doing then is gone."""
+        self.loop.begin_life()
+        self.story.began.append(self.loop.time())
+        timer = self._arm(how, after)
+        living = asyncio.create_task(self._whole_run(how, after))
+        dying = asyncio.create_task(self.loop.died.wait())
+        await asyncio.wait([living, dying], return_when=asyncio.FIRST_COMPLETED)
+        if timer is not None:
+            timer.cancel()
+        dead = not self.loop.alive
+        if dead:
+            self._bury_connections()
+        dying.cancel()
+        await self._end_all_tasks(living)
+        assert self.ledgers or dead, "the run opens its ledger elsewhere now, with a clock of its own"
+        ending = None if dead else living.result()
+        self.story.lives.append(f"{how}: {'died' if ending is None else ending.outcome}")
+        self._bury_connections()
+        if dead and self.chance.random() < 0.5:
+            self.shop.bury()
+        return ending
+
+    def _arm(self, how: str, after: float) -> asyncio.TimerHandle | None:
+        if how == "moment":
+            self.loop.moments_left = 1 + int(after)
+        if how == "second":
+            return self.loop.call_later(after, self.loop.die)
+        return None
+
+    async def _whole_run(self, how: str, after: float) -> Ending:
+        life, setup = len(self.story.began), self.setup
+        api = StudioApi(
+            SimulatedClient(self.service, life),
+            pace=Pace(setup.window),
+            clock=self.loop.time,
+            jitter=random.Random(f"{setup.seed}/jitter/{life}").random,
+        )
+        order = self.shop.order(
+            max_in_flight=setup.window,
+            attempts=setup.attempts,
+            shard_rows=setup.shard_rows,
+            final_reasons=(FINAL,),
+        )
+        run = await Run.begin(order, self.checked, api)
+        self.runs.append(run)
+        if how == "stop":
+            self.loop.call_later(after, self._stop, run)
+        driving = asyncio.create_task(drive(run, run.mill.own_steps))
+        if self.chance.random() < setup.overlaps:
+            await self._overlap(self.chance.expovariate(1 / 40), driving)
+        await driving
+        ending = await run.end()
+        await api.close()
+        return ending
+
+    def _stop(self, run: Run) -> None:
+        if run.ending is None:
+            run.stop("a person pressed Ctrl-C")
+
+    async def _overlap(self, after: float, driving: asyncio.Task[None]) -> None:
+        """Another process tries its luck beside this one."""
+        await asyncio.wait([driving], timeout=after)
+        if driving.done():
+            return
+        other = StudioApi(SimulatedClient(self.service, -1), clock=self.loop.time)
+        try:
+            await Run.begin(self.shop.order(), self.checked, other)
+            self.story.offences.append("two runs hold the catalog at once")
+        except Overlap:
+            self.service.fired["overlap"] += 1
+
+    async def _end_all_tasks(self, living: asyncio.Task[Ending]) -> None:
+        """As the kernel does: no task gets another turn that anybody could see."""
+        tasks = asyncio.all_tasks() - {cast("asyncio.Task[None]", asyncio.current_task())}
+        for task in sorted(tasks, key=lambda one: int(one.get_name().rpartition("-")[2])):
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _bury_connections(self) -> None:
+        for ledger in self.ledgers:
+            ledger.database.close()
+        self.ledgers.clear()
+
+    def _look_at_the_ledger(self) -> None:
+        """Whatever ended the life: it agrees with itself, and few rows have a pattern and nothing else."""
+        with self.shop.ledger() as ledger:
+            self.story.offences += problems(ledger)
+            # Jobs that were given up waiting for make room for other rows.
+            on_its_way = "accepted" if self.setup.weather.jobs_stuck else ""
+            ((stranded,),) = ledger.database.rows(STRANDED, {"on_its_way": on_its_way})
+        if stranded > self._most_stranded():
+            self.story.offences.append(f"{stranded} rows have a pattern and no product")
+
+    def _most_stranded(self) -> float:
+        """A window of rows. What an earlier life left of a shared pattern's rows comes on top of it."""
+        prompts = Counter(line.prompt for line in self.setup.lines)
+        if len(prompts) == len(self.setup.lines):
+            return self.setup.window
+        if self.setup.shard_rows < len(self.setup.lines):
+            # A pattern may wait for rows of shards that are not open yet.
+            return float("inf")
+        return self.setup.window + max(prompts.values())
+
+    def _remember_events(self) -> None:
+        """The ledger's own story; runs are named by their order, because their IDs are drawn by chance."""
+        numbers: dict[str, int] = {}
+        with self.shop.ledger() as ledger:
+            for at, run_id, request_id, kind, detail in ledger.database.rows(
+                "SELECT at, run_id, request_id, kind, detail FROM events ORDER BY seq"
+            ):
+                number = numbers.setdefault(run_id, len(numbers) + 1)
+                self.story.events.append(f"{at!r} {number} {request_id} {kind} {detail}")

@@ -1,0 +1,270 @@
+"""The service of a simulation: it lives outside of the client, in messages that take their time, and keeps a record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+from patternmill.service.answers import Answer, Happening, Trouble
+from tests.integration.simulation.loop import SimulationLoop
+from tests.integration.simulation.weather import FINAL, Weather
+
+POLL = "jobs/get"
+#: The client's time-out of one exchange.
+TIMEOUT = 30.0
+EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class SimulatedJob:
+    """What one create was charged as."""
+
+    job_id: str
+    request_id: str
+    operation: str
+    body: bytes
+    begun: float
+    ends: float
+    reason: str | None
+    #: When the service first said that it had failed.
+    failure_told: float | None = None
+
+    @property
+    def said(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.body)
+        return said
+
+    @property
+    def result_id(self) -> str:
+        return f"made-by-{self.job_id}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One exchange as the client sees it. `fault` is what the network or the service did to it, if anything."""
+
+    at: float
+    life: int
+    operation: str
+    #: The request ID of a create, the job ID of a poll.
+    name: str
+    fault: str
+    body: bytes
+
+
+@dataclass
+class Limit:
+    """A bucket of tokens that nobody is told of."""
+
+    rate: float | None
+    tokens: float = 0.0
+    filled_at: float = 0.0
+
+    def takes(self, now: float) -> bool:
+        if self.rate is None:
+            return True
+        self.tokens = min(self.rate, self.tokens + (now - self.filled_at) * self.rate)
+        self.filled_at = now
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
+
+
+@dataclass
+class SimulatedService:
+    """Makes each request ID once. How long a job takes, and how it ends, follows from the seed and its request ID."""
+
+    seed: str
+    weather: Weather
+    loop: SimulationLoop
+    jobs: dict[str, SimulatedJob] = field(default_factory=dict)
+    by_request: dict[str, SimulatedJob] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    #: (when, status): as the service gave them.
+    answered: list[tuple[float, int]] = field(default_factory=list)
+    fired: Counter[str] = field(default_factory=Counter)
+    #: What the client must never do, in words.
+    offences: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(f"{self.seed}/service")
+        creates = Limit(self.weather.create_rate, self.weather.create_rate or 0.0)
+        self.limits = {POLL: Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)}
+        self.limits |= {"patterns/create": creates, "products/create": creates}
+
+    # -- the way there and back
+
+    def send(self, operation: str, body: bytes, life: int, answer: asyncio.Future[Answer]) -> None:
+        """One exchange, from the moment at which the client hands it to its socket."""
+        fault = self._fault()
+        said = json.loads(body)
+        name = said.get("requestId") or said["jobId"]
+        self.asked.append(Asked(self.loop.time(), life, operation, name, fault, body))
+        if fault:
+            self.fired[fault] += 1
+        there, back = self._latency(), self._latency()
+        self._after(TIMEOUT, answer, Answer(Happening.LOST, Trouble.TIMEOUT))
+        match fault:
+            case "refused":
+                self._after(there, answer, Answer(Happening.NOT_SENT, Trouble.CONNECT))
+            case "reset_before":
+                self._after(there, answer, Answer(Happening.LOST, Trouble.RESET))
+            case "late":
+                self.loop.call_later(TIMEOUT + self.chance.uniform(0, 60), self._arrive, operation, body)
+            case _:
+                self.loop.call_later(there, self._exchange, operation, body, fault, back, answer)
+
+    def _exchange(
+        self, operation: str, body: bytes, fault: str, back: float, answer: asyncio.Future[Answer]
+    ) -> None:
+        """The request has arrived, as it should or as `fault` says."""
+        mishap = _MISHAPS.get(fault)
+        if fault in {"failed_unexecuted", "limited"}:
+            given = mishap(self) if mishap else None
+        else:
+            given = self._arrive(operation, body)
+            given = mishap(self) if mishap else given
+        assert given is not None
+        if fault == "twice":
+            self.loop.call_later(self.chance.uniform(0, 90), self._arrive, operation, body)
+        delay = self.chance.uniform(1, 25) if fault == "slow" else back
+        if given.status is not None:
+            self.answered.append((self.loop.time(), given.status))
+        self._after(delay, answer, given)
+
+    def _after(self, delay: float, answer: asyncio.Future[Answer], given: Answer) -> None:
+        self.loop.call_later(delay, lambda: None if answer.done() else answer.set_result(given))
+
+    def _latency(self) -> float:
+        return self.weather.latency * self.chance.uniform(0.5, 1.5)
+
+    def _fault(self) -> str:
+        left = self.chance.random()
+        for fault, share in self.weather.faults.items():
+            left -= share
+            if left < 0:
+                return fault
+        return ""
+
+    # -- the service itself
+
+    def _arrive(self, operation: str, body: bytes) -> Answer:
+        now = self.loop.time()
+        if any(begin <= now < end for begin, end in self.weather.outages):
+            self.fired["outage"] += 1
+            return says(self.chance.choice([500, 502, 503, 504]))
+        if not self.limits[operation].takes(now):
+            self.fired["over_the_limit"] += 1
+            return self.limited()
+        said = json.loads(body)
+        return self._tell(said["jobId"]) if operation == POLL else self._create(operation, said, body)
+
+    def _create(self, operation: str, said: dict[str, Any], body: bytes) -> Answer:
+        request_id = said["requestId"]
+        job = self.by_request.get(request_id)
+        if job is None:
+            job = self._charge(operation, request_id, body)
+        elif job.body != body or job.operation != operation:
+            self.offences.append(f"request {request_id} was sent again with other bytes")
+        # Of a request that it has already, it may tell how far that is.
+        return says(200, self._job_json(job, running=self.chance.random() < 0.5))
+
+    def _charge(self, operation: str, request_id: str, body: bytes) -> SimulatedJob:
+        fate = random.Random(f"{self.seed}/{request_id}")
+        now, weather = self.loop.time(), self.weather
+        typical = weather.pattern_time if operation.startswith("patterns") else weather.product_time
+        lasting, drawn = typical * fate.lognormvariate(0, weather.spread), fate.random()
+        reason = None
+        if drawn < weather.jobs_fail:
+            reason = "the loom broke"
+        elif drawn < weather.jobs_fail + weather.jobs_refused:
+            reason = f"{FINAL}: a trademark"
+        if fate.random() < weather.jobs_stuck:
+            self.fired["job_stuck"] += 1
+            lasting = fate.uniform(2400, 4000)
+        job = SimulatedJob(
+            f"job-{len(self.jobs) + 1}", request_id, operation, body, now, now + lasting, reason
+        )
+        self._check_ingredients(job)
+        self.jobs[job.job_id] = self.by_request[request_id] = job
+        return job
+
+    def _check_ingredients(self, job: SimulatedJob) -> None:
+        if job.operation != "products/create":
+            return
+        pattern = self.jobs.get(job.said["patternId"].removeprefix("made-by-"))
+        if pattern is None or pattern.reason or pattern.ends > self.loop.time():
+            self.offences.append(f"request {job.request_id} builds on {job.said['patternId']}, which is none")
+
+    def _tell(self, job_id: str) -> Answer:
+        job = self.jobs.get(job_id)
+        if job is None:
+            self.offences.append(f"{job_id} was asked for, and was never given")
+            return says(404)
+        age = self.loop.time() - job.begun
+        if age < 5 and self.chance.random() < self.weather.jobs_unknown:
+            self.fired["job_unknown"] += 1
+            return says(404)
+        # Not for so long that the client would leave it to a person.
+        if age < 600 and self.chance.random() < self.weather.status_unknown:
+            self.fired["status_unknown"] += 1
+            return says(200, self._job_json(job, running=True) | {"status": "pondering"})
+        return says(200, self._job_json(job))
+
+    def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
+        stage = "pattern" if job.operation.startswith("patterns") else "product"
+        told = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
+        if running or self.loop.time() < job.ends:
+            return told
+        if job.reason is None:
+            return told | {"status": "succeeded", "result": {f"{stage}Id": job.result_id}}
+        if job.failure_told is None:
+            job.failure_told = self.loop.time()
+            self.fired["job_refused" if FINAL in job.reason else "job_failed"] += 1
+        return told | {"status": "failed", "error": {"message": job.reason}}
+
+    def limited(self) -> Answer:
+        """429, saying how long to wait in one of the ways there are."""
+        now = EPOCH + timedelta(seconds=self.loop.time())
+        told = self.chance.choice(["1", "0", "", "soon", "2.5", format_datetime(now + timedelta(seconds=2))])
+        return says(429, retry_after=told, date=format_datetime(now))
+
+
+def says(status: int, body: Any = None, **more: Any) -> Answer:
+    return Answer(Happening.ANSWERED, status=status, body=body, **more)
+
+
+#: What is answered instead.
+_MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
+    "reset_after": lambda service: Answer(Happening.LOST, Trouble.RESET),
+    "failed_unexecuted": lambda service: says(service.chance.choice([500, 502, 503, 504])),
+    "failed_executed": lambda service: says(service.chance.choice([500, 502, 503, 504])),
+    "limited": lambda service: service.limited(),
+    "unreadable": lambda service: says(200, trouble=Trouble.HTML),
+    "nameless": lambda service: says(200, {"status": "running"}),
+}
+
+
+class SimulatedClient:
+    """The client side of the wire, for one life of the process."""
+
+    def __init__(self, service: SimulatedService, life: int) -> None:
+        self._service, self._loop, self._life = service, service.loop, life
+
+    async def post(self, operation: str, body: bytes) -> Answer:
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        if self._loop.moment():
+            self._service.send(operation, body, self._life, answer)
+            self._loop.moment()
+        return await answer
+
+    async def close(self) -> None:
+        """Nothing is kept open."""

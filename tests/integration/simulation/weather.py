@@ -1,0 +1,80 @@
+"""What goes wrong in a simulation: drawn from its seed, or set."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+#: What can happen to one exchange.
+FAULTS = (
+    "refused",
+    "reset_before",
+    "reset_after",
+    "late",
+    "slow",
+    "twice",
+    "failed_unexecuted",
+    "failed_executed",
+    "limited",
+    "unreadable",
+    "nameless",
+)
+#: What else can happen, counted as it does.
+HAPPENINGS = (
+    "over_the_limit",
+    "outage",
+    "job_failed",
+    "job_refused",
+    "job_stuck",
+    "job_unknown",
+    "status_unknown",
+)
+#: A failed job's reason that is final.
+FINAL = "content refused"
+
+
+@dataclass(frozen=True)
+class Weather:
+    """Shares of all exchanges or jobs; times in seconds; rates a second, None without limit."""
+
+    faults: Mapping[str, float] = field(default_factory=dict)
+    latency: float = 0.05
+    create_rate: float | None = None
+    poll_rate: float | None = None
+    jobs_fail: float = 0.0
+    jobs_refused: float = 0.0
+    jobs_stuck: float = 0.0
+    jobs_unknown: float = 0.0
+    status_unknown: float = 0.0
+    #: From when to when nothing is answered well.
+    outages: tuple[tuple[float, float], ...] = ()
+    pattern_time: float = 75.0
+    product_time: float = 30.0
+    spread: float = 0.35
+
+
+def mixed(chance: random.Random) -> Weather:
+    """All kinds of faults at once, some of them often."""
+    share = chance.choice([0.01, 0.05, 0.12, 0.3])
+    weights = {fault: chance.expovariate(1.0) for fault in FAULTS}
+    total = sum(weights.values())
+    outages = []
+    if chance.random() < 0.5:
+        begins = chance.uniform(0, 300)
+        outages.append((begins, begins + chance.choice([5.0, 40.0, 200.0, 900.0])))
+    return Weather(
+        faults={fault: share * weight / total for fault, weight in weights.items()},
+        latency=chance.choice([0.001, 0.05, 0.4]),
+        create_rate=chance.choice([None, 3.0, 10.0]),
+        poll_rate=chance.choice([None, 5.0, 20.0]),
+        jobs_fail=chance.choice([0.0, 0.05, 0.2]),
+        jobs_refused=chance.choice([0.0, 0.02]),
+        jobs_stuck=chance.choice([0.0, 0.0, 0.04]),
+        jobs_unknown=chance.choice([0.0, 0.3]),
+        status_unknown=chance.choice([0.0, 0.02]),
+        outages=tuple(outages),
+        pattern_time=chance.choice([2.0, 20.0, 75.0]),
+        product_time=chance.choice([1.0, 10.0, 30.0]),
+        spread=chance.choice([0.05, 0.35, 0.7]),
+    )

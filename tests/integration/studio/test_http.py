@@ -1,0 +1,174 @@
+"""The studio over real sockets: the interface as written, and its choices where that is silent."""
+
+from __future__ import annotations
+
+import io
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from studio.offer import CATEGORIES, categories_get, categories_list
+
+from .conftest import KEY, StudioProcess
+
+CUSHION = CATEGORIES[0].category_id("staging")
+
+
+def result(job: dict[str, object]) -> dict[str, str]:
+    found = job["result"]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_prompt_becomes_a_product(studio: StudioProcess) -> None:
+    """The typical flow of the interface, from prompt to productId."""
+    job = studio.ask("patterns/create", {"requestId": "flow-1", "prompt": "blue herons on cream"}).body
+    assert (job["kind"], job["status"], job["result"]) == ("pattern", "running", None)
+    pattern = studio.ended(job)
+
+    order = {"patternId": result(pattern)["patternId"], "categoryId": CUSHION}
+    selections = {"size": "40x40", "fabric": "linen"}
+    build = studio.ask("products/create", {"requestId": "flow-2", **order, "selections": selections}).body
+    assert (build["kind"], build["status"], build["result"]) == ("product", "running", None)
+
+    product = studio.ended(build)
+    assert product["status"] == "succeeded"
+    assert result(product)["productId"]
+
+
+def test_the_answers_about_categories_are_those_of_the_offer(studio: StudioProcess) -> None:
+    """What the module says without a service is what the service answers."""
+    assert studio.ask("categories/list", {}).body == categories_list("staging")
+    assert studio.ask("categories/get", {"categoryId": CUSHION}).body == categories_get("staging", CUSHION)
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "missing_key"),
+        ({"Authorization": "Bearer"}, "missing_key"),
+        ({"Authorization": f"Basic {KEY}"}, "missing_key"),
+        ({"Authorization": "Bearer wrong"}, "invalid_key"),
+        ({"Authorization": f"Bearer {KEY}x"}, "invalid_key"),
+    ],
+)
+@pytest.mark.parametrize(
+    "operation", ["patterns/create", "jobs/get", "products/create", "categories/list", "no/such"]
+)
+def test_nothing_is_answered_without_a_key(
+    studio: StudioProcess, operation: str, headers: dict[str, str], code: str
+) -> None:
+    """Every operation wants the key first, whatever else is wrong."""
+    answer = studio.ask(operation, b"{", key=None, **headers)
+
+    assert (answer.status, answer.code) == (401, code)
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+def test_each_key_of_the_file_is_good(studio: StudioProcess) -> None:
+    """Keys can be exchanged one after the other."""
+    assert studio.ask("categories/list", {}, key="another-key").status == 200
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "status", "code"),
+    [
+        ("patterns/create", b"{", 400, "malformed_json"),
+        ("patterns/create", {"requestId": "e-1"}, 400, "invalid_fields"),
+        ("products/create", {"requestId": "e-1", "selections": {"size": 3}}, 400, "invalid_fields"),
+        ("jobs/get", {"jobId": "job_nothing"}, 404, "unknown_job"),
+        ("categories/get", {"categoryId": "cat_live_cushion"}, 404, "unknown_category"),
+        (
+            "products/create",
+            {"requestId": "e-2", "patternId": "pat_x", "categoryId": CUSHION, "selections": {}},
+            404,
+            "unknown_pattern",
+        ),
+        ("patterns/create", {"requestId": "e-3", "prompt": "x [refuse]"}, 422, "content_refused"),
+        ("patterns/create", b" " * 1_000_001, 413, "too_large"),
+        ("patterns/nothing", {}, 404, "unknown_operation"),
+    ],
+)
+def test_errors_say_what_is_wrong(
+    studio: StudioProcess, operation: str, body: object, status: int, code: str
+) -> None:
+    """Each kind of mistake has its status and its code, in one shape."""
+    answer = studio.ask(operation, body)
+
+    assert (answer.status, answer.code) == (status, code)
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_wrong_fields_are_named(studio: StudioProcess) -> None:
+    """A body with several faults gets all of them told, with their places."""
+    answer = studio.ask("products/create", {"requestId": "e-4", "patternId": 1, "selections": {"size": 3}})
+    error = answer.body["error"]
+    assert isinstance(error, dict)
+
+    assert [one["field"] for one in error["fields"]] == ["patternId", "categoryId", "selections.size"]
+
+
+def test_operations_are_posts_of_json(studio: StudioProcess) -> None:
+    """Another method or type of body is refused in JSON too."""
+    headers = {"Authorization": f"Bearer {KEY}"}
+    asked = studio.request("GET", f"{studio.base_url}/jobs/get", headers=headers)
+    typed = studio.ask("jobs/get", b"jobId=1", **{"Content-Type": "application/x-www-form-urlencoded"})
+
+    assert (asked.status, asked.code) == (405, "method_not_allowed")
+    assert (typed.status, typed.code) == (415, "not_json")
+
+
+def test_a_request_id_has_one_job(studio: StudioProcess) -> None:
+    """Sent again it is the same job; with another body it is a conflict."""
+    body = {"requestId": "same-1", "prompt": "stars"}
+    first = studio.ask("patterns/create", body).body
+
+    assert studio.ask("patterns/create", body).body["jobId"] == first["jobId"]
+    conflict = studio.ask("patterns/create", {**body, "prompt": "moons"})
+    assert (conflict.status, conflict.code) == (409, "request_id_conflict")
+
+
+def test_twenty_at_once_with_one_request_id_are_one_job(studio: StudioProcess) -> None:
+    """A storm of retries is accepted once."""
+    jobs: list[object] = []
+
+    def send() -> None:
+        jobs.append(studio.ask("patterns/create", {"requestId": "storm", "prompt": "waves"}).body["jobId"])
+
+    threads = [threading.Thread(target=send) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    query = "SELECT count(*) FROM record WHERE request_id = 'storm' AND verdict = 'accepted'"
+    accepted = sqlite3.connect(Path(studio.home) / "studio.db").execute(query).fetchone()[0]
+    assert (len(jobs), len(set(jobs)), accepted) == (20, 1, 1)
+
+
+def test_pictures_are_shown_to_who_knows_their_address(studio: StudioProcess) -> None:
+    """Pattern and product have PNGs, in the widths that are offered, without a key."""
+    pattern = studio.ended(studio.ask("patterns/create", {"requestId": "pic-1", "prompt": "lemons"}).body)
+    order = {"patternId": result(pattern)["patternId"], "categoryId": CATEGORIES[1].category_id("staging")}
+    selections = {"size": "11oz", "finish": "glossy"}
+    build = studio.ask("products/create", {"requestId": "pic-2", **order, "selections": selections}).body
+    product = studio.ended(build)
+
+    sizes = []
+    for job, width in ((pattern, 128), (product, 256)):
+        answer = studio.request("GET", f"{result(job)['imageUrl']}?width={width}")
+        assert (answer.status, answer.headers["content-type"]) == (200, "image/png")
+        sizes.append(Image.open(io.BytesIO(answer.raw)).size)
+    assert sizes == [(128, 128), (256, 256)]
+    assert studio.request("GET", f"{result(pattern)['imageUrl']}?width=9999").status == 400
+
+
+def test_an_unknown_picture_is_not_there(studio: StudioProcess) -> None:
+    """Nobody finds a picture by guessing."""
+    root = studio.base_url.removesuffix("/v1")
+
+    assert studio.request("GET", f"{root}/pictures/guess.png").code == "unknown_picture"
+    assert studio.request("GET", f"{root}/health").body == {"status": "ok"}

@@ -1,0 +1,44 @@
+"""Pictures end to end: every product shows its pattern, and the command line draws without a service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from studio.art.products import SCENES, product_image
+from studio.offer import CATEGORIES
+from studio.render import main
+
+
+def test_every_category_has_a_scene() -> None:
+    """What can be bought can be shown."""
+    assert set(SCENES) == {category.key for category in CATEGORIES}
+
+
+@pytest.mark.parametrize("category", CATEGORIES, ids=lambda one: str(one.key))
+def test_a_product_shows_its_pattern(category: object) -> None:
+    """A red pattern makes a red product, a blue one a blue."""
+    key = getattr(category, "key", "")
+    first = {option.name: option.values[0] for option in getattr(category, "options", ())}
+    red, blue = (
+        np.asarray(product_image(f"{colour} gingham on white", key, first), dtype=float).mean(axis=(0, 1))
+        for colour in ("red", "blue")
+    )
+
+    assert red[0] - red[2] > blue[0] - blue[2] + 8
+
+
+def test_the_command_line_draws_a_file(tmp_path: Path) -> None:
+    """A picture needs no running service."""
+    assert main(["lemons on white", str(tmp_path / "tile.png"), "--width", "128"]) == 0
+    order = ["--category", "mug", "--option", "colour=navy", "--width", "256"]
+    assert main(["lemons on white", str(tmp_path / "mug.png"), *order]) == 0
+
+    sizes = []
+    for name in ("tile.png", "mug.png"):
+        with Image.open(tmp_path / name) as image:
+            sizes.append(image.size)
+    assert sizes == [(128, 128), (256, 256)]

@@ -1,0 +1,161 @@
+"""The studio as a process: what survives its death, how it ends, and what it refuses to start with."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from studio.server import StartRefused, main, read_keys, read_options
+from studio.store import read_record
+
+from .conftest import KEY, StudioProcess, wait_for
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_acknowledged_jobs_survive_the_process(new_studio: StudioProcess, number: signal.Signals) -> None:
+    """Whatever was answered before the end is there after it, and goes on to its end."""
+    new_studio.start()
+    bodies = [{"requestId": f"r-{index}", "prompt": f"ferns {index}"} for index in range(50)]
+    jobs = [new_studio.ask("patterns/create", body).body for body in bodies]
+    new_studio.end(number)
+
+    new_studio.start()
+    again = [new_studio.ask("patterns/create", body).body for body in bodies]
+
+    assert [job["jobId"] for job in again] == [job["jobId"] for job in jobs]
+    assert {new_studio.ended(job)["status"] for job in jobs} == {"succeeded"}
+    accepted = [line for line in read_record(new_studio.home / "studio.db") if line.verdict == "accepted"]
+    assert [line.request_id for line in accepted] == [body["requestId"] for body in bodies]
+
+
+def test_jobs_end_while_nobody_serves_them(new_studio: StudioProcess) -> None:
+    """A job's end is a matter of time, not of a timer: after a restart it has succeeded."""
+    new_studio.start()
+    job = new_studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body
+    first = new_studio.ended(job)
+    new_studio.end(signal.SIGKILL)
+    new_studio.start()
+
+    second = new_studio.ask("jobs/get", {"jobId": job["jobId"]}).body
+    assert (second["status"], _pattern(second)) == ("succeeded", _pattern(first))
+
+
+def _pattern(job: dict[str, object]) -> object:
+    result = job["result"]
+    assert isinstance(result, dict)
+    return result["patternId"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_stops_when_told_to(new_studio: StudioProcess, number: signal.Signals) -> None:
+    """A signal to stop is no error: exit code 0, and not a word."""
+    new_studio.start()
+    ready = new_studio.home / "ready.json"
+    assert new_studio.ask("categories/list", {}).status == 200
+
+    assert new_studio.end(number) == (0, b"")
+    assert not ready.exists()
+
+
+def test_it_ends_with_its_parent(tmp_path: Path) -> None:
+    """When the process that started it is killed, the studio goes too, and its drawing process with it."""
+    home = tmp_path / "studio"
+    starter = (
+        "import os, subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-m', 'studio', '--home', {str(home)!r}, '--parent', str(os.getpid()),"
+        f" '--ready-file', {str(home / 'ready.json')!r}])\n"
+        "time.sleep(60)\n"
+    )
+    home.mkdir()
+    (home / "api-key").write_text(f"{KEY}\n")
+    parent = subprocess.Popen([sys.executable, "-c", starter])
+    wait_for((home / "ready.json").exists, "the studio listens")
+    studio = StudioProcess(home)
+    text = (home / "ready.json").read_text()
+    pid = int(text.split('"pid": ')[1].split("}")[0])
+    studio.base_url = text.split('"base_url": "')[1].split('"')[0]
+    job = studio.ended(studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body)
+    result = job["result"]
+    assert isinstance(result, dict)
+    assert studio.request("GET", f"{result['imageUrl']}?width=128").status == 200
+    children = _children(pid)
+    assert children
+
+    parent.kill()
+    parent.wait()
+    wait_for(
+        lambda: not any(_is_alive(one) for one in (pid, *children)), "studio and drawing process are gone"
+    )
+
+
+def _children(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+def test_two_studios_do_not_share_a_home(
+    new_studio: StudioProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second says so and leaves; the first goes on."""
+    new_studio.start()
+
+    assert main(["--home", str(new_studio.home)]) == 2
+    assert "another studio runs in" in capsys.readouterr().err
+    assert new_studio.ask("categories/list", {}).status == 200
+
+
+def test_environments_have_categories_of_their_own(new_studio: StudioProcess) -> None:
+    """A production studio offers other IDs than a staging one."""
+    new_studio.arguments = ("--environment", "production")
+    new_studio.start()
+
+    assert new_studio.announcement["environment"] == "production"
+    assert b"cat_live_mug" in new_studio.ask("categories/list", {}).raw
+
+
+def test_keys_are_never_in_the_arguments(new_studio: StudioProcess) -> None:
+    """Whoever lists processes learns no key."""
+    new_studio.start()
+    assert new_studio.process is not None
+
+    arguments = Path(f"/proc/{new_studio.process.pid}/cmdline").read_bytes()
+    assert KEY.encode() not in arguments
+
+
+def test_a_studio_without_keys_makes_one_that_only_its_owner_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Started by hand, it needs no preparation."""
+    monkeypatch.delenv("STUDIO_API_KEYS", raising=False)
+    options = read_options(["--home", str(tmp_path)])
+
+    assert read_keys(options) == read_keys(options)
+    assert os.stat(tmp_path / "api-key").st_mode & 0o077 == 0
+
+
+def test_keys_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Separated by commas."""
+    monkeypatch.setenv("STUDIO_API_KEYS", "one, two")
+
+    assert read_keys(read_options(["--home", str(tmp_path)])) == {"one", "two"}
+
+
+@pytest.mark.parametrize("text", [None, "", "# only a remark\n"])
+def test_a_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) -> None:
+    """Nobody serves an open studio by mistake."""
+    if text is not None:
+        (tmp_path / "keys").write_text(text)
+
+    with pytest.raises(StartRefused, match="key"):
+        read_keys(read_options(["--home", str(tmp_path), "--key-file", str(tmp_path / "keys")]))

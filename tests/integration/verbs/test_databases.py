@@ -1,0 +1,98 @@
+"""What the verbs ask of a ledger is answered alike by SQLite and by PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+
+import pytest
+
+from cli.status import status_lines
+from patternmill.ledger.export import COLUMNS, csv_lines, jsonl
+from patternmill.ledger.finding import find_run
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.overview import rows_by_status
+from patternmill.ledger.row_results import input_file
+from patternmill.ledger.settlements import unsettled
+from patternmill.ledger.story import stories
+from patternmill.mill.retrying import Choice, choose
+from patternmill.mill.settling import Decision, Settlement, settle
+from patternmill.settings import load_settings
+from patternmill.states import AttemptState, RowStatus
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Clock, Past
+
+LIMIT = timedelta(hours=12)
+
+
+@pytest.fixture
+def run(ledger: Ledger, clock: Clock) -> BegunRun:
+    """A run with rows in four states, still open."""
+    run = Past(ledger, clock).begin(HERON, HERON_MUG, FERN, FOX, REFUSED)
+    run.make("H-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    return run
+
+
+def test_rows_open_and_ended(run: BegunRun) -> None:
+    """Counts of an open run, and those fixed at its end, are the same here."""
+    expected = {
+        RowStatus.SUCCEEDED: 1,
+        RowStatus.FAILED: 1,
+        RowStatus.IN_DOUBT: 1,
+        RowStatus.HELD: 1,
+        RowStatus.REFUSED: 1,
+    }
+    assert rows_by_status(run.ledger, run.record) == expected
+    assert rows_by_status(run.ledger, run.end()) == expected
+
+
+def test_status_story_and_choice(run: BegunRun) -> None:
+    """Every question of `status`, `explain` and `retry` has its answer."""
+    run.end()
+    text = "\n".join(status_lines(run.ledger, load_settings(), None, None, None))
+    assert "1 patterns waiting for a person's decision" in text
+    (story,) = stories(run.ledger, "H-2")
+    assert [happening.what for happening in story.happenings][-2:] == ["failed", "run_ended"]
+    assert story.sharing == ("H-1", "H-2")
+    record = find_run(run.ledger, "latest")
+    chosen = choose(run.ledger, record, input_file(run.ledger, record), Choice())
+    assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
+
+
+@pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])
+def test_decisions_leave_a_ledger_that_agrees(run: BegunRun, clock: Clock, decision: Decision) -> None:
+    """A day later everything undecided is decided; money, events and states agree afterwards."""
+    clock.now += 24 * 3600
+    waiting = unsettled(run.ledger, LIMIT)
+    assert len(waiting) == 2
+    for item in waiting:
+        settlement = Settlement(item.attempt.request_id, decision, "told so", "A. Weaver")
+        asyncio.run(settle(run.ledger, settlement, limit=LIMIT))
+    assert unsettled(run.ledger, LIMIT) == []
+    assert list(problems(run.ledger)) == []
+
+
+def test_damage_is_found(run: BegunRun) -> None:
+    """A changed price, a lost event and a moved job are found."""
+    assert list(problems(run.ledger)) == []
+    for damage in (
+        "UPDATE spending SET amount = amount + 1 WHERE stage = 'pattern'",
+        "DELETE FROM events WHERE kind = 'held'",
+        "UPDATE attempts SET attempt = 2 WHERE state = 'held'",
+    ):
+        with run.ledger.transaction():
+            run.ledger.database.run(damage)
+    assert len(list(problems(run.ledger))) == 3
+
+
+def test_export_is_complete(run: BegunRun) -> None:
+    """A line a record, bodies as text."""
+    lines = [json.loads(line) for line in jsonl(run.ledger, COLUMNS)]
+    assert {line["table"] for line in lines} == set(COLUMNS)
+    assert all(line["body"] == "{}" for line in lines if line["table"] == "attempts")
+    for table in COLUMNS:
+        assert len(list(csv_lines(run.ledger, table))) == 1 + sum(line["table"] == table for line in lines)

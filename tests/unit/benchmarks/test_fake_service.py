@@ -1,0 +1,90 @@
+"""The bench's own service keeps the score rightly: a wrong measure would make every figure wrong."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from benchmarks.fake import Pace, Studio, Wire
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Pipe:
+    """What a transport is to the wire: somewhere to write to."""
+
+    def __init__(self) -> None:
+        self.written = b""
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+
+def studio(pace: Pace | None = None) -> tuple[Studio, Clock]:
+    clock = Clock()
+    return Studio(pace or Pace(10.0, 3.0), clock), clock
+
+
+def pattern(service: Studio, prompt: str, request_id: str = "") -> dict[str, Any]:
+    body = {"requestId": request_id or f"r-{prompt}", "prompt": prompt}
+    return dict(service.answer("/v1/patterns/create", body)[1])
+
+
+def poll(service: Studio, job_id: str) -> dict[str, Any]:
+    return dict(service.answer("/v1/jobs/get", {"jobId": job_id})[1])
+
+
+def test_a_job_is_scored_by_the_first_poll_that_was_told_its_end() -> None:
+    """Lag runs from the job's end to its discovery; later polls change nothing of it."""
+    service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
+    job_id = pattern(service, "herons")["jobId"]
+    for clock.now, status in ((105.0, "running"), (112.5, "succeeded"), (120.0, "succeeded")):
+        assert poll(service, job_id)["status"] == status
+    score = service.score("pattern")
+    assert (score["polls_mean"], score["lag_median"], score["seconds_median"]) == (3, 2.5, 10.0)
+
+
+def test_the_same_request_is_one_job() -> None:
+    """A requestId sent twice gets the same job."""
+    service, _ = studio()
+    assert pattern(service, "herons", "r1")["jobId"] == pattern(service, "herons", "r1")["jobId"]
+    assert service.stats(1)["jobs"] == 1
+
+
+def test_no_schedule_is_shorter_than_the_longest_row_or_all_work_over_the_window() -> None:
+    """Wide open, the longest row decides; in a narrow window, the work."""
+    service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
+    for number in range(4):
+        job_id = pattern(service, f"study {number}")["jobId"]
+        clock.now += 20
+        body = {"requestId": f"p{number}", "patternId": poll(service, job_id)["result"]["patternId"]}
+        service.answer("/v1/products/create", body)
+    assert service.shortest(window=100) == pytest.approx(13.0)
+    assert service.shortest(window=2) == pytest.approx(4 * 13.0 / 2)
+
+
+def test_every_contender_meets_the_same_times() -> None:
+    """Job times depend on the seed and the prompt, not on the order or the names of requests."""
+    one, other = Pace(10.0, seed=4), Pace(10.0, seed=4)
+    assert [one.draw("pattern", p) for p in "abc"] == [other.draw("pattern", p) for p in "abc"]
+    assert one.draw("pattern", "a") != Pace(10.0, seed=5).draw("pattern", "a")
+
+
+def test_the_wire_waits_for_whole_requests_and_answers_several_at_once() -> None:
+    """A request in pieces is answered once it is whole; two in one piece are both answered."""
+    wire = Wire(studio()[0])
+    pipe = Pipe()
+    wire.transport = pipe  # type: ignore[assignment]
+    body = json.dumps({"requestId": "r1", "prompt": "herons"}).encode()
+    request = b"POST /v1/patterns/create HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    wire.data_received(request[:-5])
+    assert pipe.written == b""
+    wire.data_received(request[-5:] + request)
+    assert pipe.written.count(b"HTTP/1.1 200 OK") == 2

@@ -1,0 +1,242 @@
+"""What a source says against its catalog, and how much of it may be retired unasked."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.catalog.changes import (
+    Asked,
+    Changes,
+    Content,
+    Current,
+    Kind,
+    RetireLimit,
+    Verdict,
+    detect,
+)
+from patternmill.catalog.checking import check_rows
+from patternmill.catalog.source import parse_catalog
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.mill.changing import asked_for
+from patternmill.planning.items import Scope
+from patternmill.planning.plan import Memory, make_plan
+
+SCOPE = Scope("staging", "spring")
+HERONS = Content("blue herons", "cat_1", {"size": "S", "fabric": "linen"})
+HEADER = ("sku", "prompt", "category", "option:size", "option:fabric", "note")
+
+
+def asked(sku: str, content: Content | None = HERONS, *, failed: bool = False) -> Asked:
+    key = ItemKey(f"{sku}/{content}") if content else None
+    return Asked(sku, content, key, failed)
+
+
+def current(sku: str, content: Content = HERONS, *, retired_at: float | None = None) -> Current:
+    key = ItemKey(f"{sku}/{content}")
+    return Current(
+        sku, content, key, ItemKey("pat"), f"prd-{sku}", "pat-1", 1.0, RunId("run-1"), retired_at=retired_at
+    )
+
+
+def held_against(
+    catalog: Sequence[Current], source: Sequence[Asked], *, ceiling: int | None = None, limit: str = "20,100%"
+) -> Changes:
+    return detect({row.sku: row for row in catalog}, source, RetireLimit.parse(limit), ceiling=ceiling)
+
+
+def words(changes: Changes) -> dict[str, str]:
+    return {change.sku: (change.verdict or change.kind).value for change in changes.all}
+
+
+def test_each_kind_of_change_is_told_apart() -> None:
+    """A source may add, change, keep, lose, and spoil rows, and ask again for what failed."""
+    now = replace(HERONS, prompt="green herons")
+    catalog = [current(sku) for sku in ("CHANGED", "KEPT", "LOST", "SPOILED", "FAILED")]
+    source = [
+        asked("ADDED"),
+        asked("CHANGED", now),
+        asked("KEPT"),
+        asked("SPOILED", None),
+        asked("FAILED", now, failed=True),
+        asked("NEVER-MADE", failed=True),
+    ]
+    found = held_against(catalog, source)
+    assert words(found) == {
+        "ADDED": Kind.ADDED,
+        "CHANGED": Kind.CHANGED,
+        "KEPT": Kind.UNCHANGED,
+        "SPOILED": Kind.REFUSED,
+        "FAILED": Kind.FAILED_BEFORE,
+        "NEVER-MADE": Kind.FAILED_BEFORE,
+        "LOST": Verdict.RETIRED,
+    }
+    assert found.counts()["failed_before"] == 2
+    assert sum(found.counts().values()) == len(found.all)
+
+
+@pytest.mark.parametrize(
+    ("now", "fields"),
+    [
+        (replace(HERONS, prompt="green herons"), ("prompt",)),
+        (replace(HERONS, category="cat_2"), ("category",)),
+        (replace(HERONS, selections={"size": "M", "fabric": "linen"}), ("option:size",)),
+        (replace(HERONS, selections={"size": "S"}), ("option:fabric",)),
+        (
+            Content("x", "cat_2", {"finish": "matt"}),
+            ("prompt", "category", "option:fabric", "option:finish", "option:size"),
+        ),
+    ],
+)
+def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
+    """A change says what differs, and what it replaces."""
+    (change,) = held_against([current("A")], [asked("A", now)]).all
+    assert (change.kind, change.fields) == (Kind.CHANGED, fields)
+    assert change.before is not None
+    assert change.before.product_id == "prd-A"
+
+
+def test_same_content_of_another_edition_is_a_change() -> None:
+    """What is bought again under another name replaces the product, with the same content."""
+    (change,) = held_against([current("A")], [Asked("A", HERONS, ItemKey("of another edition"))]).all
+    assert (change.kind, change.fields) == (Kind.CHANGED, ("edition",))
+
+
+def test_retired_row_that_comes_back_is_added() -> None:
+    """A retired sku is not removed once more, and coming back is added, with what it had."""
+    gone = current("A", retired_at=2.0)
+    assert held_against([gone], []).all == ()
+    (change,) = held_against([gone], [asked("A")]).all
+    assert (change.kind, change.before) == (Kind.ADDED, gone)
+
+
+def test_refused_row_is_not_removed() -> None:
+    """A row that is spoiled in the source keeps what it has in the catalog."""
+    assert words(held_against([current("A")], [asked("A", None)])) == {"A": "refused"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "known", "removed", "retired"),
+    [
+        ("20,10%", 200, 20, 20),
+        ("20,10%", 200, 21, 0),
+        ("20,10%", 100, 10, 10),
+        ("20,10%", 100, 11, 0),
+        ("20,10%", 5, 1, 1),
+        ("20,10%", 5, 2, 0),
+        ("20,10%", 1, 1, 0),
+        ("20,10%", 5, 5, 0),
+        ("5", 100, 6, 0),
+        ("50%", 20, 10, 10),
+        ("0", 20, 1, 0),
+        ("100%", 20, 20, 0),
+        ("30 and 100%", 60, 30, 30),
+    ],
+)
+def test_suddenly_smaller_source_retires_nothing(limit: str, known: int, removed: int, retired: int) -> None:
+    """Past the count or the share nothing is retired, and an empty source never retires anything."""
+    catalog = [current(f"S-{number:03}") for number in range(known)]
+    source = [asked(row.sku) for row in catalog[removed:]]
+    counts = held_against(catalog, source, limit=limit).counts()
+    assert (counts["retired"], counts["withheld"]) == (retired, removed - retired)
+
+
+@pytest.mark.parametrize(("ceiling", "retired"), [(0, 0), (3, 3), (5, 5), (9, 5)])
+def test_persons_word_is_a_ceiling(ceiling: int, retired: int) -> None:
+    """A person lets at most so many rows go, past the limit and of an empty source too."""
+    counts = held_against([current(f"S-{n}") for n in range(5)], [], ceiling=ceiling, limit="0").counts()
+    assert (counts["retired"], counts["withheld"]) == (retired, 5 - retired)
+
+
+@pytest.mark.parametrize("text", ["many", "-3", "200%", "10 %", "1.5"])
+def test_limit_that_says_nothing_is_refused(text: str) -> None:
+    """A limit is a count, a percentage, or both."""
+    with pytest.raises(ConfigurationError):
+        RetireLimit.parse(text)
+
+
+# -- through the reader
+
+
+def as_csv(rows: Sequence[Mapping[str, str]], header: Sequence[str]) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(header)
+    writer.writerows([row[_key(name)] for name in header] for row in rows)
+    return file.getvalue().encode()
+
+
+def _key(name: str) -> str:
+    return name.strip().lower()
+
+
+def read(raw: bytes) -> list[Asked]:
+    found = check_rows(parse_catalog(raw, name="spring.csv"), None, prompt_limit=200)
+    assert not found.problems
+    return asked_for(make_plan(SCOPE, found, Memory()))
+
+
+def made(source: Sequence[Asked]) -> dict[str, Current]:
+    """The catalog after everything that was asked for was made."""
+    return {
+        row.sku: replace(current(row.sku, row.content), product_key=row.product_key)
+        for row in source
+        if row.content is not None and row.product_key is not None
+    }
+
+
+rows_of_a_catalog = st.lists(
+    st.fixed_dictionaries(
+        {
+            "sku": st.integers(0, 9999).map(lambda number: f"SPR-{number}"),
+            "prompt": st.sampled_from(["blue herons", "lemons, on cream", "é accents", "two\nlines"]),
+            "category": st.sampled_from(["Cushion", "Mug"]),
+            "option:size": st.sampled_from(["S", "M", ""]),
+            "option:fabric": st.sampled_from(["linen", "velvet"]),
+            "note": st.text("abc ", max_size=5),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda row: row["sku"],
+)
+
+
+@given(rows=rows_of_a_catalog, seed=st.integers(0, 2**32))
+def test_order_case_and_spaces_change_nothing(rows: list[dict[str, str]], seed: int) -> None:
+    """Rows and columns in another order, headers in another case, outer spaces, other notes: nothing is changed."""
+    chance = random.Random(seed)
+    before = made(read(as_csv(rows, HEADER)))
+    shuffled = [
+        {
+            name: f"{' ' * chance.randrange(3)}{cell}{' ' * chance.randrange(3)}"
+            for name, cell in (row | {"note": "another"}).items()
+        }
+        for row in chance.sample(rows, len(rows))
+    ]
+    header = [
+        f"{' ' * chance.randrange(2)}{chance.choice([name, name.upper(), name.title()])} "
+        for name in chance.sample(HEADER, len(HEADER))
+    ]
+    # An option's name is read as it is written where no offer corrects it.
+    header = [name.lower() if "option" in name.lower() else name for name in header]
+    found = detect(before, read(as_csv(shuffled, header)), RetireLimit())
+    assert {change.kind for change in found.all} == {Kind.UNCHANGED}
+
+
+@given(rows=rows_of_a_catalog, which=st.integers(0, 11))
+def test_one_edited_prompt_is_one_change(rows: list[dict[str, str]], which: int) -> None:
+    """Editing one prompt changes exactly that row."""
+    before = made(read(as_csv(rows, HEADER)))
+    edited = rows[which % len(rows)]
+    now = [row | {"prompt": "edited"} if row is edited else row for row in rows]
+    found = detect(before, read(as_csv(now, HEADER)), RetireLimit())
+    assert [(change.sku, change.fields) for change in found.told()] == [(edited["sku"], ("prompt",))]

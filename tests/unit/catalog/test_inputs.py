@@ -1,0 +1,64 @@
+"""The sample catalogs and the written contract hold against the code and the embedded studio's offer."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from patternmill.catalog.checking import CheckedCatalog, check_rows
+from patternmill.catalog.columns import RESULT_COLUMNS
+from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
+from patternmill.catalog.problems import FileCode, RowCode
+from patternmill.catalog.source import read_catalog
+from studio.offer import categories_get, categories_list
+
+INPUTS = Path(__file__).parents[3] / "inputs"
+
+
+def check_sample(name: str) -> CheckedCatalog:
+    listing = categories_list("staging")
+    listed = read_category_list(listing)
+    assert listed is not None
+    details = {category.id: categories_get("staging", category.id) for category in listed.categories}
+    return check_rows(read_catalog(INPUTS / name), assemble_offer(listing, details), prompt_limit=4000)
+
+
+def test_the_spring_catalog_is_good() -> None:
+    """24 rows, all of them offered, several prompts used by more than one product."""
+    found = check_sample("spring_catalog.csv")
+    assert (found.problems, found.notes, len(found.rows)) == ((), (), 24)
+    assert sum(count > 1 for count in Counter(row.prompt for row in found.rows).values()) >= 3
+    assert len({row.category_id for row in found.rows}) >= 4
+
+
+def test_the_sample_of_mistakes_shows_the_typical_ones() -> None:
+    """Each mistake is found, and the good row goes on."""
+    found = check_sample("with_mistakes.csv")
+    assert [row.sku for row in found.rows] == ["MIS-001"]
+    assert {problem.code for problem in found.problems} >= {
+        RowCode.UNKNOWN_VALUE,
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.EMPTY_PROMPT,
+        RowCode.EMPTY_SKU,
+        RowCode.SURPLUS_CELLS,
+        RowCode.MISSING_CELLS,
+        RowCode.DUPLICATE_SKU,
+        RowCode.UNKNOWN_OPTION,
+        RowCode.MISSING_OPTION,
+    }
+
+
+def test_the_contract_lists_exactly_the_codes_there_are() -> None:
+    """A code is in the table of files or of rows, once, and nowhere else."""
+    contract = (INPUTS / "README.md").read_text(encoding="utf-8")
+    files, rows = contract.split("## When a row is refused")
+    listed = re.compile(r"^\| `(\w+)` \| ", re.MULTILINE)
+    assert listed.findall(files.split("## When the whole file")[1]) == [str(code) for code in FileCode]
+    assert listed.findall(rows) == [str(code) for code in RowCode]
+
+
+def test_the_contract_names_every_result_column() -> None:
+    """People know which columns are written anew."""
+    contract = (INPUTS / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{column}`" in contract for column in RESULT_COLUMNS)

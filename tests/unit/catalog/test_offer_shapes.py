@@ -1,0 +1,264 @@
+"""Answers about categories are read in every plausible shape, and never guessed at in others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.catalog.offer import Category, Nearest, Option
+from patternmill.catalog.offer_shapes import (
+    assemble_offer,
+    read_category,
+    read_category_list,
+    read_options,
+)
+
+from .samples import checked
+
+MUG = {"categoryId": "c1", "name": "Mug"}
+TOTE = {"categoryId": "c2", "name": "Tote bag"}
+READ = [("c1", "Mug"), ("c2", "Tote bag")]
+
+LISTS: dict[str, object] = {
+    "bare": [MUG, TOTE],
+    "categories": {"categories": [MUG, TOTE]},
+    "items": {"items": [MUG, TOTE]},
+    "results": {"results": [MUG, TOTE], "total": 2, "nextCursor": None, "hasMore": False},
+    "data in data": {"data": {"categories": [MUG, TOTE]}},
+    "id and title": [{"id": "c1", "title": "Mug"}, {"id": "c2", "title": "Tote bag"}],
+    "snake case": [{"category_id": "c1", "display_name": "Mug"}, {"category_id": "c2", "label": "Tote bag"}],
+    "both kinds of ID": [{"id": 1, **MUG}, {"id": 2, **TOTE}],
+    "map by ID": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}},
+    "map under a key": {"categories": {"c1": {"name": "Mug"}, "c2": {"name": "Tote bag"}}},
+    "map of names": {"categories": {"c1": "Mug", "c2": "Tote bag"}},
+    "wrapped records": [{"category": MUG}, {"category": TOTE}],
+    "edges and nodes": {"data": {"edges": [{"node": MUG}, {"node": TOTE}]}},
+    "extra fields": {"categories": [{**MUG, "icon": None, "tags": []}, TOTE], "requestId": "x"},
+}
+
+
+@pytest.mark.parametrize("shape", LISTS)
+def test_a_plausible_list_is_read(shape: str) -> None:
+    """IDs and names are found, whatever holds them."""
+    found = read_category_list(LISTS[shape])
+    assert found is not None
+    assert [(category.id, category.name) for category in found.categories] == READ
+    assert found.complete
+
+
+def test_a_list_of_words_and_numbers_is_read() -> None:
+    """A word is ID and name at once; a number is an ID as text."""
+    assert read_category_list(["mug"]).categories == (Category("mug", "mug"),)  # type: ignore[union-attr]
+    found = read_category_list([{"id": 7, "name": "Mug"}])
+    assert found is not None
+    assert found.categories[0].id == "7"
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        {"nextCursor": "abc"},
+        {"hasMore": True},
+        {"total": 50},
+        {"pagination": {"next_page": 2}},
+        {"meta": {"pageInfo": {"hasNextPage": True}}},
+    ],
+)
+def test_a_list_with_more_to_come_is_incomplete(hint: dict[str, object]) -> None:
+    """Hints of further pages are taken seriously."""
+    found = read_category_list({"items": [MUG, TOTE], **hint})
+    assert found is not None
+    assert not found.complete
+
+
+def test_a_list_with_an_unreadable_record_is_incomplete() -> None:
+    """What can be read is used; what cannot may be any category."""
+    found = read_category_list([MUG, {"what": "ever"}])
+    assert found is not None
+    assert ([category.id for category in found.categories], found.complete) == (["c1"], False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "mug",
+        7,
+        {},
+        {"message": "not found"},
+        {"error": {"name": "NotFound", "message": "x"}},
+        [{"what": "ever"}],
+        {"categories": None},
+        [[MUG]],
+        {"ok": True, "count": 2},
+    ],
+)
+def test_an_unknown_shape_is_no_list(answer: object) -> None:
+    """Nothing is guessed."""
+    assert read_category_list(answer) is None
+
+
+SIZES = ("S", "M")
+OPTIONS: dict[str, object] = {
+    "map of lists": {"options": {"size": ["S", "M"]}},
+    "list with values": {"options": [{"name": "size", "values": ["S", "M"]}]},
+    "list with choices": {"options": [{"key": "size", "choices": [{"value": "S"}, {"value": "M"}]}]},
+    "list with options": {"options": [{"id": "size", "options": [{"id": "S"}, {"id": "M"}]}]},
+    "list with allowed": {"options": [{"option": "size", "allowed": [{"name": "S"}, {"name": "M"}]}]},
+    "enum": {"options": [{"name": "size", "enum": ["S", "M"]}]},
+    "map of records": {"options": {"size": {"values": ["S", "M"]}}},
+    "JSON schema": {"options": {"type": "object", "properties": {"size": {"enum": ["S", "M"]}}}},
+    "schema of selections": {"selectionsSchema": {"properties": {"size": {"enum": ["S", "M"]}}}},
+    "nested in category": {"category": {"options": {"size": ["S", "M"]}}},
+    "nested in data": {"data": {"category": {"options": {"size": ["S", "M"]}}}},
+    "attributes": {"result": {"attributes": [{"name": "size", "values": ["S", "M"]}]}},
+}
+
+
+@pytest.mark.parametrize("shape", OPTIONS)
+def test_plausible_options_are_read(shape: str) -> None:
+    """Names and values are found, whatever holds them."""
+    options = read_options(OPTIONS[shape])
+    assert options is not None
+    assert [(option.name, option.values) for option in options] == [("size", SIZES)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "required"),
+    [
+        ({"required": True}, True),
+        ({"required": False}, False),
+        ({"optional": True}, False),
+        ({"mandatory": True}, True),
+        ({"required": True, "default": "S"}, None),
+        ({}, None),
+    ],
+)
+def test_whether_an_option_is_required(spec: dict[str, object], required: bool | None) -> None:
+    """Said, not said, or made up for by a default."""
+    options = read_options({"options": [{"name": "size", "values": ["S"], **spec}]})
+    assert options == (Option("size", ("S",), required),)
+
+
+def test_a_schema_names_its_required_properties() -> None:
+    """The others are not required."""
+    schema = {"properties": {"size": {"enum": ["S"]}, "hem": {"type": "string"}}, "required": ["size"]}
+    options = read_options({"schema": schema})
+    assert options == (Option("size", ("S",), True), Option("hem", None, False))
+
+
+def test_labels_lead_to_values() -> None:
+    """What people read on the page may stand in the cell; what is sent is the value."""
+    option = read_options({"options": [{"name": "fabric", "values": [{"value": "lin", "label": "Linen"}]}]})
+    assert option is not None
+    assert [option[0].find_value(text) for text in ("lin", "LIN ", "Linen", "linen", "wool")] == [
+        *("lin", "lin", "lin", "lin", None)
+    ]
+
+
+def test_both_spellings_of_an_option_are_taken_as_they_are() -> None:
+    """Which of name and ID the service wants is not known, so what was written exactly is sent."""
+    category = read_category(
+        {"options": [{"id": "opt_1", "name": "Size", "values": ["S"]}]}, Category("c", "Mug")
+    )
+    found = [category.find_option(text) for text in ("Size", "opt_1", "SIZE", "sort")]
+    assert [pair and pair[0] for pair in found] == ["Size", "opt_1", "Size", None]
+
+
+@pytest.mark.parametrize(
+    "answer", [None, [], {"options": "many"}, {"options": [7]}, {"options": {"size": 3}}, {}]
+)
+def test_unreadable_options_stay_unknown(answer: object) -> None:
+    """The category keeps what the list told of it."""
+    listed = Category("c1", "Mug", None)
+    assert read_category(answer, listed) is listed
+
+
+def test_an_offer_says_what_could_not_be_read() -> None:
+    """One sentence names the categories whose options are not checked."""
+    offer = assemble_offer([MUG, TOTE], {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
+    assert offer.categories is not None
+    assert [category.options is None for category in offer.categories] == [False, True]
+    assert not offer.options_checked
+    assert offer.note == "Options were not checked for Tote bag: they cannot be read."
+
+
+def test_an_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
+    """And says so."""
+    offer = assemble_offer({"what": "ever"}, {})
+    assert offer.categories is None
+    assert not offer.options_checked
+    assert offer.note
+
+
+WORDS = st.sampled_from(
+    [
+        "categories",
+        "data",
+        "options",
+        "properties",
+        "required",
+        "id",
+        "name",
+        "values",
+        "enum",
+        "category",
+        "total",
+    ]
+)
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | WORDS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(WORDS | st.text(max_size=3), inner, max_size=4)
+    ),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=60)
+@given(ANY_JSON, ANY_JSON)
+def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, details: object) -> None:
+    """Any JSON is read or found unreadable, and rows are checked against what was read."""
+    found = read_category_list(listing)
+    answers = {category.id: details for category in found.categories} if found else {}
+    offer = assemble_offer(listing, answers)
+    assert offer.options_checked or offer.note
+    for category in offer.categories or ():
+        chosen = {option.name: (option.values or ("x",))[0] for option in category.options or ()}
+        cells = ["A", "b", category.id, json.dumps(chosen)]
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([["sku", "prompt", "category", "selections"], cells])
+        assert len(checked(text.getvalue(), offer).entries) == 1
+
+
+def test_offered_spellings_are_kept_however_odd() -> None:
+    """What is sent is what is offered, composed or not; what nobody can see is not read."""
+    values = ["cafe\u0301", "noir"]
+    offer = assemble_offer(
+        [MUG, {"id": "\ud800", "name": "Ghost"}], {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}}
+    )
+    assert offer.categories == (Category("c1", "Mug", None),)
+    offer = assemble_offer([MUG], {"c1": {"options": {" size ": values}}})
+    found = checked("sku,prompt,category,option:Size\nA,b,mug,CAF\u00c9\n", offer)
+    assert found.rows[0].selections == {" size ": "cafe\u0301"}
+
+
+def test_a_spelling_that_fits_two_options_or_values_is_unknown() -> None:
+    """Unless it is exactly one of them."""
+    option = Option("size", ("s", "S"))
+    assert [option.find_value(text) for text in ("s", "S", " s")] == ["s", "S", None]
+    category = Category("c", "Mug", (option, Option("Size", ("M",))))
+    assert [category.find_option(text) is None for text in ("size", "Size", "SIZE")] == [False, False, True]
+
+
+def test_suggestions_are_bounded() -> None:
+    """Past its budget the search for near words stops, so that no file takes for ever."""
+    nearest = Nearest(budget=1)
+    assert nearest.find("Mugg", ("Mug",)) == "Mug"
+    assert nearest.find("Muug", ("Mug",)) is None
+    assert nearest.find("Mugg", ("Mug",)) == "Mug"

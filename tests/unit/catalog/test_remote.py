@@ -1,0 +1,153 @@
+"""Sources and places that are not files here: whole, steady, and without their secrets."""
+
+from __future__ import annotations
+
+import gzip
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec  # type: ignore[import-untyped]
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
+
+from patternmill.catalog import remote
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+
+CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    """A place in memory."""
+    name = f"memory://{uuid.uuid4().hex}"
+    yield name
+    fsspec.filesystem("memory").rm(name, recursive=True)
+
+
+def put(address: str, content: bytes) -> str:
+    fsspec.filesystem("memory").pipe_file(address, content)
+    return address
+
+
+@pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)])
+def test_address_is_read_as_a_file_is(bucket: str, content: bytes, tmp_path: Path) -> None:
+    """An address and a path give the same catalog, compressed or not."""
+    (tmp_path / "spring.csv").write_bytes(content)
+    there = remote.read_source(put(f"{bucket}/spring.csv", content))
+    here = remote.read_source(str(tmp_path / "spring.csv"))
+    assert (there.sha256, there.name, there.records) == (here.sha256, here.name, here.records)
+    assert there.raw == CSV
+
+
+def test_header_alone_is_a_catalog_where_that_is_meant(bucket: str) -> None:
+    """An empty source is read where empty is allowed, and refused elsewhere."""
+    address = put(f"{bucket}/spring.csv", b"sku,prompt,category\n")
+    assert remote.read_source(address, empty=True).records == ()
+    with pytest.raises(InputRefused) as refused:
+        remote.read_source(address)
+    assert refused.value.code == "header_only"
+
+
+class Restless(MemoryFileSystem):  # type: ignore[misc]
+    """Has another content for each reader, or another mark."""
+
+    protocol = "restless"
+    cachable = False
+    reads = 0
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        Restless.reads += 1
+        size = len(CSV) + 1
+        return {"size": size, "type": "file", "ETag": str(Restless.reads) if "mark" in path else "same"}
+
+    def cat_file(self, path: str, *_: Any, **__: Any) -> bytes:
+        Restless.reads += 1
+        return CSV + (str(Restless.reads % 10).encode() if "content" in path else b"\n")
+
+
+@pytest.mark.parametrize("name", ["mark", "content"])
+def test_source_that_changes_while_it_is_read_is_refused(name: str) -> None:
+    """Two readings that differ, or a mark that does, refuse the source."""
+    fsspec.register_implementation("restless", Restless, clobber=True)
+    with pytest.raises(InputRefused) as refused:
+        remote.source_bytes(f"restless://{name}/spring.csv")
+    assert refused.value.code == "file_changed"
+    assert remote.source_bytes("restless://steady/spring.csv") == CSV + b"\n"
+
+
+@pytest.mark.parametrize("content", [gzip.compress(CSV)[:-6], b"\x1f\x8bnonsense"])
+def test_damaged_archive_is_refused(bucket: str, content: bytes) -> None:
+    """A gzip archive that is cut short is no catalog."""
+    with pytest.raises(InputRefused) as refused:
+        remote.source_bytes(put(f"{bucket}/spring.csv.gz", content))
+    assert refused.value.code == "file_unreadable"
+
+
+def test_archive_that_swells_is_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a small archive unpacks to is bounded."""
+    monkeypatch.setattr(remote, "MOST_BYTES", 10_000)
+    with pytest.raises(InputRefused):
+        remote.source_bytes(put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000)))
+
+
+@pytest.mark.parametrize(
+    ("address", "refusal"),
+    [
+        ("memory://nowhere/spring.csv", InputRefused),
+        ("nonsense://somewhere/spring.csv", ConfigurationError),
+        ("s3://bucket/spring.csv", ConfigurationError),
+        ("zip://a.csv::https://user:secret@example.com/a.zip", ConfigurationError),
+    ],
+)
+def test_what_cannot_be_read_says_so_without_secrets(address: str, refusal: type[PatternmillError]) -> None:
+    """Whatever goes wrong is a refusal, and no secret of the address is in it."""
+    with pytest.raises(refusal) as refused:
+        remote.source_bytes(address)
+    error = refused.value
+    assert "secret" not in f"{error} {error.__cause__}"
+    assert error.__suppress_context__ or error.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("address", "shown", "name"),
+    [
+        (
+            "https://user:pw@example.com:8443/a/spring.csv.gz?sig=x#y",
+            "https://example.com:8443/a/spring.csv.gz",
+            "spring.csv",
+        ),
+        ("s3://bucket/spring%20sheet.csv", "s3://bucket/spring%20sheet.csv", "spring sheet.csv"),
+        ("inputs/spring.csv", "inputs/spring.csv", "spring.csv"),
+        ("file?name@x.csv", "file?name@x.csv", "file?name@x.csv"),
+    ],
+)
+def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -> None:
+    """User, password, query and fragment stay out of what is shown; a path is shown as it is."""
+    assert remote.shown_address(address) == shown
+    assert remote.source_name(address) == name
+
+
+def test_secret_address_is_known_in_this_process_alone() -> None:
+    """What was given with a secret can be passed on by what may be shown of it."""
+    address = "https://user:pw@example.com/only-here.csv?sig=x"
+    shown = remote.keep_secret(address)
+    assert shown == "https://example.com/only-here.csv"
+    assert remote.whole_address(shown) == address
+
+
+def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
+    """Each file is at the place under its name, in the order given."""
+    for name in ("results.csv", "manifest.json"):
+        (tmp_path / name).write_text(name)
+    remote.write_files({name: tmp_path / name for name in ("results.csv", "manifest.json")}, f"{bucket}/run/")
+    memory = fsspec.filesystem("memory")
+    assert memory.cat_file(f"{bucket}/run/results.csv") == b"results.csv"
+    assert memory.cat_file(f"{bucket}/run/manifest.json") == b"manifest.json"
+
+
+def test_place_that_takes_nothing_is_refused() -> None:
+    """Nothing is written to an http address, which is known before anything is spent."""
+    with pytest.raises(ConfigurationError):
+        remote.require_writable("https://example.com/results")

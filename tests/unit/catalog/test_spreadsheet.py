@@ -1,0 +1,48 @@
+"""Cells that a spreadsheet would run are defused, and read back as they were."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.catalog.spreadsheet import defuse, restore
+
+CELLS = st.one_of(st.text(), st.from_regex(r"'{0,4}[=+\-@\t\r'0-9]?.{0,4}", fullmatch=True))
+
+
+@given(CELLS)
+def test_a_defused_cell_reads_back_as_it_was(cell: str) -> None:
+    """No cell is lost or changed by a round trip."""
+    assert restore(defuse(cell)) == cell
+
+
+@given(CELLS)
+def test_no_defused_cell_begins_like_a_formula(cell: str) -> None:
+    """What a spreadsheet would run never comes first."""
+    assert not defuse(cell).startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+@given(CELLS, CELLS)
+def test_different_cells_stay_different(one: str, other: str) -> None:
+    """Two cells never become the same text."""
+    assert (defuse(one) == defuse(other)) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=SUM(A1)", "'=SUM(A1)"),
+        ("-12", "'-12"),
+        ("-3.5", "'-3.5"),
+        ("'=x", "''=x"),
+        ("'tis", "'tis"),
+        ("''", "''"),
+        ("plain", "plain"),
+        ("", ""),
+        (" =x", " =x"),
+    ],
+)
+def test_only_dangerous_cells_are_touched(cell: str, written: str) -> None:
+    """A leading quote is written before formulas, and nowhere else."""
+    assert defuse(cell) == written

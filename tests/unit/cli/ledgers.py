@@ -1,0 +1,170 @@
+"""Ledgers with a past: runs put on record as imports do it, and attempts brought to where a test wants them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.rows import Row
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Intent, Ledger, Limits, NewItem, RunRow
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.row_results import close_rows, understood
+from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
+from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.planning.request_ids import canonical_json
+from patternmill.states import AttemptState, Outcome, Stage
+from tests.unit.catalog.samples import HEADER, checked
+
+NOON = 1_800_014_400.0  # 2027-01-15 12:00 UTC
+HERON = "H-1,blue herons,Cushion,S,linen,"
+HERON_MUG = "H-2,blue herons,Mug,11oz,,"
+FERN = "F-1,green ferns,Tote bag,,,"
+FOX = "X-1,red foxes,Mug,15oz,,"
+REFUSED = "R-1,no such thing,Sofa,,,"
+
+#: The way to a state, from the intent.
+WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
+    AttemptState.INTENDED: (),
+    AttemptState.WITHDRAWN: (AttemptState.WITHDRAWN,),
+    AttemptState.ACCEPTED: (AttemptState.ACCEPTED,),
+    AttemptState.SUCCEEDED: (AttemptState.ACCEPTED, AttemptState.SUCCEEDED),
+    AttemptState.FAILED: (AttemptState.ACCEPTED, AttemptState.FAILED),
+    AttemptState.REJECTED: (AttemptState.REJECTED,),
+    AttemptState.HELD: (AttemptState.HELD,),
+}
+PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
+
+
+class Clock:
+    """Set by the test."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Past:
+    """Writes a past into a ledger."""
+
+    ledger: Ledger
+    clock: Clock
+    _numbers: Any = field(default_factory=lambda: count(1))
+
+    def begin(
+        self,
+        *rows: str,
+        catalog: str = "spring",
+        environment: str = "staging",
+        only: Callable[[Row], bool] = lambda row: True,
+        **of_record: Any,
+    ) -> BegunRun:
+        """Put a run on record; each begins a minute after the one before."""
+        self.clock.now += 60
+        found = checked("\n".join((HEADER, *rows)) + "\n")
+        plan = make_plan(Scope(environment, catalog), found, Memory(), only=only)
+        record = replace(self._record(found, catalog, environment), **of_record)
+        with self.ledger.transaction():
+            self.ledger.add_run(record, found.file.raw)
+            items: list[Item] = [planned.item for planned in plan.patterns.values()]
+            items += [planned.item for planned in plan.products.values()]
+            self.ledger.add_items(environment, catalog, map(_new_item, items))
+            self.ledger.add_rows(record.run_id, map(_run_row, plan.rows))
+        return BegunRun(self, record, plan)
+
+    def _record(self, found: CheckedCatalog, catalog: str, environment: str) -> RunRecord:
+        return RunRecord(
+            run_id=RunId(f"run-{next(self._numbers)}"),
+            catalog=catalog,
+            environment=environment,
+            source=f"inputs/{catalog}.csv",
+            input_sha256=found.file.sha256,
+            input_encoding=found.file.encoding,
+            studio_url="http://127.0.0.1:9/v1",
+            started_at=datetime.fromtimestamp(self.clock.now, UTC),
+        )
+
+
+@dataclass
+class BegunRun:
+    """A run on record, with its plan."""
+
+    past: Past
+    record: RunRecord
+    plan: Plan
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.past.ledger
+
+    def pattern(self, sku: str) -> PatternItem:
+        key = next(row.pattern for row in self.plan.rows if row.sku == sku)
+        assert key is not None
+        return self.plan.patterns[key].item
+
+    def product(self, sku: str) -> ProductItem:
+        key = next(row.product for row in self.plan.rows if row.sku == sku)
+        assert key is not None
+        return self.plan.products[key].item
+
+    def attempt(
+        self, item: Item, state: AttemptState, number: int = 1, *, error: str = "the loom broke"
+    ) -> Attempt:
+        """Bring the n-th attempt at an item to a state; a second later each."""
+        request_id = item.request_id(number)
+        name = request_id[:8]
+        intent = Intent(request_id, item.key, item.stage, number, b"{}", PRICES[item.stage])
+        with self.ledger.transaction():
+            found = self.ledger.intend(self.record.run_id, self.record.environment, intent, Limits())
+            for to in WAYS[state] if found.state is AttemptState.INTENDED else ():
+                self.past.clock.now += 1
+                found = self.ledger.change(
+                    self.record.run_id, request_id, to, **_learned(to, name, f"{item.stage}_failed", error)
+                )
+        return found
+
+    def make(self, *skus: str) -> None:
+        """Everything for these rows succeeds."""
+        for sku in skus:
+            for item in (self.pattern(sku), self.product(sku)):
+                self.attempt(item, AttemptState.SUCCEEDED)
+
+    def end(self, outcome: Outcome = Outcome.COMPLETED_WITH_FAILURES) -> RunRecord:
+        self.past.clock.now += 5
+        ended = datetime.fromtimestamp(self.past.clock.now, UTC)
+        self.record = replace(self.record, outcome=outcome, ended_at=ended)
+        with self.ledger.transaction():
+            close_rows(self.ledger, self.record)
+            self.ledger.update_run(self.record)
+        return self.record
+
+
+def holder_json(pid: int, born: str, machine: str) -> str:
+    return json.dumps({"machine": machine, "pid": pid, "born": born})
+
+
+def _learned(to: AttemptState, name: str, code: str, error: str) -> dict[str, Any]:
+    return {
+        AttemptState.ACCEPTED: {"job_id": f"job-{name}"},
+        AttemptState.SUCCEEDED: {"result_id": f"made-{name}", "picture_url": f"https://pictures/{name}.png"},
+        AttemptState.FAILED: {"error_code": code, "error": error},
+        AttemptState.REJECTED: {"error_code": "invalid", "error": error},
+        AttemptState.HELD: {"error_code": "job_of_another_item", "error": error},
+    }.get(to, {})
+
+
+def _new_item(item: Item) -> NewItem:
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key)
+
+
+def _run_row(row: Any) -> RunRow:
+    sku = row.sku or next((problem.sku for problem in row.entry.problems if problem.sku), "")
+    return RunRow(row.position, row.entry.record.line, sku, row.pattern, row.product, understood(row.entry))

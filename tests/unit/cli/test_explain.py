@@ -1,0 +1,127 @@
+"""The verb `explain`: one row's story, from wherever a person comes to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli import main
+from patternmill.ledger.story import stories
+from patternmill.states import AttemptState, Outcome, RowStatus
+from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, REFUSED, BegunRun, Past
+
+
+def told(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> str:
+    assert main.run(["explain", name, *options]) == 0
+    return capsys.readouterr().out
+
+
+def retried(past: Past) -> BegunRun:
+    """H-2's product failed in the first run and was made in the second."""
+    first = past.begin(HERON, HERON_MUG)
+    first.make("H-1")
+    first.attempt(first.product("H-2"), AttemptState.FAILED)
+    first.end()
+    second = past.begin(HERON, HERON_MUG)
+    second.attempt(second.product("H-2"), AttemptState.SUCCEEDED, 2)
+    second.end(Outcome.COMPLETED)
+    return second
+
+
+def test_story_is_in_time_order(past: Past) -> None:
+    """Both runs, the shared pattern and each attempt at the product, as they happened."""
+    run = retried(past)
+    (story,) = stories(past.ledger, "H-2")
+    assert [(told.stage, told.attempt, told.what) for told in story.happenings] == [
+        (None, None, "run_began"),
+        ("pattern", 1, "intended"),
+        ("pattern", 1, "accepted"),
+        ("pattern", 1, "succeeded"),
+        ("product", 1, "intended"),
+        ("product", 1, "accepted"),
+        ("product", 1, "failed"),
+        (None, None, "run_ended"),
+        (None, None, "run_began"),
+        ("product", 2, "intended"),
+        ("product", 2, "accepted"),
+        ("product", 2, "succeeded"),
+        (None, None, "run_ended"),
+    ]
+    assert story.now is not None
+    assert story.now.status is RowStatus.SUCCEEDED
+    assert story.sharing == ("H-1", "H-2")
+    assert [seen.standing.status for seen in story.seen if seen.standing] == [
+        RowStatus.FAILED,
+        RowStatus.SUCCEEDED,
+    ]
+    assert story.seen[-1].record.run_id == run.record.run_id
+
+
+def test_every_name_leads_to_the_row(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sku, the product's ID, its jobs and its requests tell the same story."""
+    run = retried(past)
+    product = run.product("H-2")
+    first, second = past.ledger.attempts_of(product.key)
+    text = told(capsys, "H-2")
+    for name in (second.result_id, first.job_id, second.job_id, first.request_id, product.key):
+        assert name is not None
+        assert told(capsys, name) == text
+        assert name in text
+    assert "the loom broke" in text
+    assert "450 (minor units)" in text
+
+
+def test_pattern_tells_who_shares_it(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern's ID tells its own story, and the rows that are built on it."""
+    run = retried(past)
+    (attempt,) = past.ledger.attempts_of(run.pattern("H-1").key)
+    assert attempt.result_id is not None
+    text = told(capsys, attempt.result_id)
+    assert text.startswith("A pattern in catalog spring")
+    assert "shared by: H-1, H-2" in text
+
+
+def test_sku_of_several_catalogs_is_told_for_all(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sku that two catalogs and two environments have has a story in each."""
+    past.begin(HERON)
+    past.begin(HERON, catalog="autumn")
+    past.begin(HERON, environment="production")
+    assert told(capsys, "H-1").count("in catalog") == 3
+    assert told(capsys, "H-1", "--catalog", "autumn").count("in catalog") == 1
+    assert told(capsys, "H-1", "--environment", "production").count("in catalog") == 1
+
+
+def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row that was asked for with other content before has the items of both, the older ones marked."""
+    old = past.begin(HERON)
+    old.make("H-1")
+    old.end()
+    past.begin("H-1,grey herons,Cushion,S,linen,")
+    text = told(capsys, "H-1")
+    assert text.count("(as it was asked for before)") == 2
+    assert "blue herons" in text
+    assert "grey herons" in text
+    assert "now:    not started" in text
+
+
+def test_refused_row_tells_why(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row that was never begun has its problem as its story."""
+    past.begin(FERN, REFUSED).end()
+    assert "now:    refused (unknown_category)" in told(capsys, "R-1")
+
+
+def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who decided, what and why."""
+    run = past.begin(FERN)
+    held = run.attempt(run.pattern("F-1"), AttemptState.HELD)
+    detail = json.dumps({"decision": "write_off", "by": "A. Weaver", "reason": "refunded"})
+    with past.ledger.transaction():
+        past.ledger.note(run.record.run_id, "settled", held.request_id, detail=detail)
+    assert "settled (write off, by A. Weaver: refunded)" in told(capsys, "F-1")
+
+
+def test_unknown_name_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that nothing has is said to have nothing."""
+    assert main.run(["explain", "nothing"]) == 2
+    assert "Nothing in this ledger is called 'nothing'" in capsys.readouterr().err

@@ -1,0 +1,40 @@
+"""Every verb's help: worth reading, at once, and with nothing heavy loaded for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from tests.unit.cli.test_main import HEAVY
+
+VERBS = [["results"], ["status"], ["explain"], ["retry"], ["settle"], ["ledger"]]
+UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
+
+
+@pytest.mark.parametrize("verb", VERBS + UNDER_LEDGER, ids=" ".join)
+def test_help_has_an_example_and_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Who asks for help sees what to type and what comes back."""
+    assert main.run([*verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"patternmill {verb[0]}" in text.partition("Example")[2]
+    assert "Exit codes: 0" in text
+
+
+def test_all_of_it_loads_nothing_heavy() -> None:
+    """One process asks for the help of each."""
+    program = (
+        f"import sys; from cli import main; [main.run([*verb, '--help']) for verb in {VERBS + UNDER_LEDGER!r}]; "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).resolve().parents[3],
+    )
+    assert done.stderr.strip() == "[]"

@@ -1,0 +1,121 @@
+"""The verb `ledger`: what its check finds, what it writes out, and files compared with their manifest."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from patternmill.ledger.integrity import problems
+from patternmill.results.rebuild import rebuild
+from patternmill.states import AttemptState
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
+
+#: A fault, by the SQL that makes it, and what the check says of it.
+FAULTS = {
+    "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "stands at",
+    "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
+    "UPDATE attempts SET attempt = 2 WHERE attempt = 1 AND state = 'held'": "is attempt 2, and the one before",
+    "UPDATE spending SET amount = amount + 1": "booked on",
+    "DELETE FROM spending WHERE stage = 'pattern'": "booked on",
+    "UPDATE attempts SET price = 0 WHERE state = 'held'": "booked on",
+    "UPDATE attempts SET state = 'failed' WHERE state = 'held'": "the last thing on record is held",
+    "DELETE FROM events WHERE kind = 'accepted'": "went from intended to succeeded",
+    "DELETE FROM events WHERE kind = 'intended'": "on record",
+    "UPDATE events SET request_id = 'nobody' WHERE kind = 'held'": "its attempt is gone",
+    "UPDATE events SET seq = -seq WHERE kind = 'intended' AND request_id IN (SELECT request_id FROM attempts a "
+    "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before its pattern succeeded",
+    "UPDATE inputs SET raw = x'00'": "is damaged",
+    "DELETE FROM inputs": "The input of run run-1 is gone",
+    "UPDATE run_rows SET product_key = 'nothing' WHERE position = 0": "names an item that is gone",
+}
+
+
+def busy(past: Past) -> None:
+    """A past with every state, a further attempt, and a request that was withdrawn."""
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
+    run.make("H-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.product("H-2"), AttemptState.ACCEPTED, 2)
+    run.attempt(run.pattern("F-1"), AttemptState.REJECTED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.attempt(run.pattern("O-1"), AttemptState.WITHDRAWN)
+    run.attempt(run.pattern("D-1"), AttemptState.INTENDED)
+    run.end()
+
+
+def test_good_ledger_has_no_problems(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever states there are, what was written in order agrees with itself."""
+    busy(past)
+    assert list(problems(past.ledger)) == []
+    assert main.run(["ledger", "check"]) == 0
+    assert "The ledger is whole" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_found(past: Past, fault: str) -> None:
+    """A ledger that was tampered with, or written by a faulty program, is told from a good one."""
+    busy(past)
+    past.ledger.database.run("PRAGMA foreign_keys=OFF")
+    past.ledger.database.run(fault)
+    assert any(FAULTS[fault] in problem for problem in problems(past.ledger))
+
+
+def test_problems_end_with_1(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A problem is a line, and the exit code says so."""
+    busy(past)
+    past.ledger.database.run("DELETE FROM spending")
+    assert main.run(["ledger", "check"]) == 1
+    assert "booked" in capsys.readouterr().out
+
+
+def test_export_holds_every_record(past: Past, tmp_path: Path) -> None:
+    """As many records as the tables have rows, JSON within them opened, bodies and texts exact."""
+    busy(past)
+    out = tmp_path / "ledger.jsonl"
+    assert main.run(["ledger", "export", "--out", str(out)]) == 0
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    for table, count in Counter(record["table"] for record in records).items():
+        assert past.ledger.database.rows(f"SELECT count(*) FROM {table}") == [(count,)]
+    prompts = {record["content"].get("prompt") for record in records if record["table"] == "items"}
+    assert {"blue herons", "green ferns"} <= prompts
+    assert {record["body"] for record in records if record["table"] == "attempts"} == {"{}"}
+
+
+def test_csv_holds_one_table_for_a_spreadsheet(past: Past, tmp_path: Path) -> None:
+    """A header and a line a record; what a spreadsheet would take for a formula is defused."""
+    run = past.begin(FERN)
+    run.attempt(run.pattern("F-1"), AttemptState.FAILED, error="=1+1, said the loom")
+    out = tmp_path / "attempts.csv"
+    assert main.run(["ledger", "export", "--format", "csv", "--table", "attempts", "--out", str(out)]) == 0
+    with out.open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    assert line["error"] == "'=1+1, said the loom"
+    assert line["state"] == "failed"
+
+
+def test_csv_without_a_table_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """One CSV cannot hold four tables."""
+    assert main.run(["ledger", "export", "--format", "csv"]) == 2
+    assert "--table" in capsys.readouterr().err
+
+
+def test_edited_file_is_told_from_its_manifest(
+    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files as they were written are good; one that was changed or is missing is named, with the way back."""
+    run = past.begin(HERON)
+    run.end()
+    rebuild(past.ledger, run.record.run_id, tmp_path / "out")
+    assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 0
+    (tmp_path / "out" / "results.csv").write_text("edited")
+    (tmp_path / "out" / "failures.csv").unlink()
+    assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().out
+    assert "results.csv is not as" in told
+    assert "failures.csv is not as" in told
+    assert f"patternmill results {run.record.run_id}" in told

@@ -1,0 +1,109 @@
+"""The frame of the command: help at once, and errors as messages and exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from cli import main
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+
+HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy")
+
+
+@pytest.fixture
+def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseException]:
+    """Make the only verb raise what the test puts into the list; the home is a temporary one."""
+    errors: list[BaseException] = []
+
+    @click.command("check")
+    def command() -> int:
+        if errors:
+            raise errors[0]
+        return 3
+
+    monkeypatch.setattr(main.Verbs, "get_command", lambda self, ctx, name: command)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path))
+    monkeypatch.delenv("PATTERNMILL_DEBUG", raising=False)
+    return errors
+
+
+def test_exit_code_is_what_the_verb_answers(raising: list[BaseException]) -> None:
+    """A verb's answer is the exit code."""
+    assert main.run(["check"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputRefused("The file is empty.", remedy="Put rows into it."), 2),
+        (ConfigurationError("No key.", remedy="Set it."), 2),
+        (ServiceStopped("The key is wrong.", remedy="Make a new one."), 2),
+        (PatternmillError("Something.", remedy="See."), 1),
+    ],
+)
+def test_own_errors_become_messages(
+    raising: list[BaseException], capsys: pytest.CaptureFixture[str], error: PatternmillError, code: int
+) -> None:
+    """An error of ours is told with its remedy, without a traceback, and 2 means that nothing was spent."""
+    raising.append(error)
+    assert main.run(["check"]) == code
+    told = capsys.readouterr().err
+    assert error.message in told
+    assert error.remedy in told
+    assert "Traceback" not in told
+
+
+def test_interruption_is_130(raising: list[BaseException]) -> None:
+    """Ctrl-C ends with the exit code that shells know."""
+    raising.append(KeyboardInterrupt())
+    assert main.run(["check"]) == 130
+
+
+def test_unexpected_error_goes_to_a_file_without_secrets(
+    raising: list[BaseException],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """The terminal gets one line, the file the traceback, and neither gets the key."""
+    monkeypatch.setenv("PATTERNMILL_API_KEY", "canary-4711")
+    raising.append(RuntimeError("sent canary-4711 as Bearer other-secret to https://me:pass@host/"))
+    assert main.run(["check"]) == 1
+    told = capsys.readouterr().err
+    (report,) = (tmp_path / "logs").glob("error-*.log")
+    assert str(report) in told
+    assert "Traceback" in report.read_text()
+    for text in (told, report.read_text()):
+        assert "RuntimeError" in text
+        assert not any(secret in text for secret in ("canary-4711", "other-secret", "me:pass"))
+
+
+def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """A mistyped verb is a usage error."""
+    assert main.run(["chek"]) == 2
+    assert "chek" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["ui", "--help"], ["studio", "--help"], ["check", "--help"]]
+)
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    """No help text waits for Prefect, pandas or the like."""
+    program = (
+        "import sys; from cli import main; main.run(sys.argv[1:]); "
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).resolve().parents[3],
+    )
+    assert done.stderr.strip() == "[]"
+    assert "Exit codes" in done.stdout

@@ -1,0 +1,113 @@
+"""The verb `results`: the same files again, whatever has happened since."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from patternmill.results.rebuild import rebuild
+from patternmill.states import AttemptState, Outcome
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def troubled_run(past: Past) -> BegunRun:
+    """One row made, one with a failed product, one in doubt, one held, one refused."""
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED)
+    run.make("H-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.end()
+    return run
+
+
+def test_same_bytes_after_everything_changed(past: Past, tmp_path: Path) -> None:
+    """Files deleted, and every open item brought to another end by a later run: the first run's files are the same."""
+    run = troubled_run(past)
+    written = tmp_path / "results" / "spring" / run.record.run_id
+    rebuild(past.ledger, run.record.run_id, written)
+    before = contents(written)
+    shutil.rmtree(written)
+    later = past.begin(HERON, HERON_MUG, FERN, FOX)
+    later.attempt(later.product("H-2"), AttemptState.SUCCEEDED, 2)
+    later.attempt(later.pattern("F-1"), AttemptState.INTENDED)
+    with past.ledger.transaction():
+        job = past.ledger.change(
+            later.record.run_id, later.pattern("F-1").request_id(1), AttemptState.ACCEPTED, job_id="job-late"
+        )
+        past.ledger.change(
+            later.record.run_id,
+            later.pattern("X-1").request_id(1),
+            AttemptState.FAILED,
+            error_code="written_off",
+        )
+    assert job.job_id == "job-late"
+    later.end()
+    assert main.run(["results", run.record.run_id]) == 0
+    assert contents(written) == before
+
+
+def test_latest_is_led_to_for_the_latest_run_alone(past: Past, tmp_path: Path) -> None:
+    """Writing an old run's files again does not make it the latest."""
+    old, new = past.begin(HERON), past.begin(HERON)
+    for run in (old, new):
+        run.end()
+        assert main.run(["results", run.record.run_id]) == 0
+    assert main.run(["results", old.record.run_id]) == 0
+    link = tmp_path / "results" / "spring" / "latest"
+    assert link.resolve().name == new.record.run_id
+
+
+def test_crashed_run_shows_what_is_known_now(
+    past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an end of its own, a run's rows stand as the ledger knows them."""
+    run = past.begin(HERON, FERN)
+    run.make("H-1")
+    assert main.run(["results", "latest", "--out", str(tmp_path / "out")]) == 0
+    assert "1 succeeded, 1 not started" in capsys.readouterr().out
+    assert b"made-" in (tmp_path / "out" / "results.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nothing", "no run 'nothing'"),
+        ("run", "2 runs begin with 'run'"),
+        ("latest", "Which catalog is meant"),
+    ],
+)
+def test_unclear_names_are_refused(
+    past: Past, capsys: pytest.CaptureFixture[str], name: str, told: str
+) -> None:
+    """A name that means no run, or several, is refused with what to write instead."""
+    past.begin(HERON).end()
+    past.begin(HERON, catalog="autumn").end()
+    assert main.run(["results", name]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_run_that_found_its_catalog_held_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A skipped run made nothing, and `latest` never means it."""
+    held = past.begin(HERON)
+    held.end()
+    skipped = past.begin(HERON)
+    skipped.end(Outcome.SKIPPED_OVERLAP)
+    assert main.run(["results", skipped.record.run_id]) == 2
+    assert "made nothing" in capsys.readouterr().err
+    assert main.run(["results", "latest"]) == 0
+    assert held.record.run_id in capsys.readouterr().out
+
+
+def test_without_a_ledger_nothing_is_made(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Looking where there is no ledger says so, and leaves none behind."""
+    assert main.run(["results", "latest"]) == 2
+    assert "no ledger" in capsys.readouterr().err
+    assert not home.exists()

@@ -1,0 +1,247 @@
+"""The verb `settle`: what a person may decide, what it does, and that it is on record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from datetime import timedelta
+
+import pytest
+
+from cli import main
+from patternmill.errors import ConfigurationError, Overlap
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.overview import spent_on
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.settlements import unsettled
+from patternmill.mill.holding import Holder, take_hold
+from patternmill.mill.settling import WRITTEN_OFF, Decision, Settlement, settle
+from patternmill.states import AttemptState
+from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
+
+LIMIT = timedelta(hours=12)
+LATER = 13 * 3600.0
+
+
+def decide(past: Past, request_id: RequestId, decision: Decision, *, job_id: str | None = None) -> Attempt:
+    settlement = Settlement(request_id, decision, "the console says so", "A. Weaver", job_id)
+    return asyncio.run(settle(past.ledger, settlement, limit=LIMIT))
+
+
+def one_in(past: Past, state: AttemptState, *, age: float = LATER) -> tuple[BegunRun, Attempt]:
+    """A run whose one pattern has been in a state for so long."""
+    run = past.begin(FERN)
+    attempt = run.attempt(run.pattern("F-1"), state)
+    past.clock.now += age
+    return run, attempt
+
+
+def on_record(past: Past, request_id: RequestId) -> list[str]:
+    rows = past.ledger.database.rows(
+        "SELECT kind FROM events WHERE request_id = :request_id ORDER BY seq", {"request_id": request_id}
+    )
+    return [kind for (kind,) in rows]
+
+
+@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])
+def test_resend_opens_the_same_request_as_of_now(past: Past, state: AttemptState) -> None:
+    """The next run finds it intended and young enough to send: same ID, same bytes."""
+    _, before = one_in(past, state)
+    decide(past, before.request_id, Decision.RESEND)
+    after = past.ledger.attempt(before.request_id)
+    assert after is not None
+    assert after.state is AttemptState.INTENDED
+    assert after.intended_at == past.clock.now
+    assert (after.body, after.attempt) == (before.body, before.attempt)
+    assert on_record(past, before.request_id)[-2:].count("settled") == 1
+
+
+def test_resend_of_what_had_a_job_counts_from_now(past: Past) -> None:
+    """Held after it had been accepted: its age begins anew, and its job stays known."""
+    run, before = one_in(past, AttemptState.ACCEPTED, age=0)
+    with past.ledger.transaction():
+        past.ledger.change(run.record.run_id, before.request_id, AttemptState.HELD, error_code="lost")
+    past.clock.now += LATER
+    after = decide(past, before.request_id, Decision.RESEND)
+    assert (after.accepted_at, after.job_id) == (None, before.job_id)
+
+
+def test_resend_moves_the_money_to_its_new_day(past: Past) -> None:
+    """What is reserved stays reserved once, on the day that the request is sent, so that it can be given back."""
+    run, before = one_in(past, AttemptState.INTENDED, age=24 * 3600)
+    decide(past, before.request_id, Decision.RESEND)
+    assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 0
+    assert spent_on(past.ledger, "2027-01-16")["staging"].amount == 50
+    assert list(problems(past.ledger)) == []
+    with past.ledger.transaction():
+        past.ledger.change(run.record.run_id, before.request_id, AttemptState.WITHDRAWN)
+    assert spent_on(past.ledger, "2027-01-16")["staging"].amount == 0
+    assert list(problems(past.ledger)) == []
+
+
+@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED, AttemptState.ACCEPTED])
+def test_write_off_ends_the_attempt(past: Past, state: AttemptState) -> None:
+    """It has failed by a person's word, by legal changes, and says who and why; its money stays spent."""
+    _, before = one_in(past, state)
+    after = decide(past, before.request_id, Decision.WRITE_OFF)
+    assert (after.state, after.error_code) == (AttemptState.FAILED, WRITTEN_OFF)
+    assert after.error == "Written off by A. Weaver: the console says so"
+    assert list(problems(past.ledger)) == []
+    assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 50
+
+
+@pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])
+def test_job_that_was_found_is_followed(past: Past, state: AttemptState) -> None:
+    """The attempt is accepted with the job that the person found."""
+    _, before = one_in(past, state)
+    after = decide(past, before.request_id, Decision.JOB, job_id="job-found")
+    assert (after.state, after.job_id) == (AttemptState.ACCEPTED, "job-found")
+    assert list(problems(past.ledger)) == []
+
+
+def test_job_of_another_request_is_refused(past: Past) -> None:
+    """One job never stands at two requests."""
+    run = past.begin(FERN, HERON)
+    held = run.attempt(run.pattern("F-1"), AttemptState.HELD)
+    other = run.attempt(run.pattern("H-1"), AttemptState.ACCEPTED)
+    with pytest.raises(ConfigurationError, match="belongs to request"):
+        decide(past, held.request_id, Decision.JOB, job_id=other.job_id)
+    assert on_record(past, held.request_id) == ["intended", "held"]
+
+
+@pytest.mark.parametrize(
+    ("state", "decision", "age"),
+    [
+        (AttemptState.INTENDED, Decision.RESEND, 3600.0),
+        (AttemptState.INTENDED, Decision.WRITE_OFF, 3600.0),
+        (AttemptState.ACCEPTED, Decision.WRITE_OFF, 3600.0),
+        (AttemptState.ACCEPTED, Decision.RESEND, LATER),
+        (AttemptState.ACCEPTED, Decision.JOB, LATER),
+        (AttemptState.SUCCEEDED, Decision.WRITE_OFF, LATER),
+        (AttemptState.FAILED, Decision.RESEND, LATER),
+        (AttemptState.REJECTED, Decision.WRITE_OFF, LATER),
+        (AttemptState.WITHDRAWN, Decision.WRITE_OFF, LATER),
+    ],
+)
+def test_what_a_run_decides_is_not_for_a_person(
+    past: Past, state: AttemptState, decision: Decision, age: float
+) -> None:
+    """Young, ended or followed attempts are refused, and nothing is changed."""
+    _, before = one_in(past, state, age=age)
+    before_events = on_record(past, before.request_id)
+    with pytest.raises(ConfigurationError):
+        decide(past, before.request_id, decision, job_id="job-found" if decision is Decision.JOB else None)
+    after = past.ledger.attempt(before.request_id)
+    assert after is not None
+    assert after.state is state
+    assert on_record(past, before.request_id) == before_events
+
+
+def test_list_has_what_waits_for_a_person(past: Past) -> None:
+    """Held at any age, open ones past the limit; the rest is the next run's."""
+    old = past.begin(FERN)
+    old.attempt(old.pattern("F-1"), AttemptState.INTENDED)
+    past.clock.now += LATER
+    new = past.begin("A-1,ash,Mug,11oz,,", "B-1,birch,Mug,11oz,,", "C-1,cedar,Mug,11oz,,")
+    for sku, state in (
+        ("A-1", AttemptState.INTENDED),
+        ("B-1", AttemptState.HELD),
+        ("C-1", AttemptState.FAILED),
+    ):
+        new.attempt(new.pattern(sku), state)
+    found = {json.loads(item.content)["prompt"] for item in unsettled(past.ledger, LIMIT)}
+    assert found == {"green ferns", "birch"}
+
+
+def test_decision_waits_for_no_run(past: Past) -> None:
+    """While a run drives the catalog, nothing is decided beside it."""
+    run, held = one_in(past, AttemptState.HELD)
+    me = holder_json(1, "elsewhere", "another machine")
+    with past.ledger.transaction():
+        hold = past.ledger.take("staging", "spring", run.record.run_id, me, over=None)
+    assert hold is not None
+
+    async def beating(seconds: float) -> None:
+        with past.ledger.transaction():
+            past.ledger.beat(hold)
+
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+        return await take_hold(ledger, environment, catalog, run_id, sleep=beating)
+
+    settlement = Settlement(held.request_id, Decision.WRITE_OFF, "x", "y")
+    with pytest.raises(Overlap):
+        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, take=take))
+    assert on_record(past, held.request_id) == ["intended", "held"]
+
+
+def test_catalog_is_free_afterwards(past: Past) -> None:
+    """Decided or refused, the catalog is given back."""
+    _, held = one_in(past, AttemptState.HELD)
+    decide(past, held.request_id, Decision.WRITE_OFF)
+    lease = past.ledger.holder("staging", "spring")
+    assert lease is not None
+    assert lease[2] == ""
+
+
+def test_change_between_look_and_hold_is_seen(past: Past) -> None:
+    """What another run settled while the catalog was waited for is not settled once more."""
+    run, held = one_in(past, AttemptState.HELD)
+
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+        with ledger.transaction():
+            ledger.change(run.record.run_id, held.request_id, AttemptState.FAILED, error_code="meanwhile")
+        return await take_hold(ledger, environment, catalog, run_id)
+
+    settlement = Settlement(held.request_id, Decision.RESEND, "x", "y")
+    with pytest.raises(ConfigurationError, match="nothing to decide"):
+        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, take=take))
+    lease = past.ledger.holder("staging", "spring")
+    assert lease is not None
+    assert lease[2] == ""
+
+
+def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """The list names what to decide about; the decision carries who and why."""
+    _, held = one_in(past, AttemptState.HELD)
+    assert main.run(["settle"]) == 0
+    assert held.request_id in capsys.readouterr().out
+    arguments = ["settle", held.request_id, "--write-off", "--reason", "refunded", "--by", "A. Weaver"]
+    assert main.run(arguments) == 0
+    assert main.run(["settle", "--list"]) == 0
+    assert "Nothing waits" in capsys.readouterr().out
+    assert main.run(arguments) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--resend"],
+        ["--reason", "x"],
+        ["--resend", "--write-off", "--reason", "x"],
+        ["--resend", "--reason", " "],
+    ],
+)
+def test_command_wants_one_decision_and_a_reason(past: Past, arguments: list[str]) -> None:
+    """No decision, two, or none with a reason: refused, nothing changed."""
+    _, held = one_in(past, AttemptState.HELD)
+    assert main.run(["settle", held.request_id, *arguments]) == 2
+    assert on_record(past, held.request_id) == ["intended", "held"]
+
+
+def test_command_ends_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code of an overlap is the import's."""
+    run, held = one_in(past, AttemptState.HELD)
+    me = json.dumps(asdict(Holder.this_process()))
+    with past.ledger.transaction():
+        hold = past.ledger.take("staging", "spring", run.record.run_id, me, over=None)
+    assert hold is not None
+
+    async def sleep(seconds: float) -> None:
+        with past.ledger.transaction():
+            past.ledger.beat(hold)
+
+    monkeypatch.setattr(take_hold, "__kwdefaults__", {"sleep": sleep})
+    assert main.run(["settle", held.request_id, "--resend", "--reason", "x"]) == 4

@@ -1,0 +1,125 @@
+"""The verb `status`: what it says of runs, money, holders and what is open."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+
+import pytest
+
+from cli import main
+from cli.status import status_lines
+from patternmill.ledger.overview import rows_by_status
+from patternmill.ledger.row_results import close_rows
+from patternmill.mill.holding import Holder
+from patternmill.settings import load_settings
+from patternmill.states import AttemptState, Outcome, RowStatus
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
+
+
+def shown(past: Past, *, catalog: str | None = None, most: int | None = None) -> str:
+    return "\n".join(status_lines(past.ledger, load_settings(), catalog, None, most))
+
+
+def lease(past: Past, run: BegunRun, holder: str) -> None:
+    with past.ledger.transaction():
+        taken = past.ledger.take(
+            run.record.environment, run.record.catalog, run.record.run_id, holder, over=None
+        )
+    assert taken is not None
+
+
+def of_every_status(past: Past) -> BegunRun:
+    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
+    run.make("H-1")
+    run.attempt(run.product("H-2"), AttemptState.FAILED)
+    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.attempt(run.pattern("O-1"), AttemptState.ACCEPTED)
+    return run
+
+
+def test_rows_are_counted_as_they_were_fixed(past: Past) -> None:
+    """The fast count agrees with the one that every row's end was fixed by."""
+    run = of_every_status(past)
+    run.end()
+    with past.ledger.transaction():
+        fixed = close_rows(past.ledger, run.record)
+    assert set(fixed) == set(RowStatus) - {RowStatus.CANCELLED}
+    assert rows_by_status(past.ledger, run.record) == fixed
+
+
+def test_rows_of_an_open_run_are_counted_as_they_stand(past: Past) -> None:
+    """A run without an end has its rows counted from the attempts."""
+    run = of_every_status(past)
+    counts = rows_by_status(past.ledger, run.record)
+    assert counts == {
+        RowStatus.SUCCEEDED: 1,
+        RowStatus.FAILED: 1,
+        RowStatus.REFUSED: 1,
+        RowStatus.NOT_STARTED: 1,
+        RowStatus.IN_DOUBT: 1,
+        RowStatus.CANCELLED: 1,
+        RowStatus.HELD: 1,
+    }
+
+
+def test_money_and_open_items_are_told(past: Past) -> None:
+    """Purchases and their price by run and today; open items by age; and the commands to go on with."""
+    run = of_every_status(past)
+    run.end()
+    past.clock.now += 3600
+    text = shown(past)
+    assert run.record.run_id in text.splitlines()[1]
+    assert "CompletedWithFailures" in text
+    assert "Today in staging: 4 patterns and 2 products, 600 spent or reserved." in text
+    assert "1 patterns sent or about to be, without an answer, the oldest for 1 h" in text
+    assert "1 patterns waiting for a person's decision" in text
+    assert "patternmill retry --catalog 'spring' --environment staging" in text
+    assert "patternmill settle --list" in text
+
+
+def test_yesterdays_money_is_not_todays(past: Past) -> None:
+    """The day's budget begins anew at midnight UTC."""
+    run = past.begin(HERON)
+    run.make("H-1")
+    run.end(Outcome.COMPLETED)
+    past.clock.now += 24 * 3600
+    assert "Today" not in shown(past)
+    assert "250" in shown(past)
+
+
+def test_newest_runs_first_and_few(past: Past) -> None:
+    """The newest run stands first, and the rest is named as a number."""
+    runs = [past.begin(HERON).end() for _ in range(3)]
+    lines = shown(past, most=2).splitlines()
+    assert [line.split()[0] for line in lines[1:3]] == [runs[2].run_id, runs[1].run_id]
+    assert "… and 1 earlier ones (--all)" in lines
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_holder_on_this_machine_is_known_by_its_process(past: Past, alive: bool) -> None:
+    """A run whose process is gone crashed; one whose process lives is running."""
+    me = Holder.this_process()
+    run = past.begin(HERON)
+    lease(past, run, json.dumps(asdict(me)) if alive else holder_json(me.pid, "long ago", me.machine))
+    text = shown(past)
+    assert f"is held by {run.record.run_id}: {'alive' if alive else 'dead'} (process {os.getpid()})" in text
+    assert ("running" if alive else "crashed") in text.splitlines()[1]
+
+
+def test_catalogs_can_be_asked_for_alone(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """--catalog leaves the others out, runs and open items alike."""
+    run = past.begin(HERON)
+    run.attempt(run.pattern("H-1"), AttemptState.HELD)
+    past.begin(FERN, catalog="autumn")
+    assert main.run(["status", "--catalog", "autumn"]) == 0
+    told = capsys.readouterr().out
+    assert "autumn" in told
+    assert "spring" not in told
+
+
+def test_empty_ledger_has_no_runs(past: Past) -> None:
+    """Nothing to show is said."""
+    assert shown(past) == "No runs."

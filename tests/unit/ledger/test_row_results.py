@@ -1,0 +1,288 @@
+"""How rows stand, and that a run that has ended stands as it did then, whatever comes after."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.ledger import Ledger, RunRow
+from patternmill.ledger.records import Attempt, RowResult, RunRecord
+from patternmill.ledger.row_results import close_rows, input_file, row_results, understood
+from patternmill.ledger.standing import row_standing
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
+from tests.unit.catalog.samples import HEADER, checked
+
+OUTCOMES = [*Outcome, None]
+CSV = (
+    HEADER
+    + "\r\nH-1,blue herons,Cushion,S,linen,007\r\nX-1,,Sofa,,,NA\r\nF-1,green ferns,Tote bag,,,=1+1\r\n"
+)
+
+
+def attempt(state: AttemptState, **changes: Any) -> Attempt:
+    return replace(Attempt(RequestId("r"), ItemKey("k"), 1, state), **changes)
+
+
+_STOPPED = {
+    outcome: RowStatus.CANCELLED if outcome in (None, Outcome.CANCELLED) else RowStatus.WAITING
+    for outcome in OUTCOMES
+}
+_OF_AN_ITEM = {
+    AttemptState.SUCCEEDED: RowStatus.SUCCEEDED,
+    AttemptState.FAILED: RowStatus.FAILED,
+    AttemptState.REJECTED: RowStatus.FAILED,
+    AttemptState.HELD: RowStatus.HELD,
+    AttemptState.INTENDED: RowStatus.IN_DOUBT,
+}
+
+
+def expected(
+    pattern: AttemptState | None, product: AttemptState | None, outcome: Outcome | None
+) -> RowStatus:
+    """The table, said once more in other words: the product counts, and before it there is one, the pattern."""
+    begun = [state for state in (product, pattern) if state not in (None, AttemptState.WITHDRAWN)]
+    if not begun or begun[0] is None:
+        return RowStatus.NOT_STARTED
+    if begun[0] is AttemptState.ACCEPTED:
+        return _STOPPED[outcome]
+    if begun[0] is AttemptState.SUCCEEDED and begun[0] is pattern and len(begun) == 1:
+        return RowStatus.CANCELLED
+    return _OF_AN_ITEM[begun[0]]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("pattern", [*AttemptState, None])
+def test_a_row_without_a_product_stands_as_its_pattern(
+    pattern: AttemptState | None, outcome: Outcome | None
+) -> None:
+    """Every state of a pattern in every outcome."""
+    found = row_standing(attempt(pattern) if pattern else None, None, outcome)
+    assert found.status is expected(pattern, None, outcome)
+    withdrawn = row_standing(attempt(pattern) if pattern else None, attempt(AttemptState.WITHDRAWN), outcome)
+    assert withdrawn == found
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+@pytest.mark.parametrize("product", set(AttemptState) - {AttemptState.WITHDRAWN})
+def test_a_row_stands_as_its_product(product: AttemptState, outcome: Outcome | None) -> None:
+    """Every state of a product in every outcome, on a pattern that is there."""
+    found = row_standing(attempt(AttemptState.SUCCEEDED), attempt(product), outcome)
+    assert found.status is expected(AttemptState.SUCCEEDED, product, outcome)
+
+
+@pytest.mark.parametrize("state", AttemptState)
+def test_what_did_not_succeed_has_a_code_a_reason_and_a_remedy(state: AttemptState) -> None:
+    """Whether the service gave words for it or not."""
+    found = row_standing(attempt(state), None, Outcome.CANCELLED)
+    assert found.error_code and found.error and found.remedy
+    if state not in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
+        return
+    told = row_standing(attempt(state, error_code="its_code", error="Its words."), None, None)
+    assert (told.error_code, told.error) == ("its_code", "Its words.")
+
+
+def test_the_remedy_of_a_refusal_is_another_than_that_of_a_failure() -> None:
+    """One needs an edit, the other only another try."""
+    remedies = {
+        row_standing(attempt(state), None, None).remedy
+        for state in (AttemptState.FAILED, AttemptState.REJECTED)
+    }
+    assert len(remedies) == 2
+
+
+# -- rows of a run, from a ledger
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
+
+
+@pytest.fixture
+def catalog() -> CheckedCatalog:
+    return checked(CSV)
+
+
+def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunRecord:
+    """A run over the catalog: its first row has the items `herons` and `cushion`, its third `ferns` and `tote`."""
+    record = replace(
+        RECORD,
+        run_id=RunId(run),
+        input_sha256=hashlib.sha256(CSV.encode()).hexdigest(),
+        source="a/b/spring.csv",
+    )
+    items = [("herons", "cushion"), None, ("ferns", "tote")]
+    rows = [
+        RunRow(
+            position,
+            entry.record.line,
+            entry.row.sku if entry.row else "X-1",
+            ItemKey(keys[0]) if keys else None,
+            ItemKey(keys[1]) if keys else None,
+            understood(entry),
+        )
+        for position, (entry, keys) in enumerate(zip(catalog.entries, items, strict=True))
+    ]
+    with ledger.transaction():
+        ledger.add_run(record, CSV.encode())
+        ledger.add_rows(record.run_id, rows)
+    return record
+
+
+def results(ledger: Ledger, record: RunRecord) -> list[RowResult]:
+    return list(row_results(ledger, record, input_file(ledger, record)))
+
+
+def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
+    ended = replace(record, outcome=outcome)
+    with ledger.transaction():
+        close_rows(ledger, ended)
+        ledger.update_run(ended)
+    return ended
+
+
+def test_rows_come_back_as_the_file_had_them(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """Every row, in order, with its line, its cells byte for byte, and what was understood of it."""
+    found = results(ledger, recorded(ledger, catalog))
+    assert [(row.position, row.line, row.sku) for row in found] == [
+        (0, 2, "H-1"),
+        (1, 3, "X-1"),
+        (2, 4, "F-1"),
+    ]
+    assert [row.cells[-1] for row in found] == ["007", "NA", "=1+1"]
+    first = found[0]
+    assert (first.prompt, first.category_id) == ("blue herons", "cat_1")
+    assert first.selections == {"fabric": "linen", "size": "S"}
+
+
+def test_a_refused_row_says_everything_that_is_wrong_with_it(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """All of its problems, with the code of the first, whatever the outcome."""
+    row = results(ledger, recorded(ledger, catalog))[1]
+    problems = catalog.entries[1].problems
+    assert len(problems) > 1
+    assert (row.status, row.error_code) == (RowStatus.REFUSED, problems[0].code.value)
+    assert all(problem.message in (row.error or "") for problem in problems)
+    assert (row.pattern, row.product, row.product_id, row.pattern_id) == (None, None, None, None)
+
+
+def test_a_row_carries_the_story_of_its_items(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """Every attempt, and what was made."""
+    at_state(ledger, "herons", AttemptState.FAILED)
+    at_state(ledger, "herons", AttemptState.SUCCEEDED, 2)
+    at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+    row = results(ledger, recorded(ledger, catalog))[0]
+    assert (row.status, row.pattern_id, row.product_id) == (
+        RowStatus.SUCCEEDED,
+        "made-herons/2",
+        "made-cushion/1",
+    )
+    assert row.pattern is not None and [one.attempt for one in row.pattern.attempts] == [1, 2]
+
+
+def test_a_pattern_that_is_there_is_named_though_its_product_failed(
+    ledger: Ledger, catalog: CheckedCatalog
+) -> None:
+    """It is paid for."""
+    at_state(ledger, "herons", AttemptState.SUCCEEDED)
+    at_state(ledger, "cushion", AttemptState.FAILED, stage=Stage.PRODUCT)
+    row = results(ledger, recorded(ledger, catalog))[0]
+    assert (row.status, row.pattern_id, row.product_id) == (RowStatus.FAILED, "made-herons/1", None)
+
+
+def test_closing_counts_the_rows(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """By status, every row once."""
+    at_state(ledger, "herons", AttemptState.SUCCEEDED)
+    at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+    record = replace(recorded(ledger, catalog), outcome=Outcome.CANCELLED)
+    with ledger.transaction():
+        counts = close_rows(ledger, record)
+    assert counts == {RowStatus.SUCCEEDED: 1, RowStatus.REFUSED: 1, RowStatus.NOT_STARTED: 1}
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CANCELLED, Outcome.COMPLETED_WITH_FAILURES])
+@pytest.mark.parametrize(
+    "state", sorted(set(AttemptState) - {AttemptState.SUCCEEDED, AttemptState.FAILED}), ids=str
+)
+def test_a_run_that_has_ended_stands_as_it_did(
+    ledger: Ledger, catalog: CheckedCatalog, state: AttemptState, outcome: Outcome
+) -> None:
+    """Whatever a later run makes of its open attempts: field by field what it was."""
+    at_state(ledger, "herons", AttemptState.FAILED)
+    at_state(ledger, "herons", state, 2)
+    first = close(ledger, recorded(ledger, catalog), outcome)
+    then = results(ledger, first)
+    goes_on = {
+        AttemptState.INTENDED: [AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
+        AttemptState.WITHDRAWN: [AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
+        AttemptState.ACCEPTED: [AttemptState.SUCCEEDED],
+        AttemptState.REJECTED: [AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
+        AttemptState.HELD: [AttemptState.ACCEPTED, AttemptState.SUCCEEDED],
+    }
+    change(ledger, "herons", *goes_on[state], attempt=2)
+    at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
+    at_state(ledger, "ferns", AttemptState.FAILED)
+    second = close(ledger, recorded(ledger, catalog, "run-2"), Outcome.COMPLETED_WITH_FAILURES)
+    assert bodiless(results(ledger, first)) == bodiless(then)
+    assert results(ledger, second)[0].status is RowStatus.SUCCEEDED
+
+
+def bodiless(rows: list[RowResult]) -> list[RowResult]:
+    """Without the bytes sent, which no file shows."""
+
+    def stripped(row: RowResult) -> RowResult:
+        traces = {
+            name: replace(trace, attempts=tuple(replace(one, body=b"") for one in trace.attempts))
+            for name, trace in (("pattern", row.pattern), ("product", row.product))
+            if trace is not None
+        }
+        return replace(row, **traces)  # type: ignore[arg-type]
+
+    return [stripped(row) for row in rows]
+
+
+def test_closing_again_after_a_crash_in_the_middle(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """Rows that were fixed are fixed anew in the same words."""
+    at_state(ledger, "herons", AttemptState.ACCEPTED)
+    record = recorded(ledger, catalog)
+    once = results(ledger, close(ledger, record, Outcome.FAILED))
+    assert results(ledger, close(ledger, record, Outcome.FAILED)) == once
+
+
+def test_more_rows_than_are_read_at_once(ledger: Ledger) -> None:
+    """Chunks leave none out, and none twice."""
+    lines = "".join(f"S-{number},prompt,Tote bag,,,\r\n" for number in range(1203))
+    raw = f"{HEADER}\r\n{lines}".encode()
+    record = replace(RECORD, input_sha256=hashlib.sha256(raw).hexdigest())
+    begin(ledger, "p")
+    with ledger.transaction():
+        ledger.add_run(record, raw)
+        ledger.add_rows(
+            RUN,
+            (
+                RunRow(n, n + 2, f"S-{n}", ItemKey("p"), ItemKey(f"q{n}"), '{"prompt":"prompt"}')
+                for n in range(1203)
+            ),
+        )
+        counts = close_rows(ledger, replace(record, outcome=Outcome.CANCELLED))
+    assert counts == {RowStatus.IN_DOUBT: 1203}
+    assert [row.position for row in results(ledger, record)] == list(range(1203))
+
+
+def test_what_is_remembered_of_a_row_is_plain_json(catalog: CheckedCatalog) -> None:
+    """What was understood, or why it was refused."""
+    good, refused, _ = (json.loads(understood(entry)) for entry in catalog.entries)
+    assert good == {
+        "prompt": "blue herons",
+        "category": "cat_1",
+        "selections": {"fabric": "linen", "size": "S"},
+    }
+    assert {"code", "message", "remedy"} == set(refused["problems"][0])

@@ -1,0 +1,327 @@
+"""The plan: what has to be made for every row, and why, whatever earlier runs left."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.rows import Row
+from patternmill.identifiers import ItemKey
+from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.plan import TO_BUY, TO_DO, Memory, Plan, Reason, make_plan
+from patternmill.states import AttemptState
+from tests.unit.catalog.samples import HEADER, checked
+
+SCOPE = Scope("staging", "spring")
+HERON = "H-1,blue herons,Cushion,S,linen,"
+HERON_MUG = "H-2,blue herons,Mug,11oz,,"
+FERN = "F-1,green ferns,Tote bag,,,"
+REFUSED = "X-1,red foxes,Sofa,,,"
+
+_OF_STATE = {
+    AttemptState.SUCCEEDED: Reason.DONE,
+    AttemptState.INTENDED: Reason.CONTINUED,
+    AttemptState.ACCEPTED: Reason.CONTINUED,
+    AttemptState.WITHDRAWN: Reason.NEW,
+    AttemptState.HELD: Reason.HELD,
+    AttemptState.FAILED: Reason.FAILED_BEFORE,
+    AttemptState.REJECTED: Reason.FAILED_BEFORE,
+}
+
+
+@dataclass(frozen=True)
+class Stood:
+    """How an item stands."""
+
+    state: AttemptState
+
+
+@dataclass
+class Past:
+    """What earlier runs left, told in words of the rows."""
+
+    standings: dict[ItemKey, Stood] = field(default_factory=dict)
+    products: dict[str, ItemKey] = field(default_factory=dict)
+
+    def left(self, line: str, pattern: AttemptState | None, product: AttemptState | None = None) -> Past:
+        planned = plan(line).rows[0]
+        assert planned.pattern is not None and planned.product is not None
+        if pattern is not None:
+            self.standings[planned.pattern] = Stood(pattern)
+        if product is not None:
+            self.standings[planned.product] = Stood(product)
+        self.products[planned.sku] = planned.product
+        return self
+
+    @property
+    def memory(self) -> Memory:
+        return Memory(self.standings, self.products)
+
+
+def catalog(*lines: str, header: str = HEADER) -> CheckedCatalog:
+    return checked("\n".join((header, *lines)) + "\n")
+
+
+def plan(
+    *lines: str,
+    past: Past | None = None,
+    retry: Callable[[Row], bool] = lambda row: False,
+    edition: str | None = None,
+    scope: Scope = SCOPE,
+    header: str = HEADER,
+) -> Plan:
+    memory = past.memory if past else Memory()
+    return make_plan(scope, catalog(*lines, header=header), memory, retry=retry, edition=edition)
+
+
+def reasons(planned: Plan, row: int = 0) -> tuple[Reason, Reason]:
+    """Of the pattern and of the product of a row."""
+    found = planned.rows[row]
+    assert found.pattern is not None and found.product is not None
+    return planned.patterns[found.pattern].reason, planned.products[found.product].reason
+
+
+def test_a_first_run_buys_everything_once() -> None:
+    """Rows with the same prompt share one pattern item; every row has a product item of its own."""
+    planned = plan(HERON, HERON_MUG, FERN)
+    assert planned.purchases() == (2, 3)
+    assert [found.rows for found in planned.patterns.values()] == [2, 1]
+    assert planned.pattern_counts() == {Reason.NEW: 2}
+    assert planned.product_counts() == {Reason.NEW: 3}
+    assert [row.sku for row in planned.to_do()] == ["H-1", "H-2", "F-1"]
+
+
+def test_items_come_in_the_order_of_the_rows_that_name_them() -> None:
+    """A plan reads as its file reads."""
+    planned = plan(FERN, HERON, HERON_MUG)
+    prompts = [found.item.prompt for found in planned.patterns.values()]
+    skus = [found.item.sku for found in planned.products.values()]
+    assert (prompts, skus) == (["green ferns", "blue herons"], ["F-1", "H-1", "H-2"])
+
+
+def test_a_refused_row_has_its_place_and_no_items() -> None:
+    """It is counted, and nothing is bought for it."""
+    planned = plan(HERON, REFUSED, FERN)
+    assert [(row.position, row.product is None) for row in planned.rows] == [
+        (0, False),
+        (1, True),
+        (2, False),
+    ]
+    assert planned.refused() == 1
+    assert planned.purchases() == (2, 2)
+
+
+@pytest.mark.parametrize("state", AttemptState)
+def test_the_pattern_stands_as_its_last_attempt_says(state: AttemptState) -> None:
+    """Every state of a pattern has its reason, and the product follows from it."""
+    pattern, product = reasons(plan(HERON, past=Past().left(HERON, state)))
+    assert pattern is _OF_STATE[state]
+    blocked = pattern in (Reason.HELD, Reason.FAILED_BEFORE)
+    assert product is (Reason.BLOCKED if blocked else Reason.NEW)
+
+
+@pytest.mark.parametrize("state", AttemptState)
+def test_the_product_stands_as_its_last_attempt_says(state: AttemptState) -> None:
+    """Every state of a product has its reason; its pattern is there and costs nothing."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, state)
+    assert reasons(plan(HERON, past=past)) == (Reason.DONE, _OF_STATE[state])
+
+
+def test_what_is_done_costs_nothing() -> None:
+    """A second import of the same file has nothing to do."""
+    past = Past()
+    for line in (HERON, HERON_MUG, FERN):
+        past.left(line, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    planned = plan(HERON, HERON_MUG, FERN, past=past)
+    assert planned.purchases() == (0, 0)
+    assert list(planned.to_do()) == []
+
+
+def test_what_was_begun_is_no_new_purchase() -> None:
+    """It goes on under the request ID that it has."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
+    planned = plan(HERON, past=past)
+    assert planned.purchases() == (0, 0)
+    assert [row.sku for row in planned.to_do()] == ["H-1"]
+
+
+def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
+    """The pattern that is there is used again."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    planned = plan("H-1,blue herons,Cushion,M,linen,", past=past)
+    assert reasons(planned) == (Reason.DONE, Reason.CHANGED)
+    assert planned.purchases() == (0, 1)
+
+
+def test_another_prompt_for_a_known_sku_changes_both() -> None:
+    """The row was asked for before, with another prompt."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    planned = plan("H-1,grey herons,Cushion,S,linen,", past=past)
+    assert reasons(planned) == (Reason.CHANGED, Reason.CHANGED)
+    assert planned.purchases() == (1, 1)
+
+
+def test_a_new_sku_on_a_known_prompt_buys_its_product_only() -> None:
+    """Patterns are shared between runs too."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    assert plan(HERON_MUG, past=past).purchases() == (0, 1)
+
+
+def test_an_edition_buys_the_same_thing_again_once() -> None:
+    """It is part of the content, so that a second run of the edition finds it made."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    again = plan(HERON, past=past, edition="2")
+    assert again.purchases() == (1, 1)
+    done = {key: Stood(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
+    memory = Memory(past.standings | done, past.products)
+    assert make_plan(SCOPE, catalog(HERON), memory, edition="2").purchases() == (0, 0)
+
+
+@pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.REJECTED])
+def test_a_retry_takes_up_what_failed(state: AttemptState) -> None:
+    """A failed pattern is asked for again, and its product with it."""
+    past = Past().left(HERON, state)
+    planned = plan(HERON, past=past, retry=lambda row: True)
+    assert reasons(planned) == (Reason.RETRIED, Reason.NEW)
+    assert planned.purchases() == (1, 1)
+
+
+def test_a_retry_of_a_product_never_buys_its_pattern_again() -> None:
+    """The pattern is paid for."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.FAILED)
+    planned = plan(HERON, past=past, retry=lambda row: True)
+    assert reasons(planned) == (Reason.DONE, Reason.RETRIED)
+
+
+@pytest.mark.parametrize("state", set(AttemptState) - {AttemptState.FAILED, AttemptState.REJECTED})
+def test_a_retry_changes_nothing_for_what_has_not_failed(state: AttemptState) -> None:
+    """Whatever a person asks for: what succeeded, is under way or held stays as it is."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, state)
+    assert reasons(plan(HERON, past=past, retry=lambda row: True)) == reasons(plan(HERON, past=past))
+
+
+def test_a_retry_is_of_the_rows_it_names() -> None:
+    """Other failed rows stay failed."""
+    past = Past().left(HERON, AttemptState.FAILED).left(FERN, AttemptState.FAILED)
+    planned = plan(HERON, FERN, past=past, retry=lambda row: row.sku == "F-1")
+    assert reasons(planned, 0) == (Reason.FAILED_BEFORE, Reason.BLOCKED)
+    assert reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
+
+
+@pytest.mark.parametrize("retried", ["H-1", "H-2"])
+def test_a_pattern_tried_again_serves_all_of_its_rows(retried: str) -> None:
+    """The rows that share it wait for it, wherever the one that is retried stands in the file."""
+    past = Past().left(HERON, AttemptState.FAILED).left(HERON_MUG, None)
+    planned = plan(HERON, HERON_MUG, past=past, retry=lambda row: row.sku == retried)
+    assert reasons(planned, 0) == reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
+    assert planned.purchases() == (1, 2)
+
+
+def test_a_pattern_counts_the_rows_that_wait_for_it() -> None:
+    """A row that is done does not wait."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    planned = plan(HERON, "H-3,blue herons,Sofa,,,", past=past)
+    assert [found.rows for found in planned.patterns.values()] == [0]
+
+
+def test_a_shared_pattern_takes_the_reason_that_makes_it_work_to_do() -> None:
+    """One row is failed for good, another is new: what the pattern needs is decided once."""
+    past = Past().left(HERON, AttemptState.WITHDRAWN, AttemptState.REJECTED)
+    planned = plan(HERON, HERON_MUG, past=past)
+    (pattern,) = planned.patterns.values()
+    assert (pattern.reason, pattern.rows) == (Reason.NEW, 1)
+
+
+def test_scopes_share_no_item() -> None:
+    """The same file in another environment or catalog is another purchase altogether."""
+    plans = [plan(HERON, FERN, scope=Scope(*scope)) for scope in (("a", "x"), ("b", "x"), ("a", "y"))]
+    keys = [key for planned in plans for key in (*planned.patterns, *planned.products)]
+    assert len(set(keys)) == len(keys) == 12
+
+
+def test_the_spelling_of_a_file_is_not_its_content() -> None:
+    """Row order, the case of headers, outer spaces, column order and decomposed text change no item."""
+    plain = plan("É-1,café blue,Tote bag,S,linen,", HERON)
+    turned = plan(
+        HERON,
+        unicodedata.normalize("NFD", "  É-1 , café blue ,Tote bag, S ,linen ,"),
+        header=" SKU ,Prompt,CATEGORY,Option:size,OPTION:fabric,note",
+    )
+    assert set(plain.patterns) == set(turned.patterns)
+    assert set(plain.products) == set(turned.products)
+    assert plain.digest() == turned.digest()
+
+
+def test_json_selections_are_the_same_purchase_as_option_columns() -> None:
+    """How selections are written is not what is bought."""
+    as_json = plan(
+        'H-1,blue herons,cat_1,"{""fabric"": ""Linen"", ""size"": ""S""}"',
+        header="sku,prompt,category_id,selections",
+    )
+    assert set(as_json.products) == set(plan(HERON).products)
+
+
+def test_unknown_columns_are_not_content() -> None:
+    """A note in a column of the person's own buys nothing."""
+    assert set(plan(HERON + "remember me").products) == set(plan(HERON).products)
+
+
+def test_the_digest_is_of_what_would_be_done() -> None:
+    """Stable for the same plan; another for any other item, reason or scope."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED)
+    plans = [
+        plan(HERON, FERN),
+        plan(HERON),
+        plan(HERON, FERN, past=past),
+        plan(HERON, FERN, scope=Scope("production", "spring")),
+        plan(HERON, FERN, edition="2"),
+    ]
+    digests = [planned.digest() for planned in plans]
+    assert len(set(digests)) == len(digests)
+    assert digests[0] == plan(FERN, HERON).digest()
+
+
+states = st.none() | st.sampled_from(AttemptState)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), states), max_size=12),
+    st.dictionaries(st.sampled_from("abcd"), states),
+    st.booleans(),
+)
+def test_a_plan_is_consistent_whatever_was_before(
+    rows: list[tuple[str, AttemptState | None]], patterns: dict[str, AttemptState | None], retried: bool
+) -> None:
+    """No product is to do without a pattern that is there or to do; no count exceeds the rows."""
+    past, lines = Past(), []
+    for number, (prompt, product) in enumerate(rows):
+        lines.append(f"S-{number},prompt {prompt},Tote bag,,,")
+        past.left(lines[-1], patterns.get(prompt), product)
+    planned = plan(*lines, past=past, retry=lambda row: retried) if lines else None
+    if planned is None:
+        return
+    for row in planned.rows:
+        assert row.pattern is not None and row.product is not None
+        if planned.products[row.product].reason in TO_DO:
+            assert planned.patterns[row.pattern].reason in TO_DO | {Reason.DONE}
+    waiting = sum(found.rows for found in planned.patterns.values() if found.reason in TO_DO)
+    assert waiting <= len(rows)
+    assert TO_BUY <= TO_DO
+    assert sum(planned.product_counts().values()) == len(rows)
+
+
+def test_items_of_a_plan_are_the_items_of_their_content() -> None:
+    """The keys under which a plan holds its items are the items' own."""
+    planned = plan(HERON, FERN)
+    assert all(found.item.key == key for key, found in planned.patterns.items())
+    assert all(found.item.key == key for key, found in planned.products.items())
+    pattern = PatternItem.of(SCOPE, "blue herons")
+    product = ProductItem.of(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
+    assert (planned.rows[0].pattern, planned.rows[0].product) == (pattern.key, product.key)

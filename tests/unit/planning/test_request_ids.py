@@ -1,0 +1,203 @@
+"""Identity: a request ID is named by what is bought, and by nothing else, for ever."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+from uuid import UUID, uuid5
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.identifiers import ItemKey, RequestId
+from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.request_ids import NAMESPACE, canonical_json, normalised, request_id
+from patternmill.states import Stage
+
+STAGING = Scope("staging", "spring")
+HERONS = PatternItem.of(STAGING, "blue herons at dawn")
+CUSHION = ProductItem.of(STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"})
+texts = st.text(st.characters(codec="utf-8"), min_size=1)
+
+GOLDEN = {
+    "a pattern": (HERONS, 1, "0d4cfdc0-8310-5536-922c-355b3c5c2416"),
+    "its second attempt": (HERONS, 2, "4b9ff83e-8aa6-5cb3-952c-44c847a6bceb"),
+    "a second edition": (
+        PatternItem.of(STAGING, "blue herons at dawn", edition="2"),
+        1,
+        "8adde477-9cf5-5ba5-a8b4-4bb3f80154b1",
+    ),
+    "another environment": (
+        PatternItem.of(Scope("production", "spring"), "blue herons at dawn"),
+        1,
+        "f3c027e5-6012-57e8-af9e-7c1cb759f662",
+    ),
+    "another catalog": (
+        PatternItem.of(Scope("staging", "autumn"), "blue herons at dawn"),
+        1,
+        "66b48834-9d20-5fdf-8738-7d78973680cf",
+    ),
+    "beyond ASCII": (
+        PatternItem.of(STAGING, "café crème 蓝色 🦩"),
+        1,
+        "85169e11-0c6d-5368-a90c-a8f8c054bdcd",
+    ),
+    "a product": (CUSHION, 1, "efa11558-0ff5-5359-926f-cbc4850e8a50"),
+    "a product's second attempt": (CUSHION, 2, "f0dd4cfc-327f-5f87-90ec-941175b104c1"),
+    "a product's second edition": (
+        ProductItem.of(
+            STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"}, edition="2"
+        ),
+        1,
+        "511a1a77-79a0-590d-a1ce-929451f065ea",
+    ),
+    "a product without selections": (
+        ProductItem.of(STAGING, "SKU-é", HERONS.key, "cat_cushion", {}),
+        1,
+        "cef9c37d-aa4d-5dba-85cb-6961e865ce25",
+    ),
+}
+
+
+@pytest.mark.parametrize(("item", "attempt", "expected"), GOLDEN.values(), ids=GOLDEN)
+def test_golden_request_ids(item: PatternItem | ProductItem, attempt: int, expected: str) -> None:
+    """A change here makes every customer buy everything again: the IDs are pinned as literals."""
+    assert item.request_id(attempt) == expected
+
+
+def test_golden_item_keys() -> None:
+    """The keys by which the ledger knows items are pinned too."""
+    assert HERONS.key == "e5ff3d83-0660-504f-a5a4-3cd47fb032dd"
+    assert CUSHION.key == "9d39840e-e2a6-5d99-a195-ae9c8ccf208c"
+
+
+def test_the_name_is_what_the_design_says() -> None:
+    """A UUIDv5 of canonical JSON: version, environment, catalog, stage, content, attempt."""
+    name = '["v1","staging","spring","pattern",{"parameters":{},"prompt":"blue herons at dawn"},1]'
+    assert UUID("6f1c2c1e-6a53-5d0b-9c3e-5b7f2a1d4e80") == NAMESPACE
+    assert HERONS.request_id(1) == str(uuid5(NAMESPACE, name))
+    assert UUID(HERONS.request_id(1)).version == 5
+
+
+def test_bodies_are_the_same_bytes_each_time() -> None:
+    """What is sent again is byte for byte what was sent."""
+    assert HERONS.body(HERONS.request_id(1)) == (
+        b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
+    )
+    assert CUSHION.body(CUSHION.request_id(1), "pat_1") == (
+        b'{"categoryId":"cat_cushion","patternId":"pat_1",'
+        b'"requestId":"efa11558-0ff5-5359-926f-cbc4850e8a50",'
+        b'"selections":{"fabric":"linen","size":"45x45"}}'
+    )
+
+
+def test_bodies_carry_text_beyond_ascii_as_it_is() -> None:
+    """UTF-8 on the wire, so that the body reads as the prompt reads."""
+    item = PatternItem.of(STAGING, "flamingo 🦩")
+    assert "flamingo 🦩".encode() in item.body(item.request_id(1))
+
+
+PRODUCT: dict[str, Any] = {
+    "scope": STAGING,
+    "sku": "CU-001",
+    "pattern": HERONS.key,
+    "category_id": "cat_cushion",
+    "selections": {"size": "45x45", "fabric": "linen"},
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scope": Scope("production", "spring")},
+        {"scope": Scope("staging", "autumn")},
+        {"sku": "CU-002"},
+        {"sku": "cu-001"},
+        {"pattern": PatternItem.of(STAGING, "blue herons at dusk").key},
+        {"category_id": "cat_mug"},
+        {"selections": {"size": "45x45"}},
+        {"selections": {"size": "45x45", "fabric": "velvet"}},
+        {"selections": {"size": "45x45", "Fabric": "linen"}},
+        {"selections": {}},
+        {"edition": "2"},
+    ],
+    ids=str,
+)
+def test_any_changed_field_is_a_new_purchase(change: dict[str, Any]) -> None:
+    """Whatever is bought names the purchase."""
+    assert ProductItem.of(**PRODUCT | change).request_id(1) != CUSHION.request_id(1)
+
+
+def test_selections_have_no_order() -> None:
+    """The columns of a file may stand in any order."""
+    turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
+    assert turned.key == CUSHION.key
+    assert turned.body(RequestId("r"), "p") == CUSHION.body(RequestId("r"), "p")
+
+
+def test_an_empty_edition_is_none() -> None:
+    """A setting left empty does not buy everything again."""
+    assert PatternItem.of(STAGING, "blue herons at dawn", edition="") == HERONS
+
+
+def test_attempts_are_counted_from_one() -> None:
+    """There is no attempt 0 that a slip could send."""
+    with pytest.raises(ValueError, match="from 1"):
+        HERONS.request_id(0)
+
+
+def test_a_pattern_and_a_product_never_share_a_name() -> None:
+    """The stage is part of the name, whatever the content."""
+    content = {"same": "content"}
+    ids = {request_id("e", "c", stage, content, 1) for stage in Stage}
+    assert len(ids) == len(Stage)
+
+
+@given(texts, st.sampled_from(["NFC", "NFD"]), st.sampled_from(["", " ", "\t", " \n", "\u00a0"]))
+def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
+    """Composed or decomposed, with or without outer spaces: one prompt, one purchase."""
+    spelled = space + unicodedata.normalize(form, text) + space
+    assert PatternItem.of(STAGING, spelled).request_id(1) == PatternItem.of(STAGING, text).request_id(1)
+
+
+@given(texts, texts)
+def test_different_prompts_are_different_purchases(one: str, other: str) -> None:
+    """Texts that differ after normalising never collide."""
+    same = normalised(one) == normalised(other)
+    assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
+
+
+@given(texts, texts, texts, texts)
+def test_scopes_do_not_run_into_one_another(one: str, other: str, third: str, fourth: str) -> None:
+    """No environment and catalog can be spelled so that two scopes give one ID."""
+    same = (one, other) == (third, fourth)
+    first = PatternItem.of(Scope(one, other), "x").request_id(1)
+    assert (first == PatternItem.of(Scope(third, fourth), "x").request_id(1)) is same
+
+
+@given(st.dictionaries(texts, texts), st.randoms(use_true_random=False))
+def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -> None:
+    """Whatever the order in which a mapping was filled; and nothing is lost."""
+    pairs = list(content.items())
+    chance.shuffle(pairs)
+    assert canonical_json(dict(pairs)) == canonical_json(content)
+    assert json.loads(canonical_json(content)) == content
+
+
+def test_items_are_described_for_the_screen() -> None:
+    """One line each: long prompts are cut, line breaks go."""
+    long = PatternItem.of(STAGING, "blue\nherons " + "and reeds " * 20)
+    assert long.describe().startswith("pattern · blue herons and reeds")
+    assert len(long.describe()) <= len("pattern · ") + 60
+    assert "\n" not in long.describe()
+    assert HERONS.describe() == "pattern · blue herons at dawn"
+    assert CUSHION.describe() == "product · CU-001"
+
+
+def test_a_product_knows_its_row_and_its_pattern() -> None:
+    """What the ledger stores beside its content is taken from it."""
+    assert (CUSHION.sku, CUSHION.pattern_key) == ("CU-001", HERONS.key)
+    assert (HERONS.sku, HERONS.pattern_key) == (None, None)
+    assert ItemKey(CUSHION.content["pattern"]) == HERONS.key

@@ -1,0 +1,123 @@
+"""gallery.html as text: whole in itself, and deaf to what hostile prompts and answers say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from patternmill.ledger.records import RowResult
+from patternmill.results.gallery import page
+from patternmill.states import RowStatus, Stage
+
+from .builders import HEADER, RUN, attempt, refused, row, trace
+
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "<img src=x onerror=alert(1)>",
+    "]]>\u2028\u2029&lt;<!--rows-->",
+]
+
+
+def html_of(rows: Sequence[RowResult]) -> str:
+    return b"".join(page(RUN, HEADER, rows, {})).decode()
+
+
+def block(html: str, name: str) -> Any:
+    found = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def pictured(url: str) -> RowResult:
+    return row("A", product=trace(Stage.PRODUCT, "A", attempt("A", picture_url=url)))
+
+
+def test_it_holds_every_row_in_order() -> None:
+    """With all that its card shows, across the batches in which it is written."""
+    rows = block(html_of([row(f"S{n}") for n in range(1001)]), "row-data")
+    assert [one["sku"] for one in rows] == [f"S{n}" for n in range(1001)]
+    assert rows[0] == {
+        "line": 2,
+        "sku": "S0",
+        "status": "succeeded",
+        "prompt": "blue herons of S0",
+        "category": "Cushion",
+        "selections": [["fabric", "linen"], ["size", "S"]],
+        "product": "prd-S0",
+        "pattern": "pat-S0",
+    }
+
+
+def test_it_gathers_causes_and_leads_rows_to_them() -> None:
+    """A row's number of its cause is the place in the list above the grid."""
+    html = html_of([row("A"), refused("B"), row("C", RowStatus.FAILED, error="no ink"), refused("D")])
+    causes = block(html, "run-data")["causes"]
+    assert [(cause["code"], cause["count"]) for cause in causes] == [("unknown_value", 2), ("failed", 1)]
+    assert [one.get("cause") for one in block(html, "row-data")] == [None, 0, 1, 0]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_leaves_its_place(text: str) -> None:
+    """The page has its own three script elements, whatever a prompt, a sku or a reason says."""
+    rows = [row(text, RowStatus.FAILED, prompt=text, error=text, remedy=text, selections={text: text})]
+    html = html_of(rows)
+    assert html.lower().count("<script") == html.lower().count("</script") == 3
+    assert block(html, "row-data")[0]["prompt"] == text
+    assert "<img" not in html
+
+
+def test_a_hostile_catalog_name_stays_a_title() -> None:
+    """It is the one text that stands in the markup itself."""
+    html = b"".join(page(replace(RUN, catalog="</title><b>"), HEADER, [], {})).decode()
+    assert "<title>&lt;/title&gt;&lt;b&gt; · staging</title>" in html
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://cdn.example/p.png?x=1&y=2", "https://cdn.example/p.png?x=1&y=2"),
+        ("javascript:alert(1)", None),
+        ("data:image/svg+xml,<svg/>", None),
+        ("file:///etc/passwd", None),
+        ("/relative.png", None),
+        ("http://[half", None),
+    ],
+)
+def test_pictures_are_web_addresses(url: str, shown: str | None) -> None:
+    """Nothing else that an answer may hold is followed."""
+    assert block(html_of([pictured(url)]), "row-data")[0].get("productPicture") == shown
+
+
+def test_its_policy_allows_its_own_parts_and_nothing_else() -> None:
+    """The hashes in the policy are those of the script and the style in the page."""
+    html = html_of([row("A")])
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    assert policy is not None
+    for element in (r"<style>(.*?)</style>", r"<script>(.*?)</script>"):
+        found = re.search(element, html, re.DOTALL)
+        assert found is not None
+        digest = base64.b64encode(hashlib.sha256(found[1].encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy[1]
+    assert "default-src 'none'" in policy[1]
+    assert "unsafe" not in policy[1]
+
+
+def test_it_loads_nothing_from_elsewhere() -> None:
+    """It opens from disk, without a network."""
+    html = html_of([row("A")])
+    assert not re.findall(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", html)
+    assert "@import" not in html and "url(" not in html
+
+
+def test_text_that_utf8_cannot_carry_does_not_break_it() -> None:
+    """Half a surrogate pair, as an odd answer may hold."""
+    html = html_of([row("A", RowStatus.FAILED, error="\ud83d")])
+    assert block(html, "row-data")[0]["error"] == "\ud83d"

@@ -1,0 +1,115 @@
+"""The manifest: its numbers add up, it says nothing about a machine, and it finds an edit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from patternmill.results.files import mark_of
+from patternmill.results.manifest import Counts, ManifestUnreadable, read_manifest, verify
+from patternmill.states import Outcome, RowStatus
+
+from .builders import RUN, published, refused, row
+
+FILES = ["results.csv", "failures.csv", "results.jsonl", "gallery.html"]
+
+
+def written(out: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
+    return told
+
+
+def test_the_counts_add_up(tmp_path: Path) -> None:
+    """Every status is there; a pattern that two rows share is one pattern."""
+    shared = row("A")
+    twin = row("B", pattern_id=shared.pattern_id, pattern=shared.pattern)
+    rows = [shared, twin, refused("C"), row("D", RowStatus.NOT_STARTED)]
+    result = published(rows, tmp_path)
+    told = written(tmp_path)["counts"]
+    assert told["rows"] == sum(told["by_status"].values()) == 4
+    assert set(told["by_status"]) == set(RowStatus)
+    assert (told["products"], told["patterns"]) == (2, 1)
+    assert (told["product_attempts"], told["pattern_attempts"]) == (2, 1)
+    assert (result.products, result.patterns, result.by_status[RowStatus.REFUSED]) == (2, 1, 1)
+
+
+def test_counts_that_do_not_add_up_are_no_counts() -> None:
+    """A manifest whose rows are not the sum of their statuses cannot exist."""
+    numbers = {"products": 0, "patterns": 0, "product_attempts": 0, "pattern_attempts": 0}
+    with pytest.raises(ValidationError, match="sum of their statuses"):
+        Counts(rows=2, by_status={RowStatus.FAILED: 1}, **numbers)
+
+
+def test_it_holds_the_marks_of_every_other_file(tmp_path: Path) -> None:
+    """And is written last, so that it never speaks of files that are not there."""
+    result = published([row("A")], tmp_path)
+    manifest = read_manifest(tmp_path)
+    assert list(manifest.files) == FILES
+    for name, entry in manifest.files.items():
+        mark = mark_of(tmp_path / name)
+        assert (entry.sha256, entry.bytes) == (mark.sha256, mark.bytes)
+    assert [file.name for file in result.files] == [*FILES, "manifest.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "manifest.json"])
+
+
+def test_what_it_says_of_the_run(tmp_path: Path) -> None:
+    """What went in, where, and how it ended."""
+    published([row("A")], tmp_path)
+    told = written(tmp_path)
+    assert told["schema_version"] == 1
+    assert told["input"] == {"name": "spring.csv", "sha256": "ab" * 32, "encoding": "utf-8"}
+    assert (told["environment"], told["catalog"], told["run_id"]) == ("staging", "spring", "run-7")
+    assert (told["outcome"], told["reason"]) == ("CompletedWithFailures", None)
+    assert (told["started_at"], told["ended_at"]) == ("2026-03-01T09:30:00.000Z", "2026-03-01T09:34:12.000Z")
+
+
+@pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv", "../spring.csv"])
+def test_it_names_the_input_without_its_folder(tmp_path: Path, source: str) -> None:
+    """Nothing of the machine is in the results."""
+    published([row("A")], tmp_path, replace(RUN, source=source))
+    assert written(tmp_path)["input"]["name"] == "spring.csv"
+
+
+def test_it_reads_back_as_it_was(tmp_path: Path) -> None:
+    """With the outcome as a word of ours, and times that know their zone."""
+    published([row("A")], tmp_path)
+    manifest = read_manifest(tmp_path / "manifest.json")
+    assert manifest.outcome is Outcome.COMPLETED_WITH_FAILURES
+    assert manifest.started_at == RUN.started_at
+
+
+def test_a_run_that_did_not_end_can_be_published(tmp_path: Path) -> None:
+    """After a crash there is neither an end nor an outcome."""
+    published([row("A")], tmp_path, replace(RUN, ended_at=None, outcome=None))
+    assert read_manifest(tmp_path).outcome is None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
+    """Of any file, also when its size is the same."""
+    published([row("A"), refused("B")], tmp_path)
+    assert verify(tmp_path) == []
+    raw = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    assert verify(tmp_path) == [name]
+
+
+def test_a_missing_file_is_found(tmp_path: Path) -> None:
+    """It differs from what was written."""
+    published([row("A")], tmp_path)
+    (tmp_path / "results.csv").unlink()
+    assert verify(tmp_path) == ["results.csv"]
+
+
+@pytest.mark.parametrize("text", [None, "", "{}", '{"schema_version": 2}'])
+def test_what_is_no_manifest_is_said(tmp_path: Path, text: str | None) -> None:
+    """Missing, cut short, or of a later schema."""
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ManifestUnreadable, match=r"manifest\.json"):
+        verify(tmp_path)

@@ -1,0 +1,68 @@
+"""Failures are gathered by what caused them, not by how their messages happen to be worded."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.ledger.records import RowResult
+from patternmill.results.summary import SKUS_SHOWN, counts, failures_by_cause, signature
+from patternmill.states import RowStatus
+
+from .builders import refused, row
+
+
+def failed(sku: str, error: str, code: str = "job_failed") -> RowResult:
+    return row(sku, RowStatus.FAILED, error_code=code, error=error)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("unknown value `Linnen` for option `fabric`", "unknown value `Silc` for option `fabric`"),
+        ("job job_12ab failed", "job job_9f0c failed"),
+        ("waited 30.5 s", "waited 2 s"),
+        ('prompt "a" is refused', 'prompt "b c" is refused'),
+        (
+            "request 0b8e3a3e-5c1c-5a52-9f6a-0e5b4f1c2d3e is unknown",
+            "request 7c9f3a3e-aaaa-5a52-9f6a-0e5b4f1c2dff is unknown",
+        ),
+        ("too long\nby far", "too  long by far"),
+    ],
+)
+def test_names_and_numbers_do_not_tell_causes_apart(one: str, other: str) -> None:
+    """Quoted values, identifiers, numbers and spacing."""
+    assert signature(one) == signature(other)
+
+
+def test_words_tell_causes_apart() -> None:
+    """An apostrophe does not begin a quotation."""
+    assert signature("it can't be read") != signature("it can't be written")
+
+
+def test_the_most_frequent_cause_comes_first() -> None:
+    """With its first row's words, and its skus in the order of the file, capped."""
+    many = [failed(f"F{n}", f"no ink in job-{n}") for n in range(SKUS_SHOWN + 5)]
+    causes = failures_by_cause([refused("R"), *many])
+    assert [(cause.code, cause.count) for cause in causes] == [("job_failed", 15), ("unknown_value", 1)]
+    assert causes[0].skus == tuple(f"F{n}" for n in range(SKUS_SHOWN))
+    assert causes[0].message == "no ink in job-0"
+    assert causes[1].remedy == "Write `linen`."
+
+
+def test_one_message_under_two_codes_is_two_causes() -> None:
+    """What to do may differ."""
+    rows = [failed("A", "refused", "job_failed"), failed("B", "refused", "rejected")]
+    assert len(failures_by_cause(rows)) == 2
+
+
+def test_rows_that_only_wait_for_their_turn_have_no_cause() -> None:
+    """Nor have those that succeeded; what the service still owes an answer to has one."""
+    causes = failures_by_cause([row(status.value, status) for status in RowStatus])
+    assert [cause.code for cause in causes] == ["failed", "held", "in_doubt", "refused", "waiting"]
+
+
+def test_every_status_is_counted() -> None:
+    """Also those that no row has."""
+    found = counts([row("A"), refused("B"), refused("C")])
+    assert found[RowStatus.REFUSED] == 2
+    assert (set(found), sum(found.values())) == (set(RowStatus), 3)

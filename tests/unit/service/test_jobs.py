@@ -1,0 +1,84 @@
+"""Jobs are read tolerantly, and text of the service is made fit for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.service.jobs import read_job
+from patternmill.service.text import MASK, clean, mask_deeply, reason_in
+
+
+def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
+    """The interface names one kind and says that there are more."""
+    body = {"jobId": "j", "kind": "product", "status": "running", "result": None, "eta": 5}
+    job = read_job(body)
+    assert job is not None
+    assert (job.kind, job.status, job.result_id, job.raw["eta"], job.ended) == (
+        "product",
+        "running",
+        None,
+        5,
+        False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "result_id"),
+    [
+        ({"patternId": "p"}, "p"),
+        ({"productId": "q"}, "q"),
+        ({"patternId": None, "productId": "q"}, "q"),
+        ({"patternId": 7}, None),
+        ({"patternId": ""}, None),
+        ("p", None),
+        (None, None),
+    ],
+)
+def test_the_result_is_named_by_text_only(result: object, result_id: str | None) -> None:
+    """Anything else is not guessed at."""
+    job = read_job({"jobId": "j", "status": "succeeded", "result": result})
+    assert job is not None
+    assert job.result_id == result_id
+    assert job.ended == (result_id is not None)
+
+
+@pytest.mark.parametrize(
+    ("url", "taken"),
+    [
+        ("https://pics.example/a.png?x=1", True),
+        ("http://127.0.0.1/a.png", True),
+        ("javascript:alert(1)", False),
+        ("data:image/png;base64,AAAA", False),
+        ("file:///etc/passwd", False),
+        ('https://pics.example/"onload="x', False),
+        ("https://pics.example/a b", False),
+        (7, False),
+    ],
+)
+def test_only_a_plain_address_is_taken_for_a_picture(url: object, taken: bool) -> None:
+    """It ends up in a page."""
+    job = read_job({"jobId": "j", "status": "succeeded", "result": {"patternId": "p", "previewUrl": url}})
+    assert job is not None
+    assert (job.picture_url == url) == taken
+
+
+def test_text_is_one_short_printable_line_without_the_key() -> None:
+    """Control characters, bidi marks and echoes of the key do not reach a log."""
+    text = clean("a\x1b[31m\r\nb\u202e sekret-key " + "x" * 900, secret="sekret-key")
+    assert text.startswith(f"a [31m b {MASK} x")
+    assert text.isprintable()
+    assert len(text) == 500
+
+
+def test_a_key_is_masked_in_names_and_values_but_a_short_one_is_not() -> None:
+    """A key of a few letters would be found in ordinary words."""
+    assert mask_deeply({"sekret-key": ["my sekret-key", 1]}, "sekret-key") == {MASK: [f"my {MASK}", 1]}
+    assert mask_deeply(["keyboard"], "key") == ["keyboard"]
+
+
+def test_a_reason_is_not_looked_for_without_end() -> None:
+    """Deep nesting is harmless."""
+    nested: object = "deep"
+    for _ in range(2000):
+        nested = {"error": nested}
+    assert reason_in(nested) == ""

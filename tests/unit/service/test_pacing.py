@@ -1,0 +1,355 @@
+"""The window, the rates and the breaker, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from patternmill.service.pacing import Breaker, BreakerState, RateLimiter, Window
+from patternmill.states import Stage
+from tests.unit.service import virtual
+
+
+async def _settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def _window(ceiling: int) -> Window:
+    return Window(ceiling, clock=virtual.clock)
+
+
+def test_products_go_before_patterns_and_each_in_their_order() -> None:
+    """What finishes something goes first."""
+
+    async def main() -> None:
+        window, order = _window(1), []
+        await window.acquire(Stage.PATTERN)
+
+        async def take(name: str, stage: Stage) -> None:
+            await window.acquire(stage)
+            order.append(name)
+            window.release()
+
+        names = [("a", Stage.PATTERN), ("x", Stage.PRODUCT), ("b", Stage.PATTERN), ("y", Stage.PRODUCT)]
+        tasks = [asyncio.create_task(take(*name)) for name in names]
+        await _settle()
+        window.release()
+        await asyncio.gather(*tasks)
+        assert order == ["x", "y", "a", "b"]
+        assert window.in_flight == 0
+
+    virtual.run(main())
+
+
+def test_nobody_is_lost_and_no_slot_leaks_when_waits_are_cancelled() -> None:
+    """Also when the slot was already granted in the same moment."""
+
+    async def main() -> None:
+        window, chance, running, most = _window(3), random.Random(5), 0, 0
+
+        async def work(stage: Stage) -> None:
+            nonlocal running, most
+            await window.acquire(stage)
+            running += 1
+            most = max(most, running)
+            try:
+                await asyncio.sleep(chance.random())
+            finally:
+                running -= 1
+                window.release()
+
+        tasks = [asyncio.create_task(work(chance.choice(list(Stage)))) for _ in range(300)]
+        while not all(task.done() for task in tasks):
+            await asyncio.sleep(chance.random() / 5)
+            chance.choice(tasks).cancel()
+        assert most == 3
+        assert window.in_flight == 0
+        await asyncio.wait_for(window.acquire(Stage.PATTERN), 1)
+
+    virtual.run(main())
+
+
+def test_a_slot_granted_in_the_moment_of_cancelling_is_passed_on() -> None:
+    """The race that leaks slots in other pools."""
+
+    async def main() -> None:
+        window = _window(1)
+        await window.acquire(Stage.PATTERN)
+        first = asyncio.create_task(window.acquire(Stage.PATTERN))
+        second = asyncio.create_task(window.acquire(Stage.PATTERN))
+        await _settle()
+        window.release()
+        first.cancel()
+        await _settle()
+        assert first.cancelled()
+        assert second.done()
+        assert window.in_flight == 1
+
+    virtual.run(main())
+
+
+def test_the_window_halves_once_a_round_and_grows_back() -> None:
+    """Many refusals of one round are one sign; the floor is one."""
+
+    async def main() -> None:
+        window = _window(100)
+        for _ in range(50):
+            window.overloaded(virtual.clock())
+        assert window.limit == 50
+        await asyncio.sleep(1)
+        for _ in range(3):
+            window.overloaded(virtual.clock())
+        assert window.limit == 25
+        for _ in range(20):
+            await asyncio.sleep(1)
+            for _ in range(3):
+                window.overloaded(virtual.clock())
+        assert window.limit == 1
+        for _ in range(6000):
+            window.accepted()
+        assert window.limit == 100
+
+    virtual.run(main())
+
+
+def test_one_refusal_among_many_good_answers_does_not_shrink_the_window() -> None:
+    """A steady one percent of faults costs no speed."""
+
+    async def main() -> None:
+        window = _window(100)
+        for number in range(1000):
+            await asyncio.sleep(0.1)
+            if number % 50:
+                window.accepted()
+            else:
+                window.overloaded(virtual.clock())
+        assert window.limit == 100
+
+    virtual.run(main())
+
+
+class RateLimitedService:
+    """Serves so many requests a second, with as many saved up, and refuses the rest."""
+
+    def __init__(self, limit: float, noise: float = 0.0) -> None:
+        self.limit, self.noise = limit, noise
+        self.tokens, self.filled = limit, 0.0
+        self.log: list[tuple[float, bool]] = []
+        self.chance = random.Random(3)
+
+    def serve(self) -> bool:
+        now = virtual.clock()
+        self.tokens = min(self.limit, self.tokens + (now - self.filled) * self.limit)
+        self.filled = now
+        served = self.tokens >= 1 and self.chance.random() >= self.noise
+        self.tokens -= served
+        self.log.append((now, served))
+        return served
+
+
+async def _ask_for_three_minutes(
+    service: RateLimitedService, latency: float, told: float
+) -> tuple[float, float]:
+    """The share of refusals, and the requests served a second, after the first half minute."""
+    limiter, end = RateLimiter(200, clock=virtual.clock), 180.0
+
+    async def worker() -> None:
+        while virtual.clock() < end:
+            await limiter.acquire()
+            sent_at = virtual.clock()
+            await asyncio.sleep(latency / 2)
+            served = service.serve()
+            await asyncio.sleep(latency / 2)
+            if served:
+                limiter.accepted()
+            else:
+                limiter.limited(sent_at, told)
+                await asyncio.sleep(max(told, 0.5))
+
+    await asyncio.gather(*(worker() for _ in range(40)))
+    late = [served for at, served in service.log if 30 < at <= end]
+    return 1 - sum(late) / len(late), sum(late) / (end - 30)
+
+
+@pytest.mark.parametrize(
+    ("limit", "latency", "told"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
+)
+def test_a_limit_that_was_not_told_is_learned(limit: int, latency: float, told: float) -> None:
+    """Under five percent of refusals after half a minute, at no less than 85 percent of the limit."""
+    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(limit), latency, told))
+    assert share < 0.05
+    assert served > 0.85 * limit
+
+
+def test_refusals_by_chance_do_not_bring_the_rate_down() -> None:
+    """One percent of 429 out of the blue leaves a rate that a bulk run can live with."""
+    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(1e6, 0.01), 0.05, 0.0))
+    assert share < 0.02
+    assert served > 35
+
+
+def test_nobody_sends_while_the_service_asked_for_a_pause() -> None:
+    """One 429 holds everybody back, and not longer than told."""
+
+    async def main() -> None:
+        limiter = RateLimiter(50, clock=virtual.clock)
+        assert await limiter.acquire()
+        limiter.limited(virtual.clock(), 7.0)
+        assert limiter.paused_for == 7
+        sent = []
+
+        async def send() -> None:
+            await limiter.acquire()
+            sent.append(virtual.clock())
+
+        await asyncio.gather(*(send() for _ in range(20)))
+        assert 7.0 <= min(sent) < 7.1
+        assert max(sent) < 8
+
+    virtual.run(main())
+
+
+def test_the_rate_holds_over_time_and_turns_are_first_come_first_served() -> None:
+    """A burst of a twentieth of a second's worth, then the rate."""
+
+    async def main() -> None:
+        limiter, order = RateLimiter(20, clock=virtual.clock), []
+
+        async def send(number: int) -> None:
+            await limiter.acquire()
+            order.append(number)
+
+        await asyncio.gather(*(send(number) for number in range(200)))
+        assert order == list(range(200))
+        assert virtual.clock() == pytest.approx(199 / 20, rel=0.02)
+
+    virtual.run(main())
+
+
+def test_cancelled_and_closed_waits_cost_nobody_a_turn() -> None:
+    """Closing sends everybody away with False."""
+
+    async def main() -> None:
+        limiter = RateLimiter(1, clock=virtual.clock)
+        await limiter.acquire()
+        tasks = [asyncio.create_task(limiter.acquire()) for _ in range(4)]
+        await asyncio.sleep(0.1)
+        tasks[0].cancel()
+        await asyncio.sleep(1.0)
+        assert [task.done() for task in tasks] == [True, True, False, False]
+        limiter.close()
+        assert await tasks[2] is False
+        assert await tasks[3] is False
+        assert await limiter.acquire() is False
+
+    virtual.run(main())
+
+
+def _breaker(**given: float) -> Breaker:
+    return Breaker(failures=3, clock=virtual.clock, **given)
+
+
+def test_repeated_failures_hold_new_items_and_one_probe_goes_out() -> None:
+    """Nine of ten wait; when the probe does well, all go."""
+
+    async def main() -> None:
+        breaker = _breaker()
+        for _ in range(3):
+            assert await breaker.ready()
+            breaker.failed()
+        assert breaker.state is BreakerState.OPEN
+        out: list[float] = []
+
+        async def item() -> None:
+            assert await breaker.ready()
+            out.append(virtual.clock())
+
+        items = [asyncio.create_task(item()) for _ in range(10)]
+        await asyncio.sleep(1.5)
+        assert len(out) == 1
+        assert breaker.state is BreakerState.PROBING
+        breaker.failed()
+        await asyncio.sleep(1.5)
+        assert len(out) == 1
+        await asyncio.sleep(1.0)
+        assert len(out) == 2
+        breaker.succeeded()
+        await asyncio.gather(*items)
+        assert breaker.state is BreakerState.CLOSED
+        assert virtual.clock() < 5
+
+    virtual.run(main())
+
+
+def test_a_good_poll_closes_the_breaker() -> None:
+    """Polls test the water while creates wait."""
+
+    async def main() -> None:
+        breaker = _breaker(first_pause=30.0)
+        for _ in range(3):
+            breaker.failed()
+        waiting = asyncio.create_task(breaker.ready())
+        await asyncio.sleep(1)
+        breaker.succeeded()
+        assert await waiting
+        assert virtual.clock() < 2
+
+    virtual.run(main())
+
+
+def test_a_probe_that_never_comes_back_does_not_hold_the_run_for_ever() -> None:
+    """Its sender may have been cancelled."""
+
+    async def main() -> None:
+        breaker = _breaker()
+        for _ in range(3):
+            breaker.failed()
+        assert await breaker.ready()
+        assert await breaker.ready()
+        assert virtual.clock() < 40
+
+    virtual.run(main())
+
+
+def _ends(wait: Callable[[Breaker], Awaitable[None]]) -> bool:
+    async def main() -> bool:
+        breaker = _breaker(patience=60.0)
+        for _ in range(3):
+            breaker.failed()
+        await wait(breaker)
+        return await breaker.ready()
+
+    return virtual.run(main())
+
+
+def test_a_service_away_for_too_long_is_given_up() -> None:
+    """Then the run stops instead of waiting for ever; the same when it is closed for good."""
+
+    async def too_long(breaker: Breaker) -> None:
+        while not breaker.hopeless:
+            assert await breaker.ready() or breaker.hopeless
+            breaker.failed()
+
+    async def closed(breaker: Breaker) -> None:
+        breaker.close_for_good()
+
+    assert _ends(too_long) is False
+    assert _ends(closed) is False
+
+
+def test_single_failures_between_good_answers_do_not_open_the_breaker() -> None:
+    """Only failures in a row count."""
+
+    async def main() -> None:
+        breaker = _breaker()
+        for _ in range(50):
+            breaker.failed()
+            breaker.failed()
+            breaker.succeeded()
+        assert breaker.state is BreakerState.CLOSED
+
+    virtual.run(main())

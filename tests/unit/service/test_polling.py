@@ -1,0 +1,304 @@
+"""Polling in virtual time: what is learned, how seldom is asked, and that every wait ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.durations import Durations
+from patternmill.service.jobs import read_job
+from patternmill.service.pacing import RateLimiter
+from patternmill.service.polling import Poller
+from patternmill.service.retry import RetryPolicy
+from patternmill.service.verdicts import Conflict, Failed, GaveUp, JobEnd, Kept, Stopped, Succeeded
+from patternmill.states import Stage
+from tests.unit.service import virtual
+from tests.unit.service.simulation import Figures, lognormal, simulate
+
+
+def _show(name: str, figures: Figures) -> Figures:
+    print(f"{name:28} {figures}")
+    return figures
+
+
+@pytest.mark.parametrize(
+    ("rows", "window", "sigma", "lag"), [(400, 200, 0.0, 2.0), (600, 200, 0.1, 3.0), (1000, 1000, 0.3, 8.0)]
+)
+def test_few_polls_for_jobs_of_a_minute_and_a_quarter(
+    rows: int, window: int, sigma: float, lag: float
+) -> None:
+    """About five polls a job; the lag is what so few polls allow for so wide a spread."""
+    figures = _show(f"75 s, sigma {sigma}, {window} at once", simulate(rows, window, lognormal(75, sigma, 1)))
+    assert figures.polls_per_job < 6
+    assert figures.median_lag < lag
+    assert figures.ratio < 1.07
+
+
+def test_the_run_takes_hardly_longer_than_its_jobs() -> None:
+    """500 rows with jobs of 10 s and 3 s."""
+    figures = _show("10 s + 3 s", simulate(500, 500, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2)))
+    assert figures.ratio < 1.02
+    assert figures.polls_per_job < 8
+
+
+def test_quick_and_instant_jobs_are_found_fast() -> None:
+    """Scouts find out at once that nobody needs to wait a minute."""
+    quick = _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
+    instant = _show("instant", simulate(200, 200, lambda: 0.0))
+    assert quick.ratio < 1.1
+    assert quick.p99_lag < 1.0
+    assert instant.median_lag < 0.15
+    assert instant.polls_per_job < 1.1
+
+
+def test_a_single_row_is_asked_for_often() -> None:
+    """Nobody waits for a rare question when there is only one job."""
+    figures = _show("one row of 90 s", simulate(1, 200, lambda: 90.0))
+    assert figures.p99_lag < 2.0
+
+
+def test_a_slow_tail_is_followed_to_its_end() -> None:
+    """Two kinds of jobs in one stage, and some ten times slower than all others."""
+    durations = iter([*[20.0, 60.0] * 150, *[400.0] * 5])
+    figures = _show("20 s, 60 s, and 400 s", simulate(305, 305, lambda: next(durations)))
+    assert figures.ratio < 1.05
+
+
+def test_durations_count_those_that_still_run() -> None:
+    """Two of ten ended early; the typical job is not taken for one of them."""
+    known = Durations()
+    for _ in range(2):
+        known.ended(9.0, 10.0)
+    for _ in range(8):
+        known.ran(0.0, 40.0)
+    known.refresh()
+    assert known.typical > 30
+
+
+def test_durations_learn_a_narrow_spread() -> None:
+    """The first question comes shortly before the ends, and the next ones close together."""
+    known = Durations()
+    for number in range(200):
+        end = 60 + number % 10
+        known.ran(0.0, end - 1.0)
+        known.ended(end - 1.0, end)
+    known.refresh()
+    first = known.next_age(0.0, known.spread / 4)
+    assert 55 < first < 66
+    assert known.next_age(first, known.spread / 4) - first < 5
+    assert known.typical == pytest.approx(64, abs=8)
+
+
+JOB: dict[str, Any] = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
+DONE = {**JOB, "status": "succeeded", "result": {"patternId": "p-1"}}
+
+
+def _ok(body: Any) -> Answer:
+    return Answer(Happening.ANSWERED, status=200, body=body)
+
+
+def _poller(ask: Callable[[str], Any], **retry: Any) -> Poller:
+    return Poller(
+        ask,
+        RateLimiter(100, clock=virtual.clock),
+        retry=RetryPolicy(**retry),
+        clock=virtual.clock,
+        jitter=lambda: 0.5,
+    )
+
+
+def _follow(*answers: Answer, age: float = 0.0, **retry: Any) -> tuple[JobEnd, float, int]:
+    """How a job ends whose polls are answered like that, the last for ever; when, after how many polls."""
+
+    async def main() -> tuple[JobEnd, float, int]:
+        asked = 0
+
+        async def ask(job_id: str) -> Answer:
+            nonlocal asked
+            asked += 1
+            await asyncio.sleep(0.01)
+            return answers[min(asked, len(answers)) - 1]
+
+        poller = _poller(ask, **retry)
+        end = await poller.follow("job-1", Stage.PATTERN, age=timedelta(seconds=age))
+        ended_at = virtual.clock()
+        await poller.close()
+        return end, ended_at, asked
+
+    return virtual.run(main())
+
+
+LOST = Answer(Happening.LOST, Trouble.TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        LOST,
+        Answer(Happening.NOT_SENT, Trouble.CONNECT),
+        Answer(Happening.ANSWERED, status=500),
+        Answer(Happening.ANSWERED, status=429, retry_after="2"),
+        Answer(Happening.ANSWERED, status=404),
+        Answer(Happening.ANSWERED, Trouble.HTML, status=200),
+        _ok({"jobId": None}),
+        _ok({**JOB, "status": "succeeded", "result": None}),
+        _ok({**JOB, "status": "queued"}),
+        _ok({"jobId": "job-1"}),
+    ],
+)
+def test_a_poll_that_goes_wrong_changes_nothing(trouble: Answer) -> None:
+    """The job is asked for again, and ends as it ended."""
+    end, _, asked = _follow(trouble, trouble, _ok(DONE))
+    assert isinstance(end, Succeeded)
+    assert asked == 3
+
+
+def test_a_job_that_never_ends_is_given_up_in_time_with_its_id() -> None:
+    """29: the next run asks again."""
+    end, at, _ = _follow(_ok(JOB), job_timeout=timedelta(minutes=5))
+    assert isinstance(end, GaveUp)
+    assert end.job_id == "job-1"
+    assert 300 <= at < 301
+
+
+def test_a_service_that_stays_away_ends_the_wait_too() -> None:
+    """Also without one good answer."""
+    end, at, asked = _follow(LOST, job_timeout=timedelta(minutes=5))
+    assert isinstance(end, GaveUp)
+    assert 300 <= at < 340
+    assert asked < 30
+
+
+def test_a_job_of_an_earlier_run_is_asked_at_once_and_waited_for_a_little() -> None:
+    """However long ago it was accepted."""
+    end, at, asked = _follow(_ok(DONE), age=90_000)
+    assert isinstance(end, Succeeded)
+    assert (at < 0.1, asked) == (True, 1)
+    end, at, _ = _follow(_ok(JOB), age=90_000)
+    assert isinstance(end, GaveUp)
+    assert 120 <= at < 121
+
+
+def test_an_unknown_status_is_said_once_and_kept_at_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
+    """25."""
+    end, _, _ = _follow(_ok({**JOB, "status": "paused"}), job_timeout=timedelta(minutes=5))
+    assert isinstance(end, Kept)
+    assert end.code == "unknown_status"
+    assert len([record for record in caplog.records if "paused" in record.getMessage()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "age", "kind"),
+    [
+        (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, Failed),
+        (_ok({**JOB, "jobId": "job-2"}), 0, Conflict),
+        (Answer(Happening.ANSWERED, status=403), 0, Stopped),
+        (Answer(Happening.ANSWERED, status=404), 600, Kept),
+    ],
+)
+def test_other_ends(answer: Answer, age: float, kind: type) -> None:
+    """13, 16, 24, 28."""
+    assert isinstance(_follow(answer, age=age)[0], kind)
+
+
+def test_a_create_that_answered_with_the_end_is_not_polled() -> None:
+    """A repeated request may find its job done."""
+
+    async def main() -> None:
+        async def ask(job_id: str) -> Answer:
+            raise AssertionError("not asked")
+
+        end = await _poller(ask).follow("job-1", Stage.PATTERN, known=read_job(DONE))
+        assert isinstance(end, Succeeded)
+
+    virtual.run(main())
+
+
+def test_abandoned_waits_end_at_once_and_so_do_later_ones() -> None:
+    """The end of a drain."""
+
+    async def main() -> None:
+        async def ask(job_id: str) -> Answer:
+            return _ok({**JOB, "jobId": job_id})
+
+        poller = _poller(ask)
+        waits = [asyncio.create_task(poller.follow(f"j{n}", Stage.PATTERN)) for n in range(50)]
+        await asyncio.sleep(5)
+        poller.abandon()
+        ends = await asyncio.gather(*waits, poller.follow("later", Stage.PRODUCT))
+        assert all(isinstance(end, GaveUp) for end in ends)
+        assert virtual.clock() < 5.1
+        await poller.close()
+
+    virtual.run(main())
+
+
+def test_a_cancelled_wait_is_not_asked_for_any_more() -> None:
+    """And the others go on."""
+
+    async def main() -> None:
+        asked: list[str] = []
+
+        async def ask(job_id: str) -> Answer:
+            asked.append(job_id)
+            return _ok({**JOB, "jobId": job_id})
+
+        poller = _poller(ask)
+        gone = asyncio.create_task(poller.follow("gone", Stage.PATTERN))
+        stays = asyncio.create_task(poller.follow("stays", Stage.PATTERN))
+        await asyncio.sleep(5)
+        gone.cancel()
+        await asyncio.sleep(0.1)
+        asked.clear()
+        await asyncio.sleep(30)
+        assert set(asked) == {"stays"}
+        assert poller.following == 1
+        stays.cancel()
+        await poller.close()
+
+    virtual.run(main())
+
+
+def test_a_fault_of_ours_reaches_whoever_waits() -> None:
+    """Nobody hangs for ever on a poll that broke."""
+
+    async def main() -> None:
+        async def ask(job_id: str) -> Answer:
+            raise RuntimeError("a bug")
+
+        with pytest.raises(RuntimeError, match="a bug"):
+            await _poller(ask).follow("job-1", Stage.PATTERN)
+
+    virtual.run(main())
+
+
+def test_polls_stay_under_their_rate_and_their_number_at_once() -> None:
+    """A thousand jobs that end together do not make a thousand connections."""
+
+    async def main() -> None:
+        out = most = 0
+        times: list[float] = []
+
+        async def ask(job_id: str) -> Answer:
+            nonlocal out, most
+            out += 1
+            most = max(most, out)
+            times.append(virtual.clock())
+            await asyncio.sleep(2.0)
+            out -= 1
+            return _ok({**DONE, "jobId": job_id})
+
+        poller = _poller(ask)
+        await asyncio.gather(
+            *(poller.follow(f"j{n}", Stage.PATTERN, age=timedelta(days=1)) for n in range(1000))
+        )
+        assert most == 64
+        assert max(sum(at <= other < at + 1 for other in times) for at in times) <= 106
+        await poller.close()
+
+    virtual.run(main())

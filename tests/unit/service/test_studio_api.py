@@ -1,0 +1,365 @@
+"""The facade in virtual time, against a service whose answers are scripted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.retry import RetryPolicy
+from patternmill.service.studio_api import StudioApi
+from patternmill.service.verdicts import (
+    Accepted,
+    Conflict,
+    CreateEnd,
+    InDoubt,
+    Kept,
+    NotBegun,
+    Refused,
+    Stopped,
+    Succeeded,
+)
+from patternmill.settings import Settings
+from patternmill.states import Stage
+from tests.unit.service import virtual
+
+BODY = b'{"requestId":"r-1","prompt":"herons"}'
+JOB: dict[str, Any] = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
+LOST = Answer(Happening.LOST, Trouble.RESET)
+REFUSED = Answer(Happening.NOT_SENT, Trouble.CONNECT)
+
+
+def says(status: int, body: Any = None, **more: Any) -> Answer:
+    """A whole answer."""
+    return Answer(Happening.ANSWERED, status=status, body=body, **more)
+
+
+class Script:
+    """Answers each operation with its script, the last line for ever, and writes down what it was sent."""
+
+    def __init__(self, answers: dict[str, list[Answer]], latency: float = 0.05) -> None:
+        self.answers, self.latency = answers, latency
+        self.sent: list[tuple[float, str, bytes]] = []
+        self.closed = False
+
+    async def post(self, operation: str, body: bytes) -> Answer:
+        self.sent.append((virtual.clock(), operation, body))
+        await asyncio.sleep(self.latency)
+        left = self.answers[operation]
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    async def close(self) -> None:
+        self.closed = True
+
+    def bodies(self, operation: str) -> list[bytes]:
+        return [body for _, name, body in self.sent if name == operation]
+
+
+def _api(script: Script, **retry: Any) -> StudioApi:
+    return StudioApi(script, retry=RetryPolicy(**retry), clock=virtual.clock, jitter=lambda: 0.5)
+
+
+def _create(*answers: Answer, **given: Any) -> tuple[CreateEnd, Script, float]:
+    """How a create ends that is answered like that; and when."""
+
+    async def main() -> tuple[CreateEnd, Script, float]:
+        script = Script({"patterns/create": list(answers)})
+        async with _api(script) as api:
+            end = await api.create(Stage.PATTERN, BODY, **given)
+            return end, script, virtual.clock()
+
+    return virtual.run(main())
+
+
+def test_a_create_in_doubt_is_sent_again_byte_for_byte() -> None:
+    """5: executed, answer lost; the second answer names the job."""
+    end, script, _ = _create(LOST, says(500), says(200, {"nothing": 1}), says(200, JOB))
+    assert isinstance(end, Accepted)
+    assert end.job.job_id == "job-1"
+    assert script.bodies("patterns/create") == [BODY] * 4
+
+
+def test_products_go_to_their_own_address() -> None:
+    """One address a stage."""
+
+    async def main() -> None:
+        script = Script({"products/create": [says(200, JOB)]})
+        async with _api(script) as api:
+            assert isinstance(await api.create(Stage.PRODUCT, BODY), Accepted)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (says(422), Refused),
+        (says(401), Stopped),
+        (says(404), Stopped),
+        (says(409, JOB), Kept),
+        (says(307), Stopped),
+    ],
+)
+def test_what_is_clear_is_not_sent_again(answer: Answer, kind: type) -> None:
+    """12 to 15, 20, 32."""
+    end, script, _ = _create(answer)
+    assert isinstance(end, kind)
+    assert len(script.sent) == 1
+
+
+def test_a_wait_is_as_long_as_told() -> None:
+    """17: and the request after it is the same."""
+    end, script, at = _create(says(429, retry_after="40"), says(200, JOB))
+    assert isinstance(end, Accepted)
+    assert 40 <= at < 41
+    assert len(set(script.bodies("patterns/create"))) == 1
+
+
+def test_one_refusal_pauses_all_creates_but_not_the_polls() -> None:
+    """17: separate budgets."""
+
+    async def main() -> None:
+        done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
+        script = Script(
+            {
+                "patterns/create": [says(429, retry_after="30"), says(200, JOB)],
+                "products/create": [says(200, {**JOB, "jobId": "job-2"})],
+                "jobs/get": [says(200, {**done, "jobId": "job-9"})],
+            }
+        )
+        async with _api(script) as api:
+            first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+            await asyncio.sleep(1)
+            second = asyncio.create_task(api.create(Stage.PRODUCT, b"{}"))
+            assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
+            assert virtual.clock() < 2
+            await asyncio.gather(first, second)
+            assert min(at for at, name, _ in script.sent if name == "products/create") >= 30
+
+    virtual.run(main())
+
+
+def test_the_same_500_for_ever_is_kept_after_ten_minutes_while_others_do_well() -> None:
+    """18: one item does not stop the run."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(500)], "jobs/get": [says(200, JOB)]})
+        async with _api(script) as api:
+            poll = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
+            end = await api.create(Stage.PATTERN, BODY)
+            assert isinstance(end, Kept)
+            assert end.in_doubt
+            assert 600 <= virtual.clock() < 660
+            assert len(script.bodies("patterns/create")) < 60
+            poll.cancel()
+
+    virtual.run(main())
+
+
+def test_a_service_that_answers_nobody_stops_the_run_in_time() -> None:
+    """2, 18: a hundred creates wait, few are sent, and all hear that the service is away."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [REFUSED]})
+        async with _api(script) as api:
+            ends = await asyncio.gather(*(api.create(Stage.PATTERN, b"%d" % n) for n in range(100)))
+            assert {(type(end), end.code) for end in ends} == {(Stopped, "service_away")}  # type: ignore[union-attr]
+            assert not any(end.in_doubt for end in ends)  # type: ignore[union-attr]
+            assert virtual.clock() < 700
+            assert len(script.sent) < 250
+
+    virtual.run(main())
+
+
+def test_a_name_not_found_stops_at_start_and_waits_later() -> None:
+    """1."""
+    away = Answer(Happening.NOT_SENT, Trouble.NAME_NOT_FOUND)
+    assert isinstance(_create(away)[0], Stopped)
+    assert isinstance(_create(says(500), away, away, says(200, JOB))[0], Accepted)
+
+
+def test_one_job_for_two_requests_is_a_conflict() -> None:
+    """24: also when only the answers say so; the same request may be told its job again."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)]})
+        async with _api(script) as api:
+            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            assert isinstance(await api.create(Stage.PATTERN, b"{}"), Conflict)
+
+    virtual.run(main())
+
+
+def test_another_job_than_the_known_one_is_a_conflict() -> None:
+    """31."""
+    end, _, _ = _create(says(200, JOB), known_job_id="job-0")
+    assert isinstance(end, Conflict)
+
+
+def test_past_the_age_limit_nothing_is_sent() -> None:
+    """The service may have forgotten the ID; a person decides."""
+    end, script, _ = _create(says(200, JOB), age=timedelta(hours=13))
+    assert isinstance(end, Kept)
+    assert end.in_doubt
+    assert script.sent == []
+
+
+def _drained(answers: list[Answer], after: float, **given: Any) -> tuple[CreateEnd, int, float]:
+    async def main() -> tuple[CreateEnd, int, float]:
+        script = Script({"patterns/create": answers})
+        async with _api(script) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY, **given))
+            await asyncio.sleep(after)
+            api.drain()
+            drained_at = virtual.clock()
+            end = await create
+            assert all(at <= drained_at for at, _, _ in script.sent)
+            return end, len(script.sent), virtual.clock() - drained_at
+
+    return virtual.run(main())
+
+
+def test_a_drain_ends_creates_truthfully_and_at_once() -> None:
+    """34: in doubt, or never begun; and what is under way is heard out."""
+
+    def kind(answers: list[Answer], after: float, **given: Any) -> type:
+        return type(_drained(answers, after, **given)[0])
+
+    assert kind([LOST, says(200, JOB)], 0.1) is InDoubt
+    assert kind([REFUSED, says(200, JOB)], 0.1) is NotBegun
+    assert kind([REFUSED], 0.1, age=timedelta(minutes=1)) is InDoubt
+    assert kind([says(429, retry_after="900")], 5.0) is NotBegun
+    assert kind([says(200, JOB)], 0.01) is Accepted
+    assert _drained([says(429, retry_after="900")], 5.0)[2] < 0.1
+
+
+def test_nothing_is_sent_after_the_drain_began_or_when_the_engine_stops() -> None:
+    """Not even the first time."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)]})
+        async with _api(script) as api:
+            assert isinstance(await api.create(Stage.PATTERN, BODY, stopping=lambda: True), NotBegun)
+            api.drain()
+            assert isinstance(await api.create(Stage.PATTERN, BODY), NotBegun)
+            assert isinstance(await api.create(Stage.PATTERN, BODY, age=timedelta(0)), InDoubt)
+            assert script.sent == []
+
+    virtual.run(main())
+
+
+def test_abandoning_ends_everything_at_once() -> None:
+    """The drain's time is over: creates under way are in doubt, jobs keep their IDs."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)], "jobs/get": [says(200, JOB)]}, latency=20)
+        async with _api(script) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+            follow = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
+            await asyncio.sleep(1)
+            api.abandon()
+            assert isinstance(await create, InDoubt)
+            assert (await follow).job_id == "job-1"  # type: ignore[union-attr]
+            assert virtual.clock() < 1.1
+        assert script.closed
+
+    virtual.run(main())
+
+
+def test_a_cancelled_create_leaves_nothing_behind() -> None:
+    """Its place in the queues is free again."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(429, retry_after="60"), says(200, JOB)]})
+        async with _api(script) as api:
+            creates = [asyncio.create_task(api.create(Stage.PATTERN, BODY)) for _ in range(20)]
+            await asyncio.sleep(3)
+            for create in creates[:-1]:
+                create.cancel()
+            assert isinstance(await creates[-1], Accepted)
+            left = {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+            await api.close()
+            await asyncio.sleep(0)
+            assert not {task for task in left if not task.done()}
+
+    virtual.run(main())
+
+
+def test_the_figures_are_counted() -> None:
+    """For the manifest and the benchmarks."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [LOST, says(500), says(200, JOB)]})
+        async with _api(script) as api:
+            await api.create(Stage.PATTERN, BODY)
+            counts = api.figures()
+            assert counts["requests"] == {"patterns/create": 3}
+            assert counts["answers"] == {"reset": 1, "500": 1, "200": 1}
+
+    virtual.run(main())
+
+
+def test_address_and_key_are_needed() -> None:
+    """Said before anything is opened."""
+    with pytest.raises(ConfigurationError, match="missing"):
+        StudioApi.from_settings(Settings(_env_file=None, studio_url=None, api_key=None))  # type: ignore[call-arg]
+
+
+def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
+    async def main() -> tuple[Any, Script]:
+        script = Script(answers)
+        async with _api(script) as api:
+            return await api.offer(), script
+
+    return virtual.run(main())
+
+
+LIST = {"categories": [{"categoryId": "c-1", "name": "Mug"}, {"categoryId": "c-2", "name": "Tote"}]}
+MUG = {"categoryId": "c-1", "name": "Mug", "options": [{"name": "size", "values": ["s", "l"]}]}
+
+
+def test_the_offer_is_read_through_faults() -> None:
+    """A lost answer, a 500 and a 429 on the way do not hide the options."""
+    offer, script = _offer(
+        {
+            "categories/list": [LOST, says(500), says(200, LIST)],
+            "categories/get": [says(429, retry_after="2"), says(200, MUG)],
+        }
+    )
+    assert offer.options_checked
+    assert [category.id for category in offer.categories] == ["c-1", "c-2"]
+    asked = {json.loads(body).get("categoryId") for body in script.bodies("categories/get")}
+    assert asked == {"c-1", "c-2"}
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[says(404)], [says(501)], [says(200, "none")], [says(200, None, trouble=Trouble.HTML)], [LOST]],
+)
+def test_an_offer_that_cannot_be_read_is_said_and_not_fatal(answers: list[Answer]) -> None:
+    """Rows are then not checked against it."""
+    offer, script = _offer({"categories/list": answers})
+    assert offer.categories is None
+    assert offer.note
+    assert len(script.sent) <= 6
+
+
+def test_options_that_cannot_be_read_are_named() -> None:
+    """The categories are still known."""
+    offer, _ = _offer({"categories/list": [says(200, LIST)], "categories/get": [says(404)]})
+    assert [category.id for category in offer.categories] == ["c-1", "c-2"]
+    assert not offer.options_checked
+    assert "Mug" in offer.note
+
+
+@pytest.mark.parametrize("answer", [says(401), says(403), says(302), Answer(Happening.NOT_SENT, Trouble.TLS)])
+def test_a_refused_key_or_address_stops_before_anything_is_planned(answer: Answer) -> None:
+    """9, 13, 20."""
+    with pytest.raises(ServiceStopped):
+        _offer({"categories/list": [answer]})

@@ -1,0 +1,90 @@
+"""The range: its IDs, its answers, and what cannot be selected."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from studio import offer
+
+CUSHION = offer.CATEGORIES[0]
+
+
+def test_ids_differ_between_environments() -> None:
+    """An ID of staging is unknown in production, and the other way round."""
+    for category in offer.CATEGORIES:
+        staging, production = (category.category_id(name) for name in ("staging", "production"))
+        assert staging != production
+        assert offer.find_category("staging", staging) == category
+        assert offer.find_category("production", staging) is None
+
+
+def test_the_list_and_the_single_answers_agree() -> None:
+    """What `categories/list` names, `categories/get` describes."""
+    listed = offer.categories_list("staging")["categories"]
+    assert isinstance(listed, list)
+
+    for summary in listed:
+        answer = offer.categories_get("staging", summary["categoryId"])
+        assert answer is not None
+        assert answer.items() >= summary.items()
+
+
+def test_every_option_offers_its_default() -> None:
+    """What is taken when nothing is selected can also be selected."""
+    for category in offer.CATEGORIES:
+        assert all(one.default is None or one.default in one.values for one in category.options)
+
+
+def test_an_unknown_category_has_no_answer() -> None:
+    """Nothing is made up for an ID that is not there."""
+    assert offer.categories_get("staging", "cat_stg_spaceship") is None
+
+
+@pytest.mark.parametrize(
+    ("selections", "said"),
+    [
+        ({"size": "40x40", "fabric": "linen"}, []),
+        (
+            {"size": "40x40", "fabric": "Linnen"},
+            ["option 'fabric' has no value 'Linnen'; offered: cotton, linen, velvet"],
+        ),
+        ({"size": "40x40"}, ["option 'fabric' has to be selected; offered: cotton, linen, velvet"]),
+        (
+            {"size": "40x40", "fabric": "linen", "colour": "red"},
+            ["Cushion has no option 'colour'; offered: size, fabric, filling"],
+        ),
+        (
+            {"sise": "x"},
+            [
+                "Cushion has no option 'sise'; offered: size, fabric, filling",
+                "option 'size' has to be selected; offered: 40x40, 50x50, 60x40",
+                "option 'fabric' has to be selected; offered: cotton, linen, velvet",
+            ],
+        ),
+    ],
+)
+def test_selections_that_cannot_be_made_are_all_named(selections: dict[str, str], said: list[str]) -> None:
+    """Every fault is told at once, with what is offered instead."""
+    assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == said
+
+
+def test_defaults_complete_the_selections() -> None:
+    """An option that was left out has its default."""
+    assert CUSHION.complete({"size": "40x40", "fabric": "linen"}) == {
+        "size": "40x40",
+        "fabric": "linen",
+        "filling": "fibre",
+    }
+
+
+def test_the_offer_is_light() -> None:
+    """Whoever only wants to know the range loads no web framework and no drawing library."""
+    heavy = "('fastapi', 'pydantic', 'uvicorn', 'numpy', 'PIL', 'sqlite3', 'asyncio')"
+    code = f"import sys, studio.offer; print([name for name in {heavy} if name in sys.modules])"
+
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,155 @@
+"""What a prompt becomes: the same recipe always, and the one that its words ask for."""
+
+from __future__ import annotations
+
+import pytest
+
+from studio.art import fields, layout, motifs, words
+from studio.art.colour import distance, from_oklch, lightness, to_oklch
+from studio.art.reading import read_prompt
+from studio.art.recipe import recipe_for, seed_of
+
+PROMPTS = (
+    "blue herons on cream",
+    "midnight moon and stars",
+    "yellow lemons with green leaves on white",
+    "art deco fans in gold and navy",
+    "something nobody has a word for",
+    "白鹭 🪶",
+)
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_the_same_prompt_has_the_same_recipe(prompt: str) -> None:
+    """A recipe is a pure function of its prompt."""
+    assert recipe_for(prompt) == recipe_for(prompt)
+
+
+def test_the_seed_of_a_prompt_is_pinned() -> None:
+    """Pictures stay what they are across versions and machines: the seed comes from SHA-256 of the plain prompt."""
+    assert seed_of("blue herons on cream") == 8857121382499548185
+
+
+def test_case_and_spaces_do_not_change_the_recipe() -> None:
+    """Prompts that read the same are the same pattern."""
+    assert recipe_for("  Blue  HERONS on cream ") == recipe_for("blue herons on cream")
+
+
+def test_another_prompt_has_another_recipe() -> None:
+    """Prompts that differ in a word are different patterns."""
+    assert len({recipe_for(prompt) for prompt in PROMPTS}) == len(PROMPTS)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "ground"),
+    [
+        ("blue herons on cream", words.COLOURS["cream"]),
+        ("daisies on a navy background", words.COLOURS["navy"]),
+        ("white dots against terracotta", words.COLOURS["terracotta"]),
+        ("oranges on sky blue", words.COLOURS["sky"]),
+        ("stripes in navy and white", words.COLOURS["white"]),
+        ("lemon branches on a cream ground", words.COLOURS["cream"]),
+    ],
+)
+def test_the_ground_is_the_colour_that_the_prompt_says(prompt: str, ground: str) -> None:
+    """`on cream` is a cream ground."""
+    assert recipe_for(prompt).palette.ground == ground
+
+
+def test_every_colour_word_colours_the_pattern() -> None:
+    """A colour that is asked for is found in the palette: as it is, or made plainer to see on its ground."""
+    for word, colour in words.COLOURS.items():
+        palette = recipe_for(f"{word} shells").palette
+        _, chroma, hue = to_oklch(colour)
+        hues = [to_oklch(ink)[2] for ink in (palette.ground, *palette.inks)]
+
+        assert chroma < 0.04 or any(abs((one - hue + 180) % 360 - 180) < 25 for one in hues), word
+
+
+def test_a_colour_belongs_to_the_thing_it_is_said_of() -> None:
+    """In `yellow lemons with green leaves` the lemons are yellow and the leaves green."""
+    lemon, leaf = recipe_for("yellow lemons with green leaves on white").subjects
+
+    assert abs(to_oklch(lemon.inks.main)[2] - to_oklch(words.COLOURS["yellow"])[2]) < 15
+    assert abs(to_oklch(leaf.inks.main)[2] - to_oklch(words.COLOURS["green"])[2]) < 15
+
+
+def test_a_mood_says_the_palette() -> None:
+    """Midnight is dark."""
+    assert lightness(recipe_for("midnight garden").palette.ground) < 0.3
+
+
+@pytest.mark.parametrize(
+    "prompt", [*PROMPTS, "white on white", "black cats on black", "cream, ivory and white"]
+)
+def test_the_leading_inks_stand_out_from_the_ground(prompt: str) -> None:
+    """Nothing is drawn in a colour that cannot be seen."""
+    palette = recipe_for(prompt).palette
+
+    assert len(palette.inks) >= 4
+    assert all(distance(ink, palette.ground) > 0.1 for ink in palette.inks[:2])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names"),
+    [
+        ("herons", ["heron"]),
+        ("mushrooms and ferns", ["mushroom", "fern"]),
+        ("cherry blossom", ["blossom"]),
+        ("rose peonies", ["peony"]),
+        ("roses and butterflies", ["rose_flower", "butterfly"]),
+        ("lemon stripes", ["stripe"]),
+        ("polka dots", ["dot"]),
+        ("bees on honeycomb", ["bee", "hexagon"]),
+        ("leaves", ["leaf"]),
+        ("lemon branches with white blossom", ["lemon", "sprig", "blossom"]),
+        ("lavender sprigs", ["lavender", "sprig"]),
+    ],
+)
+def test_words_name_their_subjects(prompt: str, names: list[str]) -> None:
+    """Plurals, phrases and words of two meanings are understood."""
+    assert [mention.subject for mention in read_prompt(prompt).mentions] == names
+
+
+def test_every_word_of_the_vocabulary_names_a_drawing() -> None:
+    """No word leads nowhere."""
+    known = motifs.NAMES | fields.NAMES
+    named = {*words.SUBJECTS.values(), *words.DEFAULT_SUBJECTS, *motifs.UPRIGHT, *motifs.COMPANIONS}
+    named |= {name for names in words.MOOD_SUBJECTS.values() for name in names}
+    named |= {name for names in motifs.COMPANIONS.values() for name in names}
+
+    assert named <= known
+    assert set(words.MOOD_SUBJECTS) <= set(words.MOODS)
+    assert set(words.LAYOUTS.values()) <= layout.NAMES
+
+
+@pytest.mark.parametrize(
+    ("prompt", "scale"),
+    [("tiny daisies", 0.5), ("daisies", 1.0), ("large daisies", 1.5), ("huge oversized daisies", 2.0)],
+)
+def test_size_words_set_the_scale(prompt: str, scale: float) -> None:
+    """Scale is what the prompt says, within what can be drawn."""
+    assert recipe_for(prompt).scale == scale
+
+
+@pytest.mark.parametrize(
+    ("prompt", "part"),
+    [("ink drawn ferns", "ink"), ("watercolour ferns", "watercolour"), ("block print ferns", "print")],
+)
+def test_style_words_set_the_style(prompt: str, part: str) -> None:
+    """The way of drawing is what the prompt says."""
+    assert recipe_for(prompt).style == part
+
+
+def test_things_with_a_right_way_up_are_not_turned() -> None:
+    """A house never stands on its head."""
+    upright = [word for word, subject in words.SUBJECTS.items() if subject in motifs.UPRIGHT]
+    led = [recipe for recipe in map(recipe_for, upright) if recipe.subjects]
+
+    assert len(led) > 50
+    assert all(recipe.layout in layout.UPRIGHT for recipe in led if recipe.subjects[0].name in motifs.UPRIGHT)
+
+
+def test_colours_survive_the_way_to_oklch_and_back() -> None:
+    """The conversion loses nothing that can be seen."""
+    assert all(distance(from_oklch(*to_oklch(colour)), colour) < 0.006 for colour in words.COLOURS.values())

@@ -1,0 +1,192 @@
+"""What is written for people agrees with what is there: verbs, options, settings, words, links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.main import VERBS, patternmill
+from patternmill.catalog.problems import FileCode, RowCode
+from patternmill.settings import PREFIX, Settings
+from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+OPERATIONS = ROOT / "docs" / "operations.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+FOLDERS = ("docs", "inputs", "studio", "benchmarks", "deployments")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
+#: Set by the command line for itself; not for a person.
+INTERNAL = {"embedded"}
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+VARIABLE = re.compile(rf"\b{PREFIX}[A-Z_]*[A-Z]\b")
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
+
+
+def commands(*verbs: str) -> Iterator[tuple[str, click.Command]]:
+    """Verbs, and the verbs of each, by the words that call them."""
+    context = click.Context(patternmill)
+    for verb in verbs:
+        command = patternmill.get_command(context, verb)
+        assert command is not None, verb
+        yield verb, command
+        if isinstance(command, click.Group):
+            yield from ((f"{verb} {name}", part) for name, part in command.commands.items())
+
+
+def options_of(command: click.Command) -> set[str]:
+    """The options that are shown to a person."""
+    shown = (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
+    return {name for option in shown for name in option.opts if name.startswith("--")}
+
+
+def section(name: str) -> str:
+    """What the page of commands says of one verb, up to the next heading."""
+    parts = re.split(r"^#+ ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = [part for part in parts if re.match(rf"`patternmill {name}(`| [^a-z])", part)]
+    assert len(found) == 1, f"docs/commands.md needs one section `patternmill {name}`"
+    return found[0]
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that lead to a page's headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def code_blocks(page: Path) -> Iterator[str]:
+    """The indented lines of a page: what a person is told to type, or shown."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("    "):
+            yield line.strip()
+
+
+def test_every_verb_stands_in_the_readme() -> None:
+    """In its table, as a word of its own; and no verb that is not there."""
+    rows = re.findall(r"^\| `([a-z]+)` \|", README.read_text(encoding="utf-8").partition("## Verbs")[2], re.M)
+    assert rows == list(VERBS)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_option_stands_in_the_page_of_commands(verb: str) -> None:
+    """Each verb's section names its options, and none that it does not have."""
+    for name, command in commands(verb):
+        told = re.findall(r"^\| `(--[a-z-]+)`", section(name), re.MULTILINE)
+        assert set(told) == options_of(command), f"docs/commands.md, {name}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_that_are_shown_can_be_typed(page: Path) -> None:
+    """A line that begins with `patternmill VERB` names a verb, and options that it has."""
+    known = dict(commands(*VERBS))
+    for line in code_blocks(page):
+        words = re.match(r"(?:\S+=\S+ )*(?:\.venv/bin/)?patternmill ([a-z]+)(?: ([a-z]+))?", line)
+        if words is None:
+            continue
+        name = f"{words[1]} {words[2]}" if f"{words[1]} {words[2]}" in known else words[1]
+        assert name in known, line
+        assert set(OPTION.findall(line.partition("#")[0])) <= options_of(known[name]), line
+
+
+def test_every_setting_is_written_down() -> None:
+    """In the example file, the README or a page of docs."""
+    pages = [ROOT / ".env.example", README, *(ROOT / "docs").glob("*.md")]
+    told = {name for page in pages for name in VARIABLE.findall(page.read_text(encoding="utf-8"))}
+    assert {PREFIX + field.upper() for field in set(Settings.model_fields) - INTERNAL} <= told
+
+
+def test_no_setting_is_written_down_that_nobody_reads() -> None:
+    """Every variable named on a page is a setting, or is read by name in the command line."""
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cli").glob("*.py"))
+    known = {PREFIX + field.upper() for field in Settings.model_fields} | set(VARIABLE.findall(sources))
+    for page in PAGES:
+        assert set(VARIABLE.findall(page.read_text(encoding="utf-8"))) <= known, page
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    """To a file that is there, and to a heading that the file has."""
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" in link:
+            continue
+        path, _, fragment = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name} links to {link}"
+        if fragment:
+            assert fragment in anchors(target), f"{page.name} links to {link}"
+
+
+def test_the_readme_is_short() -> None:
+    """Under 250 lines, or nobody reads it."""
+    assert len(README.read_text(encoding="utf-8").splitlines()) < 250
+
+
+def test_each_decision_is_short_and_whole() -> None:
+    """At most 60 lines, under a numbered title, with the four headings in their order."""
+    assert DECISIONS
+    for number, page in enumerate(DECISIONS, start=1):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 60, page.name
+        assert page.name.startswith(f"{number:04}-"), page.name
+        assert lines[0].startswith(f"# {number:04}: "), page.name
+        headings = [line for line in lines if line.startswith("## ")]
+        assert headings == ["## Context", "## Decision", "## Consequences", "## Alternatives"], page.name
+
+
+def test_each_decision_is_in_the_list() -> None:
+    """By its title."""
+    listed = (ROOT / "docs" / "decisions" / "README.md").read_text(encoding="utf-8")
+    for page in DECISIONS:
+        title = page.read_text(encoding="utf-8").splitlines()[0].partition(": ")[2]
+        assert f"[{page.name[:4]}]({page.name}) | {title} |" in listed
+
+
+def test_every_word_for_a_state_is_explained_to_who_is_on_call() -> None:
+    """How attempts stand, how rows stand, how runs end."""
+    told = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= told
+
+
+def test_every_exit_code_is_told_where_the_readme_lists_them() -> None:
+    """And in the page for who is on call, beside its outcome."""
+    readme = README.read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.M)} == {*EXIT_CODES.values(), 2}
+    for outcome, code in EXIT_CODES.items():
+        assert f"| `{outcome}` | {code} |" in OPERATIONS.read_text(encoding="utf-8")
+
+
+def test_every_error_code_of_a_row_is_explained() -> None:
+    """Those that the service's answers lead to, found where they are decided."""
+    written = {
+        *re.findall(
+            r'(?:Kept|Conflict|Refused)\(\s*"(\w+)"', _source("service", "retry", "polling", "studio_api")
+        ),
+        *re.findall(r'"(job_of_another_item)"', _source("mill", "making")),
+        *re.findall(r'^(?:FINAL_FAILURE|WRITTEN_OFF) = "(\w+)"', _source("mill", "making", "settling"), re.M),
+        *re.findall(r'Standing\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "standing")),
+        *(f"{stage}_failed" for stage in ("pattern", "product")),
+    }
+    assert len(written) > 12
+    #: Not a row's code: such a row reads in_doubt.
+    written -= {"in_doubt_too_long"}
+    told = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    assert written <= told
+
+
+def test_every_code_of_a_refusal_is_in_the_contract() -> None:
+    """Of files, and of rows."""
+    told = set(
+        re.findall(r"^\| `(\w+)` \|", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8"), re.M)
+    )
+    assert {code.value for codes in (FileCode, RowCode) for code in codes} <= told
+
+
+def _source(package: str, *modules: str) -> str:
+    folder = ROOT / "patternmill" / package
+    return "\n".join((folder / f"{module}.py").read_text(encoding="utf-8") for module in modules)
