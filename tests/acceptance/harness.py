@@ -251,7 +251,7 @@ class Room:
         return self.start(*options, **settings).wait(timeout)
 
 
-def wait_for(record: Path, text: str, *, count: int = 1, timeout: float = 20.0) -> None:
+def wait_for(record: Path, text: str, *, count: int = 1, timeout: float = 60.0) -> None:
     """Until a record holds a text so many times."""
     until = time.monotonic() + timeout
     while not record.exists() or record.read_text("utf-8").count(text) < count:

@@ -6,11 +6,13 @@ The tests want to hear nothing; with a bug seeded in the program (`inject`) they
 from __future__ import annotations
 
 import signal
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Started, Zygote, some_rows, wait_for
 from tests.hostile import Plan, Rule, Times
 from tests.hostile.plan import CREATES
 from tests.hostile.record import lines_of
@@ -135,7 +137,7 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         room = room_in(folder, service, zygote, rows=24, window=6, create_rate="12")
         first = room.start(inject=(*HURRY, "--drain", "5", *inject))
         wait_for(service.record, '"created"', count=4)
-        first.send(signal.SIGSTOP)
+        _stop_between_writes(first, room.folder / room.home)
         # What was under way to the service has arrived by now.
         time.sleep(0.3)
         second = room.start("--out", str(folder / "second"), inject=(*HURRY, "--silence", "1.5", *inject))
@@ -150,6 +152,21 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         faults += _sent_twice(service.record, continued)
         # One that stood still may ask for the jobs that it knew of; it may not buy.
         return faults + [fault for fault in finish(room) if not fault.startswith("jobs/get")]
+
+
+def _stop_between_writes(started: Started, home: Path) -> None:
+    """Stop a process while it holds no lock of the database: one that does keeps everybody out until it goes on."""
+    ledger = next(home.rglob("ledger.db"))
+    while True:
+        started.send(signal.SIGSTOP)
+        with closing(sqlite3.connect(ledger, timeout=0.2, isolation_level=None)) as database:
+            try:
+                database.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                started.send(signal.SIGCONT)
+                time.sleep(0.01)
+            else:
+                return
 
 
 def _sent_twice(record: Path, since: float) -> list[str]:
