@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from patternmill import __version__
+from patternmill.collecting import collect_rarely
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
 
 EXIT_FAILED = 1
@@ -97,6 +98,7 @@ def patternmill() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, whose callback returns its exit code, and end the process with it."""
+    collect_rarely()
     sys.exit(run(arguments))
 
 

@@ -18,6 +18,7 @@ from patternmill.states import Outcome
 from tasks.addressing import addressed
 from tasks.artifacts import progress_shown, show_ending
 from tasks.earlier import close_earlier_attempts
+from tasks.event_sender import send_uncompressed
 from tasks.outcomes import ending_message, state_of
 from tasks.preparing import check_rows, plan_items, read_file
 from tasks.publishing import publish
@@ -81,6 +82,7 @@ async def bulk_import(
 
 
 async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
+    send_uncompressed()
     await close_earlier_attempts()
     async with work_of(await addressed(order)) as work:
         await read_file(work)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from patternmill.catalog.checking import CheckedCatalog
 from patternmill.catalog.offer import Offer
+from patternmill.collecting import collect_rarely
 from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
@@ -95,6 +96,7 @@ class Run:
 
         Raises Overlap when another run drives the catalog; that is on record too.
         """
+        collect_rarely()
         ledger = open_ledger(order.settings)
         record = new_record(order, checked, prefect_flow_run_id)
         refuse_other_environment(ledger, order.settings)
