@@ -5,6 +5,8 @@ PYTHON ?= python3
 FILE ?= inputs/spring_catalog.csv
 ARGS ?=
 KILLS ?= 2000
+# Most tests wait for processes and sockets, so that more of them than cores run side by side; the longest first.
+TESTERS ?= 3
 BIN := .venv/bin
 
 help: ## list the targets
@@ -25,7 +27,7 @@ up: setup ## Prefect UI, worker, deployments and the embedded studio in one term
 	$(BIN)/patternmill up $(ARGS)
 
 test: setup ## run all tests (unit, integration, acceptance)
-	$(BIN)/python -m pytest tests/unit tests/integration tests/acceptance
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder tests/acceptance tests/integration tests/unit
 
 soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
 	$(BIN)/python -m pytest -m soak tests

@@ -33,7 +33,7 @@ EVERYBODY = (OURS, PLAIN, PREFECT_MAP)
 SCENARIOS = (
     Scenario("startup", "One row: what starting costs", 1, 1, contenders=EVERYBODY),
     Scenario("instant-200", "Instant answers, 200 in flight", 1000, 200, contenders=EVERYBODY, rounds=3),
-    Scenario("instant-500", "Instant answers, 500 in flight", 1000, 500, rounds=3),
+    Scenario("instant-500", "Instant answers, 500 in flight", 2000, 500, rounds=3),
     Scenario("short", "Jobs of 10 s and 3 s, all in flight", 500, 500, 10.0, 3.0, contenders=EVERYBODY),
     Scenario("long", "Jobs of 75 s and 20 s, all in flight", 300, 300, 75.0, 20.0),
     Scenario("memory", "Memory: instant answers, many rows", 10_000, 500),

@@ -201,14 +201,15 @@ class _Watched:
         """What the Prefect server is to show of an ended run."""
         if self.begun is None or self.begun.ending is None:
             return None
-        from tasks.outcomes import ending_message, shard_state, state_of
+        from tasks.outcomes import ending_message, shard_state, state_of, task_run_states
 
         ending, mill = self.begun.ending, self.begun.mill
         top = state_of(ending.outcome, ending_message(ending))
         shards = {
             part.describe(): _final(shard_state(mill, part)) for part in mill.shards if mill.driven(part)
         }
-        return KnownEnds(_final(top), shards)
+        tasks = {name: _final(state) for name, state in task_run_states(self.begun).items()}
+        return KnownEnds(_final(top), shards, shards | tasks)
 
     def keep_pictures(self) -> None:
         """Where the studio is our own, and ends with this command: put its pictures beside the gallery."""

@@ -38,6 +38,8 @@ class PrefectBreaker:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="prefect-breaker", daemon=True)
         self.is_away = False
+        #: Whether it ever was.
+        self.was_away = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -57,6 +59,7 @@ class PrefectBreaker:
                 answered = time.monotonic()
             if (time.monotonic() - answered >= self._patience) != self.is_away:
                 self.is_away = not self.is_away
+                self.was_away = True
                 set_client_retries(0 if self.is_away else None)
                 self._on_change(self.is_away)
 

@@ -131,16 +131,20 @@ def settle(
     flow_run_id: str,
     *,
     expected: int = 0,
-    timeout: timedelta = timedelta(seconds=60),
+    patience: timedelta = timedelta(seconds=20),
 ) -> Settled:
     """Wait until the flow run, with its nested ones, has `expected` task runs and all are in final states.
 
-    Returns how far it came when the time is over. Raises OSError when the server does not answer.
+    A server with a long queue is waited for as long as it gets on; one on which nothing changes for `patience`
+    has no more to come. Returns how far it came. Raises OSError when the server does not answer.
     """
-    deadline = time.monotonic() + timeout.total_seconds()
+    before, changed = None, time.monotonic()
     while True:
         settled = _look(api, _family(api, flow_run_id), expected)
-        if settled.whole or time.monotonic() > deadline:
+        now = time.monotonic()
+        if settled != before:
+            before, changed = settled, now
+        if settled.whole or now - changed > patience.total_seconds():
             return settled
         time.sleep(POLL_SECONDS)
 
@@ -148,14 +152,16 @@ def settle(
 def close_open_task_runs(
     api: Api, flow_run_id: str, ends: Mapping[str, FinalState], default: FinalState = LOST
 ) -> int:
-    """Force the task runs that stayed open into the final state known for their ID; how many there were.
+    """Force the task runs that stayed open into the final state known for their name; how many were not known.
 
     For records that lost events on their way; `ends` comes from the run's own knowledge.
     """
-    stuck = list(_open_task_runs(api, _family(api, flow_run_id)))
-    for task_run in stuck:
-        _force(api, "task_runs", task_run["id"], ends.get(task_run["id"], default))
-    return len(stuck)
+    unknown = 0
+    for task_run in list(_open_task_runs(api, _family(api, flow_run_id))):
+        end = ends.get(task_run["name"])
+        unknown += end is None
+        _force(api, "task_runs", task_run["id"], end or default)
+    return unknown
 
 
 def correct_flow_runs(api: Api, flow_run_id: str, top: FinalState, nested: Mapping[str, FinalState]) -> int:

@@ -26,7 +26,9 @@ from cli.prefect_server import OwnServer, server_is_there
 from patternmill.errors import PatternmillError
 
 API_URL = "PREFECT_API_URL"
-_SETTLING = timedelta(seconds=60)
+#: How long nothing may change on the server before its record is taken for all that there will be.
+_SETTLING = timedelta(seconds=20)
+_SETTLING_AFTER_A_GAP = timedelta(seconds=5)
 _PATIENCE = timedelta(seconds=12)
 #: Our own server is started again when it dies, and on a busy machine that takes its time.
 _OWN_PATIENCE = timedelta(seconds=40)
@@ -36,10 +38,11 @@ _INCOMPLETE = "The Prefect server does not answer any more; its record of this r
 
 @dataclass(frozen=True)
 class KnownEnds:
-    """What the flow run of an import, and its nested ones by name, are to read: from the ledger, not from Prefect."""
+    """What an import's flow run is to read, and by name what is nested in it: from the ledger, not from Prefect."""
 
     top: FinalState
     nested: Mapping[str, FinalState]
+    tasks: Mapping[str, FinalState]
 
 
 class Screen:
@@ -129,17 +132,23 @@ class Screen:
         if flow_run_id is None:
             return self.delivered
         try:
-            settled = settle(prefect_api(), flow_run_id, timeout=_SETTLING)
-            if settled.open:
-                close_open_task_runs(prefect_api(), flow_run_id, {})
-            if ends is not None:
-                correct_flow_runs(prefect_api(), flow_run_id, ends.top, ends.nested)
-            if not settled.whole:
-                self._say(_INCOMPLETE)
-            return settled.whole
+            whole = self._settled(flow_run_id, ends)
         except OSError:
+            whole = False
+        if not whole:
             self._say(_INCOMPLETE)
-            return False
+        return whole
+
+    def _settled(self, flow_run_id: str, ends: KnownEnds | None) -> bool:
+        """Wait for the record, and set right what a server that was away for a while has lost of it."""
+        api, gap = prefect_api(), self._breaker is not None and self._breaker.was_away
+        settled = settle(api, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
+        unknown = 0
+        if settled.open:
+            unknown = close_open_task_runs(api, flow_run_id, ends.tasks if ends is not None else {})
+        if ends is not None:
+            correct_flow_runs(api, flow_run_id, ends.top, ends.nested)
+        return unknown == 0
 
     def _go_without(self, why: str) -> None:
         self._own = None

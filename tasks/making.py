@@ -9,11 +9,12 @@ from typing import Any
 from prefect import State, task
 from prefect._internal.result_records import ResultRecord, ResultRecordMetadata
 from prefect.cache_policies import NO_CACHE
-from prefect.states import Cancelled, Failed
+from prefect.states import Cancelled
 
 from patternmill.errors import BudgetReached, NotStarted, RowFailed
 from patternmill.mill.mill import Mill, Steps
 from patternmill.planning.items import PatternItem, ProductItem
+from tasks.outcomes import failed_state
 
 # These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
 # because Prefect walks through every one; and a result that is a record already, or it makes one for each.
@@ -59,7 +60,9 @@ async def _shown(making: Awaitable[str]) -> State[Any] | ResultRecord[None]:
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=str(reason), data=_nothing())
     except RowFailed as failed:
-        return Failed(message=f"{failed.code}: {failed.message}", data=_nothing())
+        state = failed_state(failed)
+        state.data = _nothing()
+        return state
     return _nothing()
 
 

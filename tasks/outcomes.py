@@ -8,10 +8,13 @@ from typing import Any
 from prefect import State
 from prefect.client.schemas.objects import StateType
 
+from patternmill.errors import RowFailed
 from patternmill.mill.changing import counts_line, counts_of
 from patternmill.mill.mill import Mill, Shard
-from patternmill.mill.run import Ending
+from patternmill.mill.run import Ending, Run
 from patternmill.states import Outcome, RowStatus
+from tasks.preparing import check_rows, plan_items, read_file
+from tasks.publishing import publish
 
 #: A run that was held back by a limit, another run or a person has neither succeeded nor failed.
 _TYPES = {
@@ -33,6 +36,25 @@ def shard_state(mill: Mill, part: Shard) -> State[Any]:
     made = mill.made(part)
     outcome = Outcome.COMPLETED if made == len(part.rows) else Outcome.COMPLETED_WITH_FAILURES
     return state_of(outcome, f"{made} of {len(part.rows)} products")
+
+
+def failed_state(failed: RowFailed) -> State[Any]:
+    """How the task run of an item reads that was not made."""
+    return State(type=StateType.FAILED, name="Failed", message=f"{failed.code}: {failed.message}")
+
+
+def task_run_states(run: Run) -> Mapping[str, State[Any]]:
+    """What the task runs of an ended run are to read, by their names; a name that means two things is left out."""
+    done = State[Any](type=StateType.COMPLETED, name="Completed")
+    states = {str(step.task_run_name): done for step in (read_file, check_rows, plan_items)}
+    if run.results is not None:
+        states[str(publish.task_run_name)] = done
+    items: dict[str, State[Any] | None] = {}
+    for item, failed in run.mill.ended_items():
+        name, state = item.describe(), failed_state(failed) if failed else done
+        other = items.get(name, state)
+        items[name] = state if other is not None and other.message == state.message else None
+    return states | {name: state for name, state in items.items() if state is not None}
 
 
 def ending_message(ending: Ending) -> str:

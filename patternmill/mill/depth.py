@@ -39,6 +39,11 @@ class Depth:
             self._free -= needed
         self._rows[group] = group[2]
 
+    def hold(self, group: Group) -> None:
+        """Count a group whose pattern is there already; it waits for nobody, so that there may be more than `most`."""
+        self._rows[group] = group[2]
+        self._free -= min(group[2], self._most)
+
     def leave(self, group: Group) -> None:
         """One row of a group has ended. A group that never entered is none of ours."""
         rows = self._rows.get(group)

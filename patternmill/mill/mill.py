@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Shard:
-    """Consecutive rows of one plan that are driven, and shown, together."""
+    """Rows of one plan that are driven, and shown, together."""
 
     number: int
     rows: tuple[PlannedRow, ...]
@@ -35,7 +35,8 @@ class Shard:
     def describe(self) -> str:
         """What it holds, as a spreadsheet counts: the name of its flow run."""
         first, last = self.rows[0], self.rows[-1]
-        lines = f"rows {first.entry.record.line}-{last.entry.record.line}"
+        numbers = [row.entry.record.line for row in self.rows]
+        lines = f"rows {min(numbers)}-{max(numbers)}"
         return f"{lines} · {first.sku} … {last.sku}" if len(self.rows) > 1 else f"{lines} · {first.sku}"
 
 
@@ -78,7 +79,7 @@ class Mill:
         self._queued = 0
         self._room = asyncio.Condition()
         self._driven: set[int] = set()
-        self.shards = _cut(list(plan.to_do()), options.shard_rows)
+        self.shards = _cut(plan, options.shard_rows)
         self._count_rows()
 
     @property
@@ -97,6 +98,15 @@ class Mill:
     def made(self, shard: Shard) -> int:
         """How many of a shard's products are there."""
         return sum(row.product in self._ends for row in shard.rows)
+
+    def ended_items(self) -> Iterator[tuple[Item, RowFailed | None]]:
+        """What was asked for in this run and came to its end: made, or failed with this."""
+        patterns = [planned.item for planned in self.plan.patterns.values()]
+        products = [planned.item for planned in self.plan.products.values()]
+        items: tuple[Item, ...] = (*patterns, *products)
+        for item in items:
+            if item.key in self._ends or item.key in self._failed:
+                yield item, self._failed.get(item.key)
 
     async def opened_shards(self) -> AsyncIterator[Shard]:
         """The shards, each before the rows that wait could fail to fill the window while it opens."""
@@ -118,6 +128,9 @@ class Mill:
             return
         self._driven.add(shard.number)
         shared = Counter(row.pattern for row in shard.rows)
+        for pattern, rows in shared.items():
+            if _is_there(self.plan, pattern):
+                self._depth.hold((shard.number, pattern, rows))
         ways = (
             self._drive_row(row, steps, (shard.number, row.pattern, shared[row.pattern]))
             for row in shard.rows
@@ -183,7 +196,7 @@ class Mill:
         self, key: ItemKey, steps: Steps, group: Group, waiting: Callable[[], Awaitable[None]]
     ) -> Attempt | None:
         """The pattern's succeeded attempt; made once, whichever of its rows comes first."""
-        if self.plan.patterns[key].reason is Reason.DONE:
+        if _is_there(self.plan, key):
             return self._memory(key)
         if key not in self._patterns:
             self._patterns[key] = asyncio.create_task(self._generate(key, steps, group, waiting))
@@ -237,12 +250,28 @@ class Mill:
         progress.to_do = sum(count for reason, count in products.items() if reason in TO_DO)
 
 
-def _cut(rows: list[PlannedRow], size: int) -> list[Shard]:
-    """The rows that need work, in order, cut into shards."""
-    return [
-        Shard(number, tuple(rows[first : first + size]))
-        for number, first in enumerate(range(0, len(rows), size), start=1)
-    ]
+def _cut(plan: Plan, size: int) -> list[Shard]:
+    """The rows that need work, cut into shards.
+
+    In order; but rows of one pattern stay together, and those whose pattern is there already go first: so that
+    a stop finds few patterns without their products.
+    """
+    groups: dict[ItemKey | None, list[PlannedRow]] = {}
+    for row in plan.to_do():
+        groups.setdefault(row.pattern, []).append(row)
+    shards: list[list[PlannedRow]] = [[]]
+    for group in sorted(groups.values(), key=lambda rows: not _is_there(plan, rows[0].pattern)):
+        for first in range(0, len(group), size):
+            part = group[first : first + size]
+            if shards[-1] and len(shards[-1]) + len(part) > size:
+                shards.append([])
+            shards[-1] += part
+    return [Shard(number, tuple(rows)) for number, rows in enumerate(shards, start=1) if rows]
+
+
+def _is_there(plan: Plan, pattern: ItemKey | None) -> bool:
+    """Whether a pattern was made by an earlier run."""
+    return pattern is not None and plan.patterns[pattern].reason is Reason.DONE
 
 
 class _Once:

@@ -410,13 +410,15 @@ def test_products_go_before_patterns(shop: Workshop, service: Service) -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(10))
 def test_whatever_stops_a_run_strands_at_most_a_window(shop: Workshop, service: Service, seed: int) -> None:
-    """Killed at a random moment, of unique and shared prompts, in one shard or several."""
+    """Killed at random moments, one after the other, of unique and shared prompts, in one shard or several."""
     chance = random.Random(seed)
-    window = chance.choice([2, 3, 5])
+    window, shard = chance.choice([2, 3, 5]), chance.choice([8, 24])
     pairs = [(f"S-{n:02}", f"prompt {chance.randrange(n // 2 + 1) if seed % 2 else n}") for n in range(24)]
-    left = chance.randrange(5, 30)
+    prompts = [prompt for _, prompt in pairs]
+    largest = max(prompts.count(prompt) for prompt in prompts)
+    left = 0
 
     def crash(_: object) -> None:
         nonlocal left
@@ -425,11 +427,11 @@ def test_whatever_stops_a_run_strands_at_most_a_window(shop: Workshop, service: 
             raise Crash
 
     service.told = crash
-    with suppress(AssertionError):
-        shop.crash(rows(*pairs), max_in_flight=window, shard_rows=24, chance=chance)
-    groups = [prompt for _, prompt in pairs]
-    largest = max(groups.count(prompt) for prompt in groups)
-    assert shop.stranded() <= max(window, largest)
+    for _ in range(3):
+        left = chance.randrange(3, 14)
+        with suppress(AssertionError):
+            shop.crash(rows(*pairs), max_in_flight=window, shard_rows=shard, chance=chance)
+        assert shop.stranded() <= max(window, largest)
 
 
 def test_the_window_is_never_passed(shop: Workshop, service: Service) -> None:
@@ -549,6 +551,22 @@ def test_shards_hold_the_rows_that_need_work(shop: Workshop) -> None:
     assert shards[0].describe() == "rows 4-5 · S-002 … S-003"
     assert shards[2].describe() == "rows 8-8 · S-006"
     assert [ended.run.mill.made(shard) for shard in shards] == [2, 2, 1]
+
+
+def test_rows_of_one_pattern_stay_together_and_those_that_have_it_go_first(shop: Workshop) -> None:
+    """So that a stop finds few patterns without their products, in whatever shards the rows would have stood."""
+    shop.run(rows(("C-1", "cranes")))
+    four = rows(("H-1", "herons"), ("F-1", "ferns"), ("H-2", "herons"), ("C-2", "cranes"))
+    shards = shop.run(four, shard_rows=2).run.mill.shards
+    assert [[row.sku for row in shard.rows] for shard in shards] == [["C-2"], ["H-1", "H-2"], ["F-1"]]
+    assert shards[1].describe() == "rows 2-4 · H-1 … H-2"
+
+
+def test_more_rows_of_one_pattern_than_a_shard_holds_are_cut(shop: Workshop) -> None:
+    """A page with all rows of a large catalog on one motif would not be usable."""
+    same = rows(*((f"S-{number}", "herons") for number in range(5)))
+    shards = shop.run(same, shard_rows=2).run.mill.shards
+    assert [len(shard.rows) for shard in shards] == [2, 2, 1]
 
 
 def test_records_of_a_run_say_what_it_was(shop: Workshop) -> None:

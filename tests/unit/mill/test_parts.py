@@ -68,6 +68,24 @@ def test_who_never_entered_gives_nothing_back() -> None:
     asyncio.run(main())
 
 
+def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
+    """Rows whose pattern is there already may pass the depth; others wait until they are fewer again."""
+
+    async def main() -> None:
+        depth = Depth(2)
+        first, second, third = ((1, ItemKey(name), count) for name, count in (("a", 1), ("b", 2), ("c", 1)))
+        depth.hold(first)
+        depth.hold(second)
+        waiting = asyncio.ensure_future(depth.enter(third))
+        for group in (first, second):
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            depth.leave(group)
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("moment", ["while waiting", "as its turn comes"])
 def test_who_gives_up_blocks_nobody(moment: str) -> None:
     """A cancelled wait takes no room, not even one that was just given to it."""
