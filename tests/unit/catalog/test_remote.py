@@ -31,7 +31,7 @@ def put(address: str, content: bytes) -> str:
     return address
 
 
-@pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)])
+@pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)], ids=["plain", "gzip"])
 def test_address_is_read_as_a_file_is(bucket: str, content: bytes, tmp_path: Path) -> None:
     """An address and a path give the same catalog, compressed or not."""
     (tmp_path / "spring.csv").write_bytes(content)
@@ -77,7 +77,7 @@ def test_source_that_changes_while_it_is_read_is_refused(name: str) -> None:
     assert remote.source_bytes("restless://steady/spring.csv") == CSV + b"\n"
 
 
-@pytest.mark.parametrize("content", [gzip.compress(CSV)[:-6], b"\x1f\x8bnonsense"])
+@pytest.mark.parametrize("content", [gzip.compress(CSV)[:-6], b"\x1f\x8bnonsense"], ids=["cut", "nonsense"])
 def test_damaged_archive_is_refused(bucket: str, content: bytes) -> None:
     """A gzip archive that is cut short is no catalog."""
     with pytest.raises(InputRefused) as refused:

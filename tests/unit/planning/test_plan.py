@@ -199,7 +199,7 @@ def test_a_retry_of_a_product_never_buys_its_pattern_again() -> None:
     assert reasons(planned) == (Reason.DONE, Reason.RETRIED)
 
 
-@pytest.mark.parametrize("state", set(AttemptState) - {AttemptState.FAILED, AttemptState.REJECTED})
+@pytest.mark.parametrize("state", sorted(set(AttemptState) - {AttemptState.FAILED, AttemptState.REJECTED}))
 def test_a_retry_changes_nothing_for_what_has_not_failed(state: AttemptState) -> None:
     """Whatever a person asks for: what succeeded, is under way or held stays as it is."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, state)
