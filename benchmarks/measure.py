@@ -61,13 +61,15 @@ def run(command: Sequence[str], env: Mapping[str, str], folder: Path, *, timeout
 class FakeService:
     """The service of one measurement, fresh for each, so that none finds another's requests there."""
 
-    def __init__(self, pattern_seconds: float, product_seconds: float, seed: int = 1) -> None:
+    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float, seed: int = 1) -> None:
         self._command = [sys.executable, "-m", "benchmarks.fake", "--seed", str(seed)]
         self._command += [
             "--pattern-seconds",
             str(pattern_seconds),
             "--product-seconds",
             str(product_seconds),
+            "--sigma",
+            str(sigma),
         ]
 
     def __enter__(self) -> Self:

@@ -34,7 +34,7 @@ class Bench:
         folder = Path(tempfile.mkdtemp(prefix=f"{scenario.name}-{contender}-", dir=self.folder))
         rows = folder / "rows.csv"
         write_rows(rows, scenario.rows)
-        with FakeService(scenario.pattern_seconds, scenario.product_seconds) as service:
+        with FakeService(scenario.pattern_seconds, scenario.product_seconds, scenario.sigma) as service:
             server_before = self.server.cpu()
             usage = self._start(scenario, contender, service.url, rows)
             if contender != PLAIN:

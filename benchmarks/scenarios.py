@@ -19,6 +19,8 @@ class Scenario:
     #: Median job times; 0 answers at once.
     pattern_seconds: float = 0.0
     product_seconds: float = 0.0
+    #: How far job times spread: the sigma of their lognormal.
+    sigma: float = 0.3
     contenders: tuple[str, ...] = (OURS, PLAIN)
     #: How often each contender runs, taking turns.
     rounds: int = 1
@@ -35,7 +37,8 @@ SCENARIOS = (
     Scenario("instant-200", "Instant answers, 200 in flight", 1000, 200, contenders=EVERYBODY, rounds=3),
     Scenario("instant-500", "Instant answers, 500 in flight", 2000, 500, rounds=3),
     Scenario("short", "Jobs of 10 s and 3 s, all in flight", 500, 500, 10.0, 3.0, contenders=EVERYBODY),
-    Scenario("long", "Jobs of 75 s and 20 s, all in flight", 300, 300, 75.0, 20.0),
+    Scenario("long", "Jobs of 75 s and 20 s that are much alike, all in flight", 300, 300, 75.0, 20.0, 0.05),
+    Scenario("long-spread", "Jobs of 75 s and 20 s that are not, all in flight", 300, 300, 75.0, 20.0),
     Scenario("memory", "Memory: instant answers, many rows", 10_000, 500),
 )
 
