@@ -16,6 +16,7 @@ from patternmill.mill.refreshing import work_of
 from patternmill.mill.run import Run
 from patternmill.states import Outcome
 from tasks.addressing import addressed
+from tasks.approving import word_heard
 from tasks.artifacts import progress_shown, show_ending
 from tasks.earlier import close_earlier_attempts
 from tasks.event_sender import send_uncompressed
@@ -87,6 +88,7 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
     async with work_of(await addressed(order)) as work:
         await read_file(work)
         await check_rows(work)
+        await word_heard(work)
         try:
             await plan_items(work)
         except Overlap as overlap:
