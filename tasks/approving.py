@@ -108,7 +108,7 @@ def _form(proposal: Proposal) -> type[Answer]:
         description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
     )
     form: type[Answer] = create_model("Answer", __base__=Answer, up_to=(int, up_to))
-    return form.with_initial_data(description=f"{_summary(proposal)} The plan is among the run's artifacts.")
+    return form.with_initial_data(description=_summary(proposal))
 
 
 def _summary(proposal: Proposal) -> str:
@@ -118,7 +118,11 @@ def _summary(proposal: Proposal) -> str:
         if proposal.worst
         else ""
     )
-    return f"Buys {patterns} patterns and {products} products{money}."
+    scope = proposal.plan.scope
+    return (
+        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys {patterns} "
+        f"patterns and {products} products{money}. It is among the run's artifacts."
+    )
 
 
 def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
@@ -136,7 +140,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""
-    yield "Press **Resume** to approve or reject. Nothing is held or bought while it waits."
+    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
     yield ""
     items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]
     items += [(p.reason.value, p.item.describe()) for p in plan.products.values() if p.reason in TO_DO]

@@ -60,7 +60,7 @@ def granted(ledger: Ledger, order: ImportOrder, proposal: Proposal) -> Grant | N
     bound = bool(proposal.to_do) and proposal.to_do <= known.keys()
     if last is not None and bound and last.verdict is Verdict.APPROVED:
         grant = Grant(last, frozenset(key for key, approved in known.items() if approved))
-        if not proposal.to_buy or _has_room(grant, proposal):
+        if not proposal.to_buy or _has_work(grant, proposal):
             return grant
     if not proposal.to_buy or not _asks(order.options):
         return None
@@ -179,8 +179,10 @@ def _is_above(options: RunOptions, proposal: Proposal) -> bool:
     return (items is not None and proposal.items > items) or (cost is not None and proposal.worst > cost)
 
 
-def _has_room(grant: Grant, proposal: Proposal) -> bool:
-    """Whether at least one purchase of the plan fits under what is left of the ceiling."""
+def _has_work(grant: Grant, proposal: Proposal) -> bool:
+    """Whether an approved item is under way, or one more purchase fits under what is left of the ceiling."""
+    if (proposal.to_do - proposal.to_buy) & grant.keys:
+        return True
     approval = grant.approval
     left = approval.ceiling.amount - approval.amount
     return approval.purchases < approval.ceiling.purchases and any(

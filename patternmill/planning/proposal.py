@@ -9,7 +9,7 @@ from functools import cached_property
 
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item
-from patternmill.planning.plan import TO_BUY, TO_DO, Plan, PlannedRow, Reason
+from patternmill.planning.plan import TO_BUY, TO_DO, Plan, PlannedPattern, PlannedRow, Reason
 from patternmill.planning.request_ids import canonical_json
 from patternmill.states import Stage
 
@@ -115,14 +115,14 @@ def within(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
         else:
             products[row.product] = replace(products[row.product], reason=Reason.LEFT_OUT)
     patterns = {
-        key: replace(
-            planned,
-            rows=waiting[key],
-            reason=planned.reason if waiting[key] or planned.reason not in TO_DO else Reason.LEFT_OUT,
-        )
+        key: _waited_for(planned, waiting[key]) if planned.reason in TO_DO else planned
         for key, planned in plan.patterns.items()
     }
     return replace(plan, patterns=patterns, products=products)
+
+
+def _waited_for(planned: PlannedPattern, rows: int) -> PlannedPattern:
+    return replace(planned, rows=rows, reason=planned.reason if rows else Reason.LEFT_OUT)
 
 
 def _is_free(plan: Plan, pattern: ItemKey, allowed: Collection[ItemKey]) -> bool:

@@ -39,9 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
 
 
 @pytest.fixture(scope="module")
-def worker(
-    prefect: Prefect, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[subprocess.Popen[bytes]]:
+def worker(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[bytes]]:
     """Whose runs ask a person about more than a few items."""
     environment = prefect.environment | {"PATTERNMILL_APPROVE_ABOVE_ITEMS": str(ABOVE)}
     with (tmp_path_factory.mktemp("worker") / "worker.log").open("wb") as log:
@@ -92,9 +90,7 @@ def test_approved(
     assert not service.record.exists() or "approved-" not in service.record.read_text()
     (waiting,) = words(prefect, "approved")
     assert waiting.verdict == "waiting"
-    artifacts = prefect.api.post(
-        "artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}}
-    )
+    artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
     assert [waiting.digest in found["data"] for found in artifacts] == [True]
     answer(prefect, flow_run, decision="approve", note="for the spring")
     state = prefect.ended(flow_run, within=120)

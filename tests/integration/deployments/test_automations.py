@@ -118,8 +118,8 @@ def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
 def test_applied_again_they_are_replaced(applied: str, ask: Ask) -> None:
     """The command may be run after each change: never two of one name. The address is not in the block in clear."""
     names = [automation["name"] for automation in ask("automations/filter", {})]
-    assert len(names) == len(set(names)) == 7
-    assert applied.count("made: ") == applied.count("replaced: ") == 7
+    assert len(names) == len(set(names)) == 9
+    assert applied.count("made: ") == applied.count("replaced: ") == 9
     assert "hook-with-a-key" not in json.dumps(ask("block_documents/filter", {}))
 
 
