@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,17 +38,27 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
         yield hostile
 
 
-@pytest.fixture(scope="module")
-def worker(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[bytes]]:
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def worker(prefect: Prefect, tmp_path: Path) -> Iterator[Start]:
     """Whose runs ask a person about more than a few items."""
-    environment = prefect.environment | {"PATTERNMILL_APPROVE_ABOVE_ITEMS": str(ABOVE)}
-    with (tmp_path_factory.mktemp("worker") / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=environment, stdout=log, stderr=log
-        )
-    yield process
-    process.terminate()
-    process.wait(timeout=60)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(**settings: str) -> subprocess.Popen[bytes]:
+        environment = prefect.environment | {"PATTERNMILL_APPROVE_ABOVE_ITEMS": str(ABOVE)} | settings
+        with (tmp_path / "worker.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=environment, stdout=log, stderr=log
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(timeout=60)
 
 
 def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> str:
@@ -81,12 +91,11 @@ def words(prefect: Prefect, catalog: str) -> list[Approval]:
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]
 
 
-def test_approved(
-    prefect: Prefect, service: Hostile, worker: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
     """While it waits no process and no catalog is held and nothing is bought; approved, it goes on to its end."""
+    process = worker()
     flow_run = suspended(prefect, service, tmp_path, "approved")
-    eventually(lambda: not list(children(worker.pid)), 30, lambda: "a process is held")
+    eventually(lambda: not list(children(process.pid)), 30, lambda: "a process is held")
     assert not service.record.exists() or "approved-" not in service.record.read_text()
     (waiting,) = words(prefect, "approved")
     assert waiting.verdict == "waiting"
@@ -103,10 +112,9 @@ def test_approved(
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
 
 
-def test_approved_in_part(
-    prefect: Prefect, service: Hostile, worker: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
     """The first rows, each with its pattern; the rest is left for another approval."""
+    worker()
     flow_run = suspended(prefect, service, tmp_path, "partly")
     answer(prefect, flow_run, decision="approve", up_to=4)
     state = prefect.ended(flow_run, within=120)
@@ -116,10 +124,9 @@ def test_approved_in_part(
     assert (approved.ceiling.items, approved.purchases) == (3, 3)
 
 
-def test_rejected(
-    prefect: Prefect, service: Hostile, worker: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
+def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
     """The run is on record, with its results; nothing was bought."""
+    worker()
     flow_run = suspended(prefect, service, tmp_path, "rejected")
     answer(prefect, flow_run, decision="reject", note="too dear")
     state = prefect.ended(flow_run, within=120)
@@ -129,3 +136,30 @@ def test_rejected(
     (rejected,) = words(prefect, "rejected")
     assert (rejected.verdict, rejected.purchases) == ("rejected", 0)
     assert "rejected-" not in json.dumps(service.record.read_text())
+
+
+def test_nobody_answers(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """Prefect fails the run when its time is over; begun once more, it ends as Cancelled, with the reason."""
+    worker(PATTERNMILL_APPROVAL_TIMEOUT="PT10S")
+    flow_run = suspended(prefect, service, tmp_path, "lapsed")
+    eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
+    assert "Nobody answered in time" in prefect.state(flow_run)["message"]
+    assert statuses(tmp_path) == {"not_started": ROWS}
+    assert [said.verdict for said in words(prefect, "lapsed")] == ["lapsed"]
+
+
+def test_a_false_alarm_asks_again(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """A run that is taken for dead while it waits is begun again: it asks the same once more, and can be answered."""
+    worker()
+    flow_run = suspended(prefect, service, tmp_path, "alarmed")
+    (before,) = words(prefect, "alarmed")
+    crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
+    prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
+    eventually(lambda: words(prefect, "alarmed")[0].question != before.question, 120)
+    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
+    (again,) = words(prefect, "alarmed")
+    assert (again.id, again.lapses_at) == (before.id, before.lapses_at)
+    answer(prefect, flow_run, decision="approve")
+    state = prefect.ended(flow_run, within=120)
+    assert state["name"] == "Completed", state
+    assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 2

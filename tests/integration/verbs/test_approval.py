@@ -1,4 +1,4 @@
-"""A plan that waits for a person, from the command line: refused, asked about on a terminal, approved by its digest."""
+"""A plan that waits for a person, from the command line: refused, asked about on a terminal, approved."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def approvals(home: Path) -> list[Approval]:
 def test_a_plan_is_refused_asked_about_and_approved(
     command: Run, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """Nothing is on record before a person agrees; then the same command runs, and runs again, without another word."""
+    """Nothing is on record before a person agrees; then the same command runs, and says who did."""
     (tmp_path / "spring.csv").write_text(ROWS)
     ledger = tmp_path / "home" / "ledger.sqlite3"
     with OwnServer(tmp_path / "home"), embedded_studio(tmp_path / "studio", pace="instant") as studio:
@@ -107,9 +107,6 @@ def test_a_plan_is_refused_asked_about_and_approved(
         assert named is not None and "4 items for 500, at most 1000" in refused.stderr
         digest = named[1]
         assert digest in command("import", "spring.csv", "--plan-only").stdout
-        for wrong in (digest[:11], "0" * 12):
-            other = command("import", "spring.csv", "--approve", wrong)
-            assert (other.returncode, f"The plan's digest is {digest}" in other.stderr) == (2, True)
 
         code, shown = on_a_terminal("n", ["import", "spring.csv"], tmp_path, environment)
         assert (code, "the plan was not approved" in shown) == (2, True), shown
@@ -121,13 +118,6 @@ def test_a_plan_is_refused_asked_about_and_approved(
         (said,) = approvals(tmp_path / "home")
         assert (said.short, said.purchases, said.amount) == (digest, 4, 500)
         assert said.who is not None and "@" in said.who
-        assert command("import", "spring.csv", "--approve", digest).returncode == 0
-        assert len(approvals(tmp_path / "home")) == 1
-
-        (tmp_path / "autumn.csv").write_text(ROWS)
-        plan = command("import", "autumn.csv", "--plan-only").stdout
-        approved = command("import", "autumn.csv", "--approve", plan.strip().rpartition(" ")[2])
-        assert approved.returncode == 0, approved.stderr
     status = command("status").stdout
     assert f"Last word on spring (staging): plan {digest} approved by {said.who}" in status
     assert "4 of 4 items, 500 of at most 1000 spent or reserved under it in 4 requests." in status
