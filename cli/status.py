@@ -26,7 +26,7 @@ _MOST_RUNS = 10
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
 def command(catalog: str | None, environment: str | None, everything: bool) -> int:
-    """Show the runs, the newest first, what they bought, what is open, and how to go on.
+    """Show the runs, the newest first, what they bought, what is open or waits for approval, and how to go on.
 
     Reads the ledger alone; it can be asked while a run goes on. Money is in minor units (cents), and counts
     what is reserved with requests; times are UTC.

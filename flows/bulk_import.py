@@ -8,7 +8,7 @@ from prefect import State, flow
 from pydantic import Field
 
 from flows.shard import shard
-from patternmill.errors import Overlap
+from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.mill.importing import order_import
 from patternmill.mill.mill import Shard
 from patternmill.mill.order import ImportOrder
@@ -93,6 +93,10 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
             await plan_items(work)
         except Overlap as overlap:
             return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
+        except ApprovalNeeded:
+            # It became another plan in the last moment, which is put before a person as well, where one can be.
+            await word_heard(work)
+            raise
         stopping.of(work.begun)
         await make_rows(work.begun)
         await publish(work)

@@ -44,7 +44,7 @@ class Answer(RunInput):
         title="Approve up to so many items",
         description="The first rows of the file; 0: all.",
     )
-    name: str = Field(min_length=1, title="Your name", description="Kept with the decision.")
+    name: str = Field(pattern=r"\S", title="Your name", description="Kept with the decision.")
     note: str = Field(default="", description="Why; kept with the decision.")
 
     def word(self) -> Word:
@@ -60,18 +60,19 @@ async def word_heard(work: Import) -> None:
     """
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
         return
+    question = await asyncio.to_thread(approving.waiting, work.order, flow_run.id)
+    if question is None and not approving.asks(work.order.options):
+        return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
-    await _hear(work, proposal)
+    if question is not None:
+        await _hear(work, question, proposal)
     if work.refused is None and await work.needs_word(preview.plan):
         await _ask(work, preview, proposal)
 
 
-async def _hear(work: Import, proposal: Proposal) -> None:
-    """Write down what was said since this flow run asked, if it did."""
-    question = await asyncio.to_thread(approving.waiting, work.order, flow_run.id)
-    if question is None:
-        return
+async def _hear(work: Import, question: Approval, proposal: Proposal) -> None:
+    """Write down what was said since this flow run asked, if anything was."""
     answer = await _answer_to(question)
     if answer is not None:
         said = await asyncio.to_thread(approving.answer, work.order, question, proposal, answer.word())

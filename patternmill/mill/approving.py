@@ -62,7 +62,7 @@ def granted(ledger: Ledger, order: ImportOrder, proposal: Proposal) -> Grant | N
         grant = Grant(last, frozenset(key for key, approved in known.items() if approved))
         if not proposal.to_buy or _has_work(grant, proposal):
             return grant
-    if not proposal.to_buy or not _asks(order.options):
+    if not proposal.to_buy or not asks(order.options):
         return None
     if bound or _is_above(order.options, proposal):
         raise approval_needed(proposal)
@@ -170,7 +170,8 @@ def has_lapsed(question: Approval, now: float) -> bool:
     return question.lapses_at is not None and question.lapses_at <= now
 
 
-def _asks(options: RunOptions) -> bool:
+def asks(options: RunOptions) -> bool:
+    """Whether any plan needs a person's word."""
     return options.approve_above_items is not None or options.approve_above_cost is not None
 
 
