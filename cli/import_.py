@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+APPROVE_HELP = "Approves the plan with this digest (or its first 12 characters), as --plan-only shows it."
 ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs and the category IDs."
 
 
@@ -33,6 +34,7 @@ ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
 @click.option("--confirm", metavar="production", help="Says that a large purchase in production is meant.")
+@click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."
 )
@@ -50,6 +52,7 @@ def command(
     max_products: int | None,
     budget: int | None,
     confirm: str | None,
+    approve: str | None,
     plan_only: bool,
 ) -> int:
     """Turn the rows of FILE into patterns and products, and give the rows back with their product IDs.
@@ -65,7 +68,7 @@ def command(
 
     \b
     Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was
-    spent; 1 failed; 4 another run holds the catalog; 130 interrupted.
+    spent, or the plan was not approved; 1 failed; 4 another run holds the catalog; 130 interrupted.
     """
     from cli.importing import Request, run_import, show_plan
 
@@ -84,4 +87,4 @@ def command(
         budget=budget,
         confirm=confirm,
     )
-    return show_plan(request) if plan_only else run_import(request)
+    return show_plan(request) if plan_only else run_import(request, approve)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from cli.approving import approved, asks_for_approval
 from cli.display import Display
 from cli.pictures import keep_pictures
 from cli.prefect_record import FinalState
@@ -25,7 +26,7 @@ from patternmill.mill.importing import Import, order_import
 from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
 from patternmill.settings import Settings, load_settings
-from patternmill.states import EXIT_CODES, Outcome
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from prefect import State
@@ -90,7 +91,8 @@ def show_plan(request: Request) -> int:
         async with request.work() as work:
             await work.read()
             await work.check()
-            return list(plan_lines(await work.preview(), work.checked))
+            preview = await work.preview()
+            return list(plan_lines(preview, work.checked, work.proposal(preview.plan).digest()))
 
     with service_at_hand(request.settings()):
         for line in asyncio.run(plan()):
@@ -98,10 +100,17 @@ def show_plan(request: Request) -> int:
     return 0
 
 
-def run_import(request: Asked) -> int:
-    """Run the import to its end and say what came of it; returns the exit code."""
+def run_import(request: Asked, approve: str | None = None) -> int:
+    """Run the import to its end and say what came of it; returns the exit code.
+
+    `approve` is the digest of a plan, or its beginning.
+    """
     request.refuse_unusable()
     settings = request.settings()
+    if approve is not None or asks_for_approval(settings):
+        with service_at_hand(settings):
+            if not asyncio.run(approved(request, approve)):
+                return EXIT_REFUSED
     watched = _Watched()
     with Screen(settings.home, watched.display.say) as screen:
         watched.display.say("Starting …")

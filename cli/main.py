@@ -12,14 +12,20 @@ import click
 
 from patternmill import __version__
 from patternmill.collecting import collect_rarely
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+from patternmill.errors import (
+    ApprovalNeeded,
+    ConfigurationError,
+    InputRefused,
+    PatternmillError,
+    ServiceStopped,
+)
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 
 #: What is raised before anything is spent; a service that stops a run later is that run's outcome.
-NOTHING_SPENT = (InputRefused, ConfigurationError, ServiceStopped)
+NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
 
 #: Verb: its module, which has a click command called `command`, and what the list of verbs says of it.
 VERBS: dict[str, tuple[str, str]] = {
@@ -87,7 +93,8 @@ def patternmill() -> None:
     Exit codes:
       0    every row has its product (check: every row is good)
       3    completed with failures (check: some rows are refused)
-      2    refused before anything was spent: the file, a setting or the command line is wrong
+      2    refused before anything was spent: the file, a setting or the command line is wrong,
+           or the plan waits for a person's approval
       1    failed
       4    another run holds this catalog
       130  interrupted; the next run goes on from there

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.import_ import ENVIRONMENT_HELP
+from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP
 
 
 @click.command("refresh")
@@ -37,10 +37,11 @@ from cli.import_ import ENVIRONMENT_HELP
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
 @click.option("--confirm", metavar="production", help="Says that a large purchase in production is meant.")
+@click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--plan-only", is_flag=True, help="Show what has changed and would be made; nothing is written or spent."
 )
-def command(source: str, plan_only: bool, **asked: Any) -> int:
+def command(source: str, approve: str | None, plan_only: bool, **asked: Any) -> int:
     """Let a catalog follow SOURCE: make what was added or changed there, mark what is gone as retired.
 
     SOURCE is the whole catalog: a path, an http(s) address, or one like s3://bucket/spring.csv (with what reads
@@ -58,10 +59,10 @@ def command(source: str, plan_only: bool, **asked: Any) -> int:
 
     \b
     Exit codes: 0 every row has its product; 3 completed with failures, or rows wait to be retired; 2 refused
-    before anything was spent; 1 failed; 4 another run holds the catalog; 130 interrupted.
+    before anything was spent, or not approved; 1 failed; 4 another run holds the catalog; 130 interrupted.
     """
     from cli.importing import run_import
     from cli.refreshing import RefreshRequest, show_changes
 
     request = RefreshRequest(source, **asked)
-    return show_changes(request) if plan_only else run_import(request)
+    return show_changes(request) if plan_only else run_import(request, approve)

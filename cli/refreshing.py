@@ -81,7 +81,8 @@ def show_changes(request: RefreshRequest) -> int:
             await work.check()
             preview = await work.preview()
             changes = await work.changes(preview.plan)
-            return [*_changes_told(changes), *plan_lines(preview, work.checked)]
+            digest = work.proposal(preview.plan).digest()
+            return [*_changes_told(changes), *plan_lines(preview, work.checked, digest)]
 
     with service_at_hand(request.settings()):
         for line in asyncio.run(plan()):

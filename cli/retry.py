@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.import_ import APPROVE_HELP
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _MOST_ROWS = 40
 @click.option("--category", "categories", multiple=True, help="Rows of this category; may be given again.")
 @click.option("--sku", "skus", multiple=True, help="This row; may be given again.")
 @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal nothing is done without it.")
+@click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where the results go (default: results/CATALOG/RUN)."
@@ -52,6 +54,7 @@ def command(
     categories: tuple[str, ...],
     skus: tuple[str, ...],
     yes: bool,
+    approve: str | None,
     plan_only: bool,
     **limits: Any,
 ) -> int:
@@ -69,7 +72,8 @@ def command(
 
     \b
     Exit codes: 0 every row has its product, or there is nothing to retry; 3 completed with failures; 2 refused,
-    not confirmed, or only shown for want of a terminal; 1 failed; 4 another run holds the catalog; 130 interrupted.
+    not confirmed or approved, or only shown for want of a terminal; 1 failed; 4 another run holds the catalog; 130
+    interrupted.
     """
     from patternmill.catalog.rows import tidy
     from patternmill.ledger.opening import existing_ledger
@@ -97,7 +101,7 @@ def command(
         return EXIT_CODES[Outcome.COMPLETED]
     if not yes and not _is_meant():
         return EXIT_REFUSED
-    return _run(chosen, raw, settings, limits)
+    return _run(chosen, raw, settings, limits, approve)
 
 
 def _choose(
@@ -165,7 +169,7 @@ def _is_meant() -> bool:
     return click.confirm("Begin?", default=False)
 
 
-def _run(chosen: Chosen, raw: bytes, settings: Settings, limits: dict[str, Any]) -> int:
+def _run(chosen: Chosen, raw: bytes, settings: Settings, limits: dict[str, Any], approve: str | None) -> int:
     from cli.importing import Request, run_import
 
     record = chosen.record
@@ -179,7 +183,8 @@ def _run(chosen: Chosen, raw: bytes, settings: Settings, limits: dict[str, Any])
                 edition=record.options.get("edition"),
                 only=selection,
                 **limits,
-            )
+            ),
+            approve,
         )
 
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from patternmill.states import Verdict
+
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.overview import Lease, OpenAttempts, RunInNumbers, Spent
-    from patternmill.ledger.records import RunRecord
+    from patternmill.ledger.records import Approval, RunRecord
     from patternmill.settings import Settings
 
 _MOST_RUNS = 10
@@ -24,7 +26,7 @@ _MOST_RUNS = 10
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
 def command(catalog: str | None, environment: str | None, everything: bool) -> int:
-    """Show the runs, the newest first, what they bought, what is open, and how to go on.
+    """Show the runs, the newest first, what they bought, what is open or waits for approval, and how to go on.
 
     Reads the ledger alone; it can be asked while a run goes on. Money is in minor units (cents), and counts
     what is reserved with requests; times are UTC.
@@ -63,6 +65,8 @@ def status_lines(
     yield from _run_lines(list(overview.in_numbers(ledger, records[:most])), living, len(records))
     yield from _money_lines(overview.spent_on(ledger, _today(ledger)), environment, settings)
     yield from _holder_lines(held, holders)
+    words = [approval for approval in ledger.approvals() if asked(approval.environment, approval.catalog)]
+    yield from _approval_lines(words, ledger.now())
     opened = [found for found in overview.open_attempts(ledger) if asked(found.environment, found.catalog)]
     yield from _open_lines(opened, ledger.now())
     yield from _next_lines(ledger, records, opened, living)
@@ -180,6 +184,47 @@ def _beats(ledger: Ledger, lease: Lease, patience: float) -> bool:
 def _holder_lines(held: Iterable[Lease], holders: Mapping[str, str]) -> Iterator[str]:
     for lease in held:
         yield f"{lease.catalog} ({lease.environment}) is held by {lease.run_id}: {holders[lease.run_id]}."
+
+
+def _approval_lines(approvals: Iterable[Approval], now: float) -> Iterator[str]:
+    """What waits for a person's word, and the last word on each catalog."""
+    told: set[tuple[str, str]] = set()
+    for approval in approvals:
+        if approval.verdict is Verdict.WAITING:
+            yield _waiting_line(approval, now)
+    for approval in sorted(approvals, key=lambda said: said.decided_at or 0, reverse=True):
+        scope = (approval.environment, approval.catalog)
+        if approval.verdict in (Verdict.APPROVED, Verdict.REJECTED) and scope not in told:
+            told.add(scope)
+            yield _word_line(approval)
+
+
+def _waiting_line(approval: Approval, now: float) -> str:
+    from cli.words import span
+
+    left = (approval.lapses_at or now) - now
+    until = f"lapses in {span(left)}" if left > 0 else "lapsed"
+    return (
+        f"Waits for approval in {approval.catalog} ({approval.environment}): plan {approval.short}, "
+        f"{approval.items} items for {approval.expected}, at most {approval.worst}; "
+        f"asked {span(now - approval.asked_at)} ago, {until}. "
+        f"Answer in the Prefect UI: flow run {approval.flow_run_id}."
+    )
+
+
+def _word_line(approval: Approval) -> str:
+    from cli.words import moment
+
+    said = f"{approval.verdict.value} by {approval.who}, {moment(approval.decided_at or 0)}"
+    note = f" ({approval.note})" if approval.note else ""
+    line = f"Last word on {approval.catalog} ({approval.environment}): plan {approval.short} {said}{note}"
+    if approval.verdict is Verdict.REJECTED:
+        return f"{line}."
+    ceiling = approval.ceiling
+    return (
+        f"{line}: {ceiling.items} of {approval.items} items, {approval.amount} of at most {ceiling.amount} "
+        f"spent or reserved under it in {approval.purchases} requests."
+    )
 
 
 _OWED = {

@@ -19,7 +19,7 @@ _MOST_CAUSES = 10
 _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 
 
-def plan_lines(preview: Preview, checked: CheckedCatalog) -> Iterator[str]:
+def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterator[str]:
     """The plan: counts by reason, then every item with its reason, as far as a screen bears it."""
     plan, cost = preview.plan, preview.cost
     patterns, products = plan.purchases()
@@ -40,7 +40,7 @@ def plan_lines(preview: Preview, checked: CheckedCatalog) -> Iterator[str]:
         yield ""
         yield from report_lines(checked)
     yield ""
-    yield f"Digest of this plan: {plan.digest()}"
+    yield f"Digest of this plan: {digest}"
 
 
 def _item_lines(plan: Plan) -> Iterator[str]:

@@ -8,7 +8,7 @@ from prefect import State, flow
 from pydantic import Field
 
 from flows.shard import shard
-from patternmill.errors import Overlap
+from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.mill.importing import order_import
 from patternmill.mill.mill import Shard
 from patternmill.mill.order import ImportOrder
@@ -16,6 +16,7 @@ from patternmill.mill.refreshing import work_of
 from patternmill.mill.run import Run
 from patternmill.states import Outcome
 from tasks.addressing import addressed
+from tasks.approving import word_heard
 from tasks.artifacts import progress_shown, show_ending
 from tasks.earlier import close_earlier_attempts
 from tasks.event_sender import send_uncompressed
@@ -87,10 +88,15 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
     async with work_of(await addressed(order)) as work:
         await read_file(work)
         await check_rows(work)
+        await word_heard(work)
         try:
             await plan_items(work)
         except Overlap as overlap:
             return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
+        except ApprovalNeeded:
+            # It became another plan in the last moment, which is put before a person as well, where one can be.
+            await word_heard(work)
+            raise
         stopping.of(work.begun)
         await make_rows(work.begun)
         await publish(work)

@@ -3,6 +3,7 @@
 PatternmillError
 ├── InputRefused          fix the file: nothing was read beyond the fault, nothing was spent
 ├── ConfigurationError    fix a setting, a key or an address: nothing was spent
+├── ApprovalNeeded        a person has to agree to the plan first: nothing was spent
 ├── ServiceStopped        the service (or our view of it) does not let the run go on: see why, then run again
 ├── NotStarted            nothing was begun for an item, because the run was stopped: run again
 ├── RowFailed             one item ended without its pattern or product: fix the row, or retry it
@@ -43,6 +44,12 @@ class ConfigurationError(PatternmillError):
     """A setting is missing, malformed or contradicts another."""
 
     code = "configuration"
+
+
+class ApprovalNeeded(PatternmillError):
+    """The plan is above what may be bought without a person's word."""
+
+    code = "approval_needed"
 
 
 class ServiceStopped(PatternmillError):

@@ -78,6 +78,11 @@ class Settings(BaseSettings):
     product_price: int = Field(default=0, ge=0)
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
     day_budget: int | None = Field(default=None, ge=0)
+    #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
+    approve_above_items: int | None = Field(default=None, ge=0)
+    approve_above_cost: int | None = Field(default=None, ge=0)
+    #: How long a flow run waits for a person's word on its plan.
+    approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.
     environment_urls: dict[str, Annotated[str, AfterValidator(_checked_url)]] = Field(default_factory=dict)
     #: In production, more items than this are bought only when `production` is confirmed.

@@ -86,6 +86,18 @@ class Outcome(StrEnum):
     SKIPPED_OVERLAP = "SkippedOverlap"
 
 
+class Verdict(StrEnum):
+    """What a person said to a plan that was put before them."""
+
+    #: Nothing yet.
+    WAITING = "waiting"
+    #: Up to a ceiling.
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    #: Nothing in time.
+    LAPSED = "lapsed"
+
+
 #: What the command line answers for each outcome.
 EXIT_CODES: dict[Outcome, int] = {
     Outcome.COMPLETED: 0,

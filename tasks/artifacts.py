@@ -86,6 +86,15 @@ async def show_ending(ending: Ending, results: Results) -> None:
         )
 
 
+async def show_plan(digest: str, markdown: str) -> None:
+    """Put a plan that waits for a person on the flow run's page."""
+    await _tried(
+        acreate_markdown_artifact(
+            key=f"plan-{digest}", markdown=markdown, description="Waits for a person's approval."
+        )
+    )
+
+
 def _share(run: Run) -> float:
     """Percent of the rows of this run that have ended."""
     progress = run.progress

@@ -103,14 +103,21 @@ class AttemptBook(SpendingBook):
         self.reserve(run_id, environment, intent, limits, day_of(now))
         if known is not None:
             self.database.run(
-                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now "
+                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now, approval_id = :approval "
                 "WHERE request_id = :request_id",
-                {"run_id": run_id, "price": intent.price, "now": now, "request_id": intent.request_id},
+                {
+                    "run_id": run_id,
+                    "price": intent.price,
+                    "now": now,
+                    "approval": limits.approval,
+                    "request_id": intent.request_id,
+                },
             )
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
         self.database.run(
-            "INSERT INTO attempts (request_id, item_key, attempt, state, body, run_id, price, intended_at) "
-            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now)",
+            "INSERT INTO attempts "
+            "(request_id, item_key, attempt, state, body, run_id, price, intended_at, approval_id) "
+            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now, :approval)",
             {
                 "request_id": intent.request_id,
                 "item_key": intent.item_key,
@@ -119,6 +126,7 @@ class AttemptBook(SpendingBook):
                 "run_id": run_id,
                 "price": intent.price,
                 "now": now,
+                "approval": limits.approval,
             },
         )
         self.note(run_id, "intended", intent.request_id, at=now)

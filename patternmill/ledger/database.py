@@ -17,8 +17,14 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 NONE: Params = MappingProxyType({})
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 LEDGER_FILE = "ledger.sqlite3"
+_SQLITE = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+_POSTGRES = {
+    "blob": "BYTEA",
+    "real": "DOUBLE PRECISION",
+    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+}
 
 
 class Database(Protocol):
@@ -58,9 +64,12 @@ def open_database(url: str | None, home: Path) -> Database:
     )
 
 
-def _schema(**spelling: str) -> list[str]:
-    text = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
-    text = re.sub(r"--.*", "", text)
+def _statements(version: int, spelling: Mapping[str, str]) -> list[str]:
+    """What brings tables of `version` up to this one; 0: there are none."""
+    here = Path(__file__).parent
+    steps = [here / "migrations" / f"{step}.sql" for step in range(version + 1, SCHEMA_VERSION + 1)]
+    files = steps if version else [here / "schema.sql"]
+    text = re.sub(r"--.*", "", "\n".join(file.read_text(encoding="utf-8") for file in files))
     for word, spelled in spelling.items():
         text = text.replace("{" + word + "}", spelled)
     return [statement for statement in text.split(";") if statement.strip()]
@@ -101,17 +110,12 @@ class SqliteDatabase:
             self._connection.execute(f"PRAGMA {pragma}")
         with self.transaction():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                spelling = {
-                    "blob": "BLOB",
-                    "real": "REAL",
-                    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
-                }
-                for statement in _schema(**spelling):
+            if version > SCHEMA_VERSION:
+                raise _newer(version)
+            if version < SCHEMA_VERSION:
+                for statement in _statements(version, _SQLITE):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            elif version > SCHEMA_VERSION:
-                raise _newer(version)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -193,17 +197,12 @@ class PostgresDatabase:
         self.run("SELECT pg_advisory_xact_lock(7310841)")
         self.run("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
         version = self.rows("SELECT max(version) FROM ledger_version")[0][0]
-        if version is None:
-            spelling = {
-                "blob": "BYTEA",
-                "real": "DOUBLE PRECISION",
-                "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-            }
-            for statement in _schema(**spelling):
+        if version is not None and version > SCHEMA_VERSION:
+            raise _newer(version)
+        if version != SCHEMA_VERSION:
+            for statement in _statements(version or 0, _POSTGRES):
                 self.run(statement)
             self.run("INSERT INTO ledger_version VALUES (:version)", {"version": SCHEMA_VERSION})
-        elif version > SCHEMA_VERSION:
-            raise _newer(version)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

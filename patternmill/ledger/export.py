@@ -31,7 +31,29 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "intended_at",
         "accepted_at",
         "ended_at",
+        "approval_id",
         "body",
+    ),
+    "approvals": (
+        "id",
+        "environment",
+        "catalog",
+        "digest",
+        "items",
+        "expected",
+        "worst",
+        "asked_at",
+        "lapses_at",
+        "flow_run_id",
+        "verdict",
+        "decided_at",
+        "who",
+        "note",
+        "most_items",
+        "most_purchases",
+        "most_amount",
+        "purchases",
+        "amount",
     ),
     "events": ("seq", "at", "run_id", "request_id", "kind", "detail"),
 }
@@ -39,9 +61,22 @@ _ORDER = {
     "runs": "started_at, run_id",
     "items": "environment, catalog, created_at, key",
     "attempts": "item_key, attempt",
+    "approvals": "asked_at, id",
     "events": "seq",
 }
-_TIMES = frozenset({"started_at", "ended_at", "created_at", "intended_at", "accepted_at", "at"})
+_TIMES = frozenset(
+    {
+        "started_at",
+        "ended_at",
+        "created_at",
+        "intended_at",
+        "accepted_at",
+        "asked_at",
+        "lapses_at",
+        "decided_at",
+        "at",
+    }
+)
 _JSON = frozenset({"record", "content"})
 
 

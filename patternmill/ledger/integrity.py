@@ -95,6 +95,27 @@ def _priced(booked: tuple[int, int] | None) -> str:
     return f"{items} for {amount}"
 
 
+def _approvals_agree(ledger: Ledger) -> Iterator[str]:
+    """What was drawn from each approval, against the attempts under it; and nothing that it does not reach to."""
+    for approval, purchases, amount, owed, owed_amount in ledger.database.rows(
+        "SELECT p.id, p.purchases, p.amount, count(a.request_id), coalesce(sum(a.price), 0) FROM approvals p "
+        "LEFT JOIN attempts a ON a.approval_id = p.id AND a.state NOT IN ('withdrawn', 'rejected') "
+        "GROUP BY p.id, p.purchases, p.amount ORDER BY p.id"
+    ):
+        if (purchases, amount) != (owed, owed_amount):
+            yield (
+                f"Approval {approval} has {_priced((purchases, amount))} drawn, and its attempts come to "
+                f"{_priced((owed, owed_amount))}."
+            )
+    for (request_id,) in ledger.database.rows(
+        "SELECT a.request_id FROM attempts a LEFT JOIN approvals p ON p.id = a.approval_id "
+        "LEFT JOIN approval_items i ON i.approval_id = a.approval_id AND i.item_key = a.item_key "
+        "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.approved IS NULL "
+        "OR i.approved <> 1) ORDER BY a.request_id"
+    ):
+        yield f"Request {request_id} was bought under an approval that does not reach to it."
+
+
 def _events_agree(ledger: Ledger) -> Iterator[str]:
     """Every attempt came to its state by legal changes, each of them on record."""
     told = ledger.database.stream(
@@ -155,6 +176,7 @@ CHECKS: dict[str, Check] = {
     "a further attempt follows a failed one": _attempts_follow_failures,
     "products follow their patterns": _patterns_come_first,
     "money booked is money asked for": _money_agrees,
+    "approvals cover what was bought under them": _approvals_agree,
     "states agree with the record of events": _events_agree,
     "events belong to attempts": _events_have_attempts,
     "rows lead to items": _rows_have_items,

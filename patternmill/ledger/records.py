@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,49 @@ class Limits:
     products: int | None = None
     run_amount: int | None = None
     day_amount: int | None = None
+    #: Nothing but what this approval reaches to.
+    approval: str | None = None
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """How far an approval reaches: items of the plan, requests for them (failed jobs are tried again), and money."""
+
+    items: int = 0
+    purchases: int = 0
+    amount: int = 0
+
+
+@dataclass(frozen=True)
+class Approval:
+    """A plan that was put before a person, and the word on it. Amounts are in minor units, times Unix seconds."""
+
+    id: str
+    environment: str
+    catalog: str
+    digest: str
+    #: What the plan would buy, and for how much; `worst`: every item fails until its last attempt.
+    items: int
+    expected: int
+    worst: int
+    asked_at: float
+    lapses_at: float | None = None
+    #: The flow run that waits, and the name under which Prefect keeps its answer.
+    flow_run_id: str | None = None
+    question: str | None = None
+    verdict: Verdict = Verdict.WAITING
+    decided_at: float | None = None
+    who: str | None = None
+    note: str | None = None
+    ceiling: Ceiling = Ceiling()
+    #: What was bought under it, over all runs.
+    purchases: int = 0
+    amount: int = 0
+
+    @property
+    def short(self) -> str:
+        """The digest as people write it."""
+        return self.digest[:12]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
--- The ledger, version 1. {blob}, {real} and {serial} are spelled by the database at hand.
+-- The ledger, version 2 (an older one is brought up by migrations/). {blob}, {real} and {serial} are spelled by the database at hand.
 -- Times are Unix seconds. An item's standing is its attempt with the highest number.
 
 CREATE TABLE items (
@@ -32,6 +32,7 @@ CREATE TABLE attempts (
     intended_at {real} NOT NULL,
     accepted_at {real},
     ended_at    {real},
+    approval_id TEXT,               -- what it was bought under, where a person's word was needed
     UNIQUE (item_key, attempt),
     CHECK (state NOT IN ('accepted', 'succeeded') OR job_id IS NOT NULL),
     CHECK (state <> 'succeeded' OR result_id IS NOT NULL)
@@ -137,4 +138,40 @@ CREATE TABLE run_changes (
     product_id  TEXT,               -- as they were before
     pattern_id  TEXT,
     PRIMARY KEY (run_id, position)
+);
+
+-- What was put before a person, and the word on it: a ceiling for everything that is bought under it.
+CREATE TABLE approvals (
+    id             TEXT PRIMARY KEY,
+    environment    TEXT NOT NULL,
+    catalog        TEXT NOT NULL,
+    digest         TEXT NOT NULL,   -- SHA-256 of the plan
+    items          INTEGER NOT NULL, -- that the plan would buy
+    expected       INTEGER NOT NULL, -- minor units
+    worst          INTEGER NOT NULL,
+    asked_at       {real} NOT NULL,
+    lapses_at      {real},
+    flow_run_id    TEXT,            -- that waits for the word
+    question       TEXT,            -- the name under which Prefect keeps its answer
+    verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected', 'lapsed')),
+    decided_at     {real},
+    who            TEXT,
+    note           TEXT,
+    -- The ceiling, and what was bought under it.
+    most_items     INTEGER NOT NULL DEFAULT 0,
+    most_purchases INTEGER NOT NULL DEFAULT 0,
+    most_amount    INTEGER NOT NULL DEFAULT 0,
+    purchases      INTEGER NOT NULL DEFAULT 0,
+    amount         INTEGER NOT NULL DEFAULT 0,
+    CHECK (purchases <= most_purchases AND amount <= most_amount),
+    CHECK (verdict NOT IN ('approved', 'rejected') OR (who IS NOT NULL AND decided_at IS NOT NULL))
+);
+CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
+
+-- The items of the plan that was put before a person, and which of them the approval reaches to.
+CREATE TABLE approval_items (
+    approval_id TEXT NOT NULL REFERENCES approvals (id),
+    item_key    TEXT NOT NULL,
+    approved    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (approval_id, item_key)
 );

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.book import Book
+from patternmill.ledger.approvals import ApprovalBook
 from patternmill.ledger.records import Intent, Limits
 from patternmill.states import Stage
 
 
-class SpendingBook(Book):
+class SpendingBook(ApprovalBook):
     """Reservations, by day and run. Amounts are in minor units."""
 
     def reserve(self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str) -> None:
@@ -38,6 +38,8 @@ class SpendingBook(Book):
                     code="budget",
                     remedy=f"Raise {option} and run the same command again.",
                 )
+        if limits.approval is not None:
+            self.draw(limits.approval, intent)
         self.database.run(
             "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
             "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
@@ -54,8 +56,8 @@ class SpendingBook(Book):
 
     def give_back(self, request_id: RequestId) -> None:
         """Give back what was reserved for a request of which nothing came."""
-        run_id, price, intended_at, stage, environment = self.database.rows(
-            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment FROM attempts a "
+        run_id, price, intended_at, stage, environment, approval = self.database.rows(
+            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment, a.approval_id FROM attempts a "
             "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
             {"request_id": request_id},
         )[0]
@@ -70,6 +72,8 @@ class SpendingBook(Book):
                 "stage": stage,
             },
         )
+        if approval is not None:
+            self.put_back(approval, price)
 
     def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[dict[Stage, tuple[int, int]], int]:
         of_run: dict[Stage, tuple[int, int]] = {}

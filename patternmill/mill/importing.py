@@ -17,12 +17,16 @@ from patternmill.catalog.source import CatalogFile, read_catalog
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
 from patternmill.identifiers import RunId
 from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.records import Approval
+from patternmill.mill import approving
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 from patternmill.mill.running import forget, register
 from patternmill.mill.selection import read_selection
+from patternmill.planning.plan import Plan
+from patternmill.planning.proposal import Proposal
 from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -43,6 +47,8 @@ class Import:
         self._file: CatalogFile | None = None
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
+        #: What a person said against the plan; the run is put on record then, and nothing is begun.
+        self.refused: Approval | None = None
         self._run: Run | None = None
         self._ending: Ending | None = None
         self._results: Results | None = None
@@ -88,6 +94,14 @@ class Import:
         """The plan with its cost and time, without anything being written."""
         return await asyncio.to_thread(preview, self._order_with_retries(), self.checked)
 
+    def proposal(self, plan: Plan) -> Proposal:
+        """A plan as it could be put before a person."""
+        return approving.propose(self._order_with_retries(), plan)
+
+    async def needs_word(self, plan: Plan) -> bool:
+        """Whether a person has to approve of a plan before the catalog is taken. Writes nothing."""
+        return await asyncio.to_thread(approving.needs_word, self.order, self.proposal(plan))
+
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Take the catalog and put the plan on record. Raises Overlap."""
         self._require_writable_results()
@@ -97,6 +111,7 @@ class Import:
             self._api,
             offer=self._offer,
             prefect_flow_run_id=prefect_flow_run_id,
+            refused=self.refused,
         )
         register(self._run)
         return self._run

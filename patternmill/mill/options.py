@@ -52,6 +52,9 @@ class RunOptions:
     limits: Limits = field(default_factory=Limits)
     pattern_price: int = 0
     product_price: int = 0
+    #: Plans above these wait for a person: items to buy, and what they may cost at worst (minor units).
+    approve_above_items: int | None = None
+    approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
     shard_rows: int = 500
     #: How long a stopped run goes on asking for the jobs that it has.
@@ -69,9 +72,10 @@ class RunOptions:
     ) -> RunOptions:
         """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
         priced = settings.pattern_price or settings.product_price
-        if not priced and (budget is not None or settings.day_budget is not None):
+        limits = (budget, settings.day_budget, settings.approve_above_cost)
+        if not priced and any(limit is not None for limit in limits):
             raise ConfigurationError(
-                "A budget is set, and no prices.",
+                "A budget, or a cost that is to be approved, is set, and no prices.",
                 remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE, in minor units.",
             )
         return cls(
@@ -82,6 +86,8 @@ class RunOptions:
             limits=Limits(max_patterns, max_products, budget, settings.day_budget),
             pattern_price=settings.pattern_price,
             product_price=settings.product_price,
+            approve_above_items=settings.approve_above_items,
+            approve_above_cost=settings.approve_above_cost,
             failure_limit=FailureLimit.parse(max_failures),
             shard_rows=settings.shard_rows,
         )

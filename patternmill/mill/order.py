@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from patternmill.catalog.rows import Row
@@ -53,6 +53,11 @@ class ImportOrder:
     def scope(self) -> Scope:
         return Scope(self.settings.environment, self.catalog)
 
+    def resting_on(self, approval_id: str) -> ImportOrder:
+        """The order that buys nothing but what an approval reaches to."""
+        limits = replace(self.options.limits, approval=approval_id)
+        return replace(self, options=replace(self.options, limits=limits))
+
     def out_of(self, run_id: RunId) -> Path:
         return self.out or Path("results") / self.catalog / run_id
 
@@ -67,7 +72,10 @@ def refuse_other_environment(ledger: Ledger, settings: Settings) -> None:
 
 
 def require_confirmation(order: ImportOrder, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought in production and nobody has said that it is meant."""
+    """Raise ConfigurationError when much would be bought in production and nobody has said that it is meant.
+
+    Not to be asked about a plan that a person has approved.
+    """
     settings, items = order.settings, sum(plan.purchases())
     if (
         settings.environment != PRODUCTION

@@ -17,7 +17,7 @@ from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, settle_catalog
 from patternmill.ledger.ledger import Ledger, NewItem, RunRow
-from patternmill.ledger.records import RunRecord
+from patternmill.ledger.records import Approval, RunRecord
 from patternmill.ledger.row_results import close_rows, understood
 from patternmill.mill.changing import find_changes, put_changes_on_record, row_sku, with_counts
 from patternmill.mill.order import ImportOrder
@@ -64,6 +64,19 @@ def _options_on_record(order: ImportOrder, checked: CheckedCatalog) -> dict[str,
     if checked.notes:
         options["notes"] = list(checked.notes)
     return options
+
+
+def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
+    """The run's record says what it rests on, or was refused by."""
+    said = {
+        "digest": approval.digest,
+        "verdict": approval.verdict.value,
+        "who": approval.who,
+        "note": approval.note,
+        "items": approval.ceiling.items,
+        "amount": approval.ceiling.amount,
+    }
+    return replace(record, options={**record.options, "approval": said})
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:

@@ -17,9 +17,10 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.records import Approval, Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
+from patternmill.mill.approving import Grant, beyond, granted, propose, refusal
 from patternmill.mill.changing import withheld_reason
 from patternmill.mill.halt import Halt, HaltReason
 from patternmill.mill.holding import Heart, take_hold
@@ -28,8 +29,15 @@ from patternmill.mill.mill import Mill
 from patternmill.mill.order import ImportOrder, refuse_other_environment, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
-from patternmill.mill.recording import close_broken_runs, new_record, put_on_record, record_overlap
+from patternmill.mill.recording import (
+    close_broken_runs,
+    new_record,
+    put_on_record,
+    record_overlap,
+    with_approval,
+)
 from patternmill.planning.plan import Memory, Plan
+from patternmill.planning.proposal import within
 from patternmill.results.summary import joined
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus
@@ -67,6 +75,7 @@ class Run:
         writer: LedgerWriter,
         api: StudioApi,
         heart: Heart,
+        beyond: HaltReason | None = None,
     ) -> None:
         self.order = order
         self.record = record
@@ -81,6 +90,8 @@ class Run:
         self._stopped = False
         self.results: Results | None = None
         self._heart = heart
+        #: Why rows were left out of the plan from the beginning: the approval does not reach to them.
+        self._beyond = beyond
 
     @classmethod
     async def begin(
@@ -91,10 +102,13 @@ class Run:
         *,
         offer: Offer | None = None,
         prefect_flow_run_id: str | None = None,
+        refused: Approval | None = None,
     ) -> Run:
         """Take the catalog, plan, and put the plan on record.
 
-        Raises Overlap when another run drives the catalog; that is on record too.
+        `refused`: a person's word against the plan, or the end of their time; then nothing is begun.
+        Raises Overlap when another run drives the catalog; that is on record too. Raises ApprovalNeeded when the plan
+        is above what may be bought without a person's word, and none covers it.
         """
         collect_rarely()
         ledger = open_ledger(order.settings)
@@ -113,21 +127,33 @@ class Run:
         heart.start()
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
-            require_confirmation(order, plan)
+            proposal = propose(order, plan)
 
-            def write(ledger: Ledger) -> RunRecord:
+            def write(ledger: Ledger) -> tuple[RunRecord, Grant | None]:
                 with ledger.transaction(hold):
+                    grant = granted(ledger, order, proposal) if refused is None else None
+                    if grant is None and refused is None:
+                        require_confirmation(order, plan)
                     close_broken_runs(ledger, order.scope)
-                    return put_on_record(ledger, order, record, plan, checked, offer)
+                    said = grant.approval if grant is not None else refused
+                    recorded = with_approval(record, said) if said is not None else record
+                    return put_on_record(ledger, order, recorded, plan, checked, offer), grant
 
-            record = await writer.aside(write)
+            record, grant = await writer.aside(write)
         except BaseException:
             await heart.stop()
             with suppress(LedgerError):
                 await writer.write(lambda ledger: ledger.release(hold))
             await writer.close()
             raise
-        run = cls(order, record, plan, memory, writer, api, heart)
+        if grant is None:
+            run = cls(order, record, plan, memory, writer, api, heart)
+        else:
+            kept_to = order.resting_on(grant.approval.id)
+            bought = within(plan, grant.keys)
+            run = cls(kept_to, record, bought, memory, writer, api, heart, beyond(grant, plan, bought))
+        if refused is not None:
+            run.halt.begin(refusal(refused))
         return run
 
     async def end(self) -> Ending:
@@ -168,8 +194,13 @@ class Run:
         code = "fenced" if isinstance(error, Fenced) else "ledger"
         self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
 
+    @property
+    def _held_back(self) -> HaltReason | None:
+        """What kept the run from its whole plan."""
+        return self.halt.reason or self._beyond
+
     def _halted_outcome(self) -> Outcome:
-        reason = self.halt.reason
+        reason = self._held_back
         return reason.outcome if reason else _PARTLY
 
     def _ended(self, counts: Mapping[RowStatus, int]) -> RunRecord:
@@ -180,7 +211,7 @@ class Run:
         withheld = withheld_reason(self.record)
         made = not set(counts) - {RowStatus.SUCCEEDED}
         complete = made and withheld is None
-        reason = None if made else self.halt.reason
+        reason = None if made else self._held_back
         outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
         return replace(
             self.record,

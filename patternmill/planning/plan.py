@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from patternmill.catalog.checking import CheckedCatalog, Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
-from patternmill.planning.request_ids import canonical_json, normalised
+from patternmill.planning.request_ids import normalised
 from patternmill.states import AttemptState
 
 
@@ -134,15 +133,6 @@ class Plan:
         patterns = sum(n for reason, n in self.pattern_counts().items() if reason in TO_BUY)
         products = sum(n for reason, n in self.product_counts().items() if reason in TO_BUY)
         return patterns, products
-
-    def digest(self) -> str:
-        """SHA-256 of what would be done: an approval is bound to it."""
-        content = {
-            "scope": [self.scope.environment, self.scope.catalog],
-            "patterns": sorted((key, planned.reason) for key, planned in self.patterns.items()),
-            "products": sorted((key, planned.reason) for key, planned in self.products.items()),
-        }
-        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 def make_plan(

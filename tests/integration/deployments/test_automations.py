@@ -118,8 +118,8 @@ def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
 def test_applied_again_they_are_replaced(applied: str, ask: Ask) -> None:
     """The command may be run after each change: never two of one name. The address is not in the block in clear."""
     names = [automation["name"] for automation in ask("automations/filter", {})]
-    assert len(names) == len(set(names)) == 7
-    assert applied.count("made: ") == applied.count("replaced: ") == 7
+    assert len(names) == len(set(names)) == 9
+    assert applied.count("made: ") == applied.count("replaced: ") == 9
     assert "hook-with-a-key" not in json.dumps(ask("block_documents/filter", {}))
 
 
@@ -170,3 +170,28 @@ def test_a_silent_run_is_taken_up_once(
     states = [found["name"] for found in ask(f"flow_run_states/?flow_run_id={flow_run['id']}")]
     assert "Crashed" in states
     assert inbox.messages == []
+
+
+def test_a_plan_that_waits_is_told_and_ended(
+    applied: str, environment: dict[str, str], inbox: Inbox, ask: Ask, tmp_path: Path
+) -> None:
+    """A message when it begins to wait; when its time is over it is begun once more, without a message of a failure."""
+    inbox.messages.clear()
+    process = play(environment, tmp_path, "hang", "patternmill")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    running = {"flow_runs": {"state": {"type": {"any_": ["RUNNING"]}}}}
+    (flow_run,) = eventually(lambda: ask("flow_runs/filter", running))
+    address = f"flow_runs/{flow_run['id']}"
+    ask(f"{address}/set_state", {"state": {"type": "PAUSED", "name": "Suspended"}, "force": True})
+    eventually(lambda: inbox.messages)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    late = {"type": "FAILED", "message": "The flow was paused and never resumed."}
+    ask(f"{address}/set_state", {"state": late, "force": True})
+    eventually(lambda: ask(address)["state"]["name"] == "AwaitingRetry", within=60)
+    time.sleep(2)
+    (message,) = inbox.messages
+    assert message["subject"].startswith("Waits for approval: ")
+    assert "/runs/flow-run/" in message["body"]
+    ask(f"{address}/set_state", {"state": {"type": "CANCELLED"}, "force": True})

@@ -158,8 +158,9 @@ def test_import_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch:
     run = troubled(past)
     seen: list[Path] = []
 
-    def run_import(request: Request) -> int:
+    def run_import(request: Request, approve: str | None) -> int:
         assert request.only is not None
+        assert approve == "58903795eb6b"
         seen.extend([request.file, request.only])
         order = order_import(request.file, catalog=request.catalog, only=request.only)
         assert request.file.read_bytes() == past.ledger.input_of(run.record)
@@ -171,7 +172,7 @@ def test_import_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch:
         return 3
 
     monkeypatch.setattr(importing, "run_import", run_import)
-    assert main.run(["retry", "--sku", "D-1", "--yes", "--budget", "7"]) == 3
+    assert main.run(["retry", "--sku", "D-1", "--yes", "--budget", "7", "--approve", "58903795eb6b"]) == 3
     assert seen
     assert not any(path.exists() for path in seen)
 

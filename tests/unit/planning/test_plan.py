@@ -255,7 +255,6 @@ def test_the_spelling_of_a_file_is_not_its_content() -> None:
     )
     assert set(plain.patterns) == set(turned.patterns)
     assert set(plain.products) == set(turned.products)
-    assert plain.digest() == turned.digest()
 
 
 def test_json_selections_are_the_same_purchase_as_option_columns() -> None:
@@ -270,21 +269,6 @@ def test_json_selections_are_the_same_purchase_as_option_columns() -> None:
 def test_unknown_columns_are_not_content() -> None:
     """A note in a column of the person's own buys nothing."""
     assert set(plan(HERON + "remember me").products) == set(plan(HERON).products)
-
-
-def test_the_digest_is_of_what_would_be_done() -> None:
-    """Stable for the same plan; another for any other item, reason or scope."""
-    past = Past().left(HERON, AttemptState.SUCCEEDED)
-    plans = [
-        plan(HERON, FERN),
-        plan(HERON),
-        plan(HERON, FERN, past=past),
-        plan(HERON, FERN, scope=Scope("production", "spring")),
-        plan(HERON, FERN, edition="2"),
-    ]
-    digests = [planned.digest() for planned in plans]
-    assert len(set(digests)) == len(digests)
-    assert digests[0] == plan(FERN, HERON).digest()
 
 
 states = st.none() | st.sampled_from(AttemptState)

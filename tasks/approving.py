@@ -1,0 +1,154 @@
+"""A plan that waits for a person: its flow run is suspended, so that nothing is held, and asks in the Prefect UI.
+
+Once it is answered, a worker begins the flow run again from the top. What was asked is in the ledger, the answer is
+at the Prefect server under the name that the ledger keeps; written down in the ledger, it is what the run rests on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
+
+from prefect.flow_runs import asuspend_flow_run
+from prefect.input import RunInput
+from prefect.input.actions import aread_flow_run_input
+from prefect.input.run_input import keyset_from_base_key
+from prefect.runtime import deployment, flow_run
+from pydantic import Field, create_model
+
+from patternmill.ledger.records import Approval
+from patternmill.mill import approving
+from patternmill.mill.approving import LEAST_DIGEST, Word
+from patternmill.mill.importing import Import
+from patternmill.mill.previewing import Preview
+from patternmill.planning.plan import TO_DO
+from patternmill.planning.proposal import Proposal
+from tasks.artifacts import show_plan
+
+_MOST_ITEMS = 40
+
+
+class Answer(RunInput):
+    """The form in the Prefect UI."""
+
+    decision: Literal["approve", "reject"] = Field(
+        description="Rejected, nothing is bought, and the run ends as Cancelled."
+    )
+    up_to: int = Field(
+        default=0,
+        ge=0,
+        title="Approve up to so many items",
+        description="The first rows of the file; 0: all.",
+    )
+    name: str = Field(pattern=r"\S", title="Your name", description="Kept with the decision.")
+    note: str = Field(default="", description="Why; kept with the decision.")
+
+    def word(self) -> Word:
+        approved = self.decision == "approve"
+        return Word(self.name.strip(), approved, self.up_to or None, self.note.strip() or None)
+
+
+async def word_heard(work: Import) -> None:
+    """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
+
+    A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where a person's word
+    is missing.
+    """
+    if deployment.id is None or flow_run.parent_flow_run_id is not None:
+        return
+    question = await asyncio.to_thread(approving.waiting, work.order, flow_run.id)
+    if question is None and not approving.asks(work.order.options):
+        return
+    preview = await work.preview()
+    proposal = work.proposal(preview.plan)
+    if question is not None:
+        await _hear(work, question, proposal)
+    if work.refused is None and await work.needs_word(preview.plan):
+        await _ask(work, preview, proposal)
+
+
+async def _hear(work: Import, question: Approval, proposal: Proposal) -> None:
+    """Write down what was said since this flow run asked, if anything was."""
+    answer = await _answer_to(question)
+    if answer is not None:
+        said = await asyncio.to_thread(approving.answer, work.order, question, proposal, answer.word())
+        if said is not None and not answer.word().approved:
+            work.refused = said
+    elif approving.has_lapsed(question, time.time()):
+        work.refused = await asyncio.to_thread(approving.lapse, work.order, question)
+
+
+async def _answer_to(question: Approval) -> Answer | None:
+    key = keyset_from_base_key(f"suspended-{question.question}")["response"]
+    values = await aread_flow_run_input(key, flow_run_id=UUID(flow_run.id))
+    return Answer(**values) if values else None
+
+
+async def _ask(work: Import, preview: Preview, proposal: Proposal) -> None:
+    patience = work.order.settings.approval_timeout
+    question = await asyncio.to_thread(approving.ask, work.order, proposal, flow_run.id, patience)
+    await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
+    left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - time.time())
+    await asuspend_flow_run(
+        wait_for_input=_form(proposal),
+        timeout=max(10, round(left.total_seconds())),
+        key=question.question,
+    )
+
+
+def _form(proposal: Proposal) -> type[Answer]:
+    up_to = Field(
+        default=proposal.items,
+        ge=1,
+        le=proposal.items,
+        title=f"Approve up to so many items (all: {proposal.items})",
+        description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
+    )
+    form: type[Answer] = create_model("Answer", __base__=Answer, up_to=(int, up_to))
+    return form.with_initial_data(description=_summary(proposal))
+
+
+def _summary(proposal: Proposal) -> str:
+    patterns, products = proposal.plan.purchases()
+    money = (
+        f" for {proposal.expected}, at most {proposal.worst} if jobs fail (minor units)"
+        if proposal.worst
+        else ""
+    )
+    scope = proposal.plan.scope
+    return (
+        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys {patterns} "
+        f"patterns and {products} products{money}. It is among the run's artifacts."
+    )
+
+
+def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
+    plan = proposal.plan
+    patterns, products = plan.purchases()
+    time_left = timedelta(seconds=round(preview.time.total_seconds()))
+    yield f"## {proposal.items} items wait for approval"
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| catalog | {plan.scope.catalog} ({plan.scope.environment}) |"
+    yield f"| to buy | {patterns} patterns, {products} products |"
+    yield f"| cost | {proposal.expected} expected, {proposal.worst} at most (minor units) |"
+    yield f"| time | about {time_left} |"
+    yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
+    yield f"| digest | `{proposal.digest()}` |"
+    yield ""
+    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
+    yield ""
+    items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]
+    items += [(p.reason.value, p.item.describe()) for p in plan.products.values() if p.reason in TO_DO]
+    yield "| why | what |"
+    yield "|---|---|"
+    for reason, what in items[:_MOST_ITEMS]:
+        yield f"| {reason.replace('_', ' ')} | {what.replace('|', chr(92) + '|')} |"
+    if len(items) > _MOST_ITEMS:
+        yield ""
+        yield f"… and {len(items) - _MOST_ITEMS} more."

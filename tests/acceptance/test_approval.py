@@ -1,0 +1,165 @@
+"""Plans that wait for a person: the flow run is suspended, asks by a form, and goes on, or not, as it is answered."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.worker import children
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.opening import existing_ledger
+from patternmill.ledger.records import Approval
+from patternmill.settings import Settings
+from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.acceptance.test_worker import OUR_WORKER, Prefect, eventually, prefect
+from tests.hostile import Hostile, Plan, audit
+from tests.hostile.plan import Times
+
+__all__ = ["prefect"]
+
+pytestmark = pytest.mark.soak
+
+ROWS = 8
+ABOVE = 5
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostile]:
+    jobs = Times(median=0.5)
+    with Hostile(Plan(patterns=jobs, products=jobs), tmp_path_factory.mktemp("service")) as hostile:
+        yield hostile
+
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def worker(prefect: Prefect, tmp_path: Path) -> Iterator[Start]:
+    """Whose runs ask a person about more than a few items."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(**settings: str) -> subprocess.Popen[bytes]:
+        environment = prefect.environment | {"PATTERNMILL_APPROVE_ABOVE_ITEMS": str(ABOVE)} | settings
+        with (tmp_path / "worker.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=environment, stdout=log, stderr=log
+            )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> str:
+    """A flow run that has asked about its plan."""
+    file = write_csv(folder / f"{about}.csv", some_rows(ROWS, about=about))
+    flow_run = prefect.begin(
+        "bulk-import", file=str(file), out=str(folder / "out"), environment="staging", catalog=about
+    )
+    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
+    return flow_run
+
+
+def answer(prefect: Prefect, flow_run: str, **said: Any) -> dict[str, Any]:
+    """As the form in the Prefect UI does."""
+    order = {"run_input": {"name": "A. Weaver", **said}}
+    found: dict[str, Any] = prefect.api.post(f"flow_runs/{flow_run}/resume", order)
+    return found
+
+
+def statuses(folder: Path) -> Counter[str]:
+    with (folder / "out" / "results.csv").open(newline="") as file:
+        return Counter(row["status"] for row in csv.DictReader(file))
+
+
+def words(prefect: Prefect, catalog: str) -> list[Approval]:
+    """What the ledger has of a catalog's plans; the ledger agrees with itself."""
+    settings = Settings(_env_file=None, home=Path(prefect.environment["PATTERNMILL_HOME"]))
+    with existing_ledger(settings) as ledger:
+        assert list(problems(ledger)) == []
+        return [approval for approval in ledger.approvals() if approval.catalog == catalog]
+
+
+def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """While it waits no process and no catalog is held and nothing is bought; approved, it goes on to its end."""
+    process = worker()
+    flow_run = suspended(prefect, service, tmp_path, "approved")
+    eventually(lambda: not list(children(process.pid)), 30, lambda: "a process is held")
+    assert not service.record.exists() or "approved-" not in service.record.read_text()
+    (waiting,) = words(prefect, "approved")
+    assert waiting.verdict == "waiting"
+    artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
+    assert [waiting.digest in found["data"] for found in artifacts] == [True]
+    answer(prefect, flow_run, decision="approve", note="for the spring")
+    state = prefect.ended(flow_run, within=120)
+    assert state["name"] == "Completed", state
+    assert statuses(tmp_path) == {"succeeded": ROWS}
+    (approved,) = words(prefect, "approved")
+    assert (approved.verdict, approved.who, approved.note) == ("approved", "A. Weaver", "for the spring")
+    assert approved.purchases == approved.items
+    assert not audit(service.record, some_rows(ROWS, about="approved")).double_purchases
+    assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
+
+
+def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """The first rows, each with its pattern; the rest is left for another approval."""
+    worker()
+    flow_run = suspended(prefect, service, tmp_path, "partly")
+    answer(prefect, flow_run, decision="approve", up_to=4)
+    state = prefect.ended(flow_run, within=120)
+    assert (state["type"], state["name"]) == ("CANCELLED", "BudgetReached"), state
+    assert statuses(tmp_path) == {"succeeded": 2, "not_started": ROWS - 2}
+    (approved,) = words(prefect, "partly")
+    assert (approved.ceiling.items, approved.purchases) == (3, 3)
+
+
+def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """The run is on record, with its results; nothing was bought."""
+    worker()
+    flow_run = suspended(prefect, service, tmp_path, "rejected")
+    answer(prefect, flow_run, decision="reject", note="too dear")
+    state = prefect.ended(flow_run, within=120)
+    assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
+    assert "A. Weaver: too dear" in state["message"]
+    assert statuses(tmp_path) == {"not_started": ROWS}
+    (rejected,) = words(prefect, "rejected")
+    assert (rejected.verdict, rejected.purchases) == ("rejected", 0)
+    assert "rejected-" not in json.dumps(service.record.read_text())
+
+
+def test_nobody_answers(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """Prefect fails the run when its time is over; begun once more, it ends as Cancelled, with the reason."""
+    worker(PATTERNMILL_APPROVAL_TIMEOUT="PT10S")
+    flow_run = suspended(prefect, service, tmp_path, "lapsed")
+    eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
+    assert "Nobody answered in time" in prefect.state(flow_run)["message"]
+    assert statuses(tmp_path) == {"not_started": ROWS}
+    assert [said.verdict for said in words(prefect, "lapsed")] == ["lapsed"]
+
+
+def test_a_false_alarm_asks_again(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """A run that is taken for dead while it waits is begun again: it asks the same once more, and can be answered."""
+    worker()
+    flow_run = suspended(prefect, service, tmp_path, "alarmed")
+    (before,) = words(prefect, "alarmed")
+    crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
+    prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
+    eventually(lambda: words(prefect, "alarmed")[0].question != before.question, 120)
+    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
+    (again,) = words(prefect, "alarmed")
+    assert (again.id, again.lapses_at) == (before.id, before.lapses_at)
+    answer(prefect, flow_run, decision="approve")
+    state = prefect.ended(flow_run, within=120)
+    assert state["name"] == "Completed", state
+    assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 2

@@ -1,0 +1,346 @@
+"""The contract of the ledger on each database: a person's word on a plan, and a ceiling that is never passed."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patternmill.errors import BudgetReached, LedgerError
+from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.database import SCHEMA_VERSION, open_database
+from patternmill.ledger.export import csv_lines, jsonl
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.ledger.records import Approval, Ceiling
+from patternmill.states import AttemptState, Verdict
+
+from .conftest import Clock, OpenLedger
+from .samples import CATALOG, RUN, STAGING, begin, change, intent, item
+
+DIGEST = "ab" * 32
+UP_TO = Ceiling(2, 4, 40)
+UNDER = Limits(approval="approval-1")
+OTHER_RUN = RunId("run-2")
+ASKED = Approval("approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, worst=60, asked_at=1.0)
+
+
+def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "abc") -> Approval:
+    with ledger.transaction():
+        ledger.ask(approval, [ItemKey(name) for name in items])
+    return approval
+
+
+def approved(
+    ledger: Ledger, ceiling: Ceiling = UP_TO, reached: str = "ab", approval: Approval = ASKED
+) -> Approval:
+    asked(ledger, approval)
+    with ledger.transaction():
+        return ledger.decide(
+            approval.id,
+            Verdict.APPROVED,
+            who="anna@mill",
+            note="for spring",
+            ceiling=ceiling,
+            approved=[ItemKey(name) for name in reached],
+        )
+
+
+def drawn(ledger: Ledger) -> tuple[int, int]:
+    approval = ledger.approval("approval-1")
+    assert approval is not None
+    return approval.purchases, approval.amount
+
+
+def test_a_question_and_its_answer(ledger: Ledger, clock: Clock) -> None:
+    """What was asked is kept as it was, with the word on it and when that was said."""
+    waiting = replace(ASKED, lapses_at=99.0, flow_run_id="flow-run-1", question="question-1")
+    asked(ledger, waiting)
+    assert ledger.waiting_approval("flow-run-1") == waiting
+    assert ledger.last_word(STAGING, CATALOG) is None
+    with ledger.transaction():
+        ledger.ask_again("approval-1", "question-2")
+        said = ledger.decide(
+            "approval-1",
+            Verdict.APPROVED,
+            who="anna",
+            note="yes",
+            ceiling=Ceiling(1, 2, 20),
+            approved=[ItemKey("a")],
+        )
+    assert ledger.waiting_approval("flow-run-1") is None
+    assert ledger.last_word(STAGING, CATALOG) == said == ledger.approval("approval-1")
+    assert (said.question, said.who, said.note, said.decided_at) == ("question-2", "anna", "yes", clock.now)
+    assert ledger.approval_items("approval-1") == {"a": True, "b": False, "c": False}
+    assert ledger.approvals() == [said]
+
+
+def test_a_decision_is_made_once(ledger: Ledger) -> None:
+    """Another word is another decision; what nobody asked cannot be decided."""
+    approved(ledger)
+    for name in ("approval-1", "approval-9"):
+        with pytest.raises(LedgerError, match="does not wait"), ledger.transaction():
+            ledger.decide(name, Verdict.REJECTED, who="bert")
+    assert drawn(ledger) == (0, 0)
+
+
+def test_the_last_word_counts(ledger: Ledger, clock: Clock) -> None:
+    """Of each catalog; what lapsed or waits is no word."""
+    approved(ledger)
+    for number, verdict in ((2, Verdict.REJECTED), (3, Verdict.LAPSED)):
+        clock.now += 10
+        asked(ledger, replace(ASKED, id=f"approval-{number}"))
+        with ledger.transaction():
+            ledger.decide(f"approval-{number}", verdict, who="bert")
+    asked(ledger, replace(ASKED, id="approval-4"))
+    last = ledger.last_word(STAGING, CATALOG)
+    assert last is not None and last.id == "approval-2"
+    assert ledger.last_word(STAGING, "autumn") is None
+
+
+def test_every_word_is_in_the_record_of_events(ledger: Ledger) -> None:
+    """Which is never changed."""
+    approved(ledger)
+    told = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
+    assert [(name, kind) for name, kind, _ in told] == [
+        ("approval-1", "approval_asked"),
+        ("approval-1", "approval_approved"),
+    ]
+    said = json.loads(told[1][2])
+    assert (said["who"], said["note"], said["digest"], said["most_items"]) == (
+        "anna@mill",
+        "for spring",
+        DIGEST,
+        2,
+    )
+
+
+def test_the_ceiling_of_money(ledger: Ledger) -> None:
+    """To the last minor unit; refused, nothing is written; over all runs that rest on it."""
+    approved(ledger, Ceiling(2, 9, 30))
+    begin(ledger, "a", limits=UNDER, price=20)
+    with pytest.raises(BudgetReached, match="used up") as caught:
+        begin(ledger, "b", limits=UNDER, price=11, run=OTHER_RUN)
+    assert caught.value.code == "approval"
+    assert ledger.attempt(RequestId("b/1")) is None
+    begin(ledger, "b", limits=UNDER, price=10, run=OTHER_RUN)
+    assert drawn(ledger) == (2, 30)
+    assert list(problems(ledger)) == []
+
+
+def test_the_ceiling_of_requests(ledger: Ledger) -> None:
+    """Without prices too an approval is not for ever."""
+    approved(ledger, Ceiling(2, 2, 0))
+    begin(ledger, "a", limits=UNDER)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    begin(ledger, "a", 2, limits=UNDER)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "b", limits=UNDER)
+
+
+def test_nothing_else_is_bought_under_it(ledger: Ledger) -> None:
+    """Neither what was asked about and not approved, nor what was never asked about."""
+    approved(ledger)
+    for name in ("c", "z"):
+        with pytest.raises(BudgetReached):
+            begin(ledger, name, limits=UNDER, price=1)
+    assert drawn(ledger) == (0, 0)
+
+
+@pytest.mark.parametrize("verdict", [None, Verdict.REJECTED, Verdict.LAPSED])
+def test_nothing_is_bought_under_what_was_not_approved(ledger: Ledger, verdict: Verdict | None) -> None:
+    """Whoever says that it rests on it."""
+    asked(ledger)
+    if verdict is not None:
+        with ledger.transaction():
+            ledger.decide("approval-1", verdict, who="bert")
+    with pytest.raises(LedgerError, match="approves nothing"):
+        begin(ledger, "a", limits=UNDER)
+
+
+@pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
+def test_what_was_not_executed_is_put_back(ledger: Ledger, state: AttemptState) -> None:
+    """And drawn again when it is opened again, then also from another approval."""
+    approved(ledger)
+    begin(ledger, "a", limits=UNDER, price=10)
+    change(ledger, "a", state)
+    change(ledger, "a", state)
+    assert drawn(ledger) == (0, 0)
+    begin(ledger, "a", limits=UNDER, price=10)
+    assert drawn(ledger) == (1, 10)
+    change(ledger, "a", state)
+    begin(ledger, "a", price=10)
+    assert drawn(ledger) == (0, 0)
+    change(ledger, "a", state)
+    assert drawn(ledger) == (0, 0)
+    assert list(problems(ledger)) == []
+
+
+def test_another_limit_that_is_reached_draws_nothing(ledger: Ledger) -> None:
+    """A refusal has written nothing."""
+    approved(ledger)
+    with pytest.raises(BudgetReached, match="--max-patterns"):
+        begin(ledger, "a", limits=replace(UNDER, patterns=0), price=10)
+    assert drawn(ledger) == (0, 0)
+
+
+def test_a_known_intent_draws_nothing_more(ledger: Ledger) -> None:
+    """A commit that is done again after the database went away finds itself done."""
+    approved(ledger)
+    assert begin(ledger, "a", limits=UNDER, price=10) == begin(ledger, "a", limits=UNDER, price=10)
+    assert drawn(ledger) == (1, 10)
+
+
+def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
+    """Four writers at once, on connections of their own: exactly what was approved is bought."""
+    ledgers = [open_ledger() for _ in range(4)]
+    names = [f"{number}-{n}" for number in range(4) for n in range(8)]
+    asked(ledgers[0], items=names)
+    with ledgers[0].transaction():
+        keys = [ItemKey(name) for name in names]
+        ledgers[0].decide(
+            "approval-1", Verdict.APPROVED, who="anna", ceiling=Ceiling(32, 64, 200), approved=keys
+        )
+
+    def buy(number: int) -> int:
+        bought = 0
+        for name in (f"{number}-{n}" for n in range(8)):
+            ledger = ledgers[number]
+            with ledger.transaction():
+                ledger.add_items(STAGING, CATALOG, [item(name)])
+                try:
+                    ledger.intend(RUN, STAGING, intent(name, price=10), UNDER)
+                except BudgetReached:
+                    continue
+                bought += 1
+        return bought
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(buy, range(4))) == 20
+    assert drawn(ledgers[0]) == (20, 200)
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
+        ("UPDATE approval_items SET approved = 0", "under an approval that does not reach to it"),
+        ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not reach to it"),
+    ],
+)
+def test_a_ledger_that_disagrees_with_itself_is_found(ledger: Ledger, damage: str, told: str) -> None:
+    """What was drawn from an approval is what was bought under it."""
+    approved(ledger)
+    begin(ledger, "a", limits=UNDER, price=10)
+    assert list(problems(ledger)) == []
+    with ledger.transaction():
+        ledger.database.run(damage)
+    assert [told in problem for problem in problems(ledger)] == [True]
+
+
+def test_approvals_are_written_out(ledger: Ledger) -> None:
+    """As JSON lines and for a spreadsheet; each request names the approval that it rests on."""
+    approved(ledger)
+    begin(ledger, "a", limits=UNDER, price=10)
+    lines = [json.loads(line) for line in jsonl(ledger, ["approvals", "attempts"])]
+    assert [(line["table"], line.get("who"), line.get("approval_id")) for line in lines] == [
+        ("approvals", "anna@mill", None),
+        ("attempts", None, "approval-1"),
+    ]
+    assert lines[0]["asked_at"] == "1970-01-01T00:00:01+00:00"
+    assert b"anna@mill" in list(csv_lines(ledger, "approvals"))[1]
+
+
+# -- a ledger of version 1
+
+VERSION_1 = (Path(__file__).parent / "version_1.sql").read_text("utf-8")
+OLD_ATTEMPT = (
+    "INSERT INTO items VALUES ('a', 'staging', 'spring', 'pattern', NULL, NULL, '{}', 1.0);"
+    "INSERT INTO attempts (request_id, item_key, attempt, state, body, run_id, price, intended_at) "
+    "VALUES ('a/1', 'a', 1, 'intended', {body}, 'run-1', 10, 1.0);"
+    "INSERT INTO events (at, run_id, request_id, kind) VALUES (1.0, 'run-1', 'a/1', 'intended');"
+    "INSERT INTO spending VALUES ('staging', '1970-01-01', 'run-1', 'pattern', 1, 10)"
+)
+
+
+def old_ledger(url: str) -> None:
+    """Made by the first version, with a request in it."""
+    script = re.sub(r"--.*", "", VERSION_1) + ";" + OLD_ATTEMPT
+    if url.startswith("sqlite"):
+        path = Path(url.removeprefix("sqlite:///"))
+        path.parent.mkdir(parents=True)
+        with sqlite3.connect(path) as connection:
+            serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
+            connection.executescript(
+                _spelled(script, blob="BLOB", real="REAL", serial=serial, body="X'7B7D'")
+            )
+            connection.execute("PRAGMA user_version = 1")
+        connection.close()
+        return
+    with psycopg.connect(url, autocommit=True) as server:
+        serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+        server.execute(_spelled(script, blob="BYTEA", real="DOUBLE PRECISION", serial=serial, body="'{}'"))  # type: ignore[arg-type]
+        server.execute("CREATE TABLE ledger_version (version INTEGER NOT NULL)")
+        server.execute("INSERT INTO ledger_version VALUES (1)")
+
+
+def _spelled(script: str, **spelling: str) -> str:
+    for word, spelled in spelling.items():
+        script = script.replace("{" + word + "}", spelled)
+    return script
+
+
+def tables(ledger: Ledger, url: str) -> list[tuple[object, ...]]:
+    """Every column with its type, and every index."""
+    if url.startswith("sqlite"):
+        return sorted(
+            ledger.database.rows(
+                'SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_master m '
+                "JOIN pragma_table_info(m.name) c"
+            )
+        )
+    return sorted(
+        ledger.database.rows(
+            "SELECT table_name, column_name, data_type, is_nullable, coalesce(column_default, '') "
+            "FROM information_schema.columns WHERE table_schema = 'public'"
+        )
+        + ledger.database.rows("SELECT indexname, '', '', '', '' FROM pg_indexes WHERE schemaname = 'public'")
+    )
+
+
+def test_a_ledger_of_version_1_is_brought_up(open_ledger: OpenLedger, url: str) -> None:
+    """What it knows stays; it becomes what a new one is, and takes approvals."""
+    old_ledger(url)
+    ledger = open_ledger()
+    assert SCHEMA_VERSION == 2
+    known = ledger.attempt(RequestId("a/1"))
+    assert known is not None and known.state is AttemptState.INTENDED
+    approved(ledger)
+    begin(ledger, "b", limits=UNDER, price=10)
+    assert drawn(ledger) == (1, 10)
+    assert list(problems(ledger)) == []
+    assert open_ledger().attempt(RequestId("a/1")) == known
+
+
+def test_a_ledger_brought_up_is_as_a_new_one(
+    open_ledger: OpenLedger, url: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """The same tables, columns and indexes, whichever way they came."""
+    new = tables(open_ledger(), url)
+    if url.startswith("sqlite"):
+        url = f"sqlite:///{tmp_path}/old/ledger.sqlite3"
+    else:
+        with psycopg.connect(url, autocommit=True) as server:
+            server.execute("DROP SCHEMA public CASCADE")
+            server.execute("CREATE SCHEMA public")
+    old_ledger(url)
+    ledger = Ledger(open_database(url, Path("unused")))
+    assert tables(ledger, url) == new
+    ledger.database.close()

@@ -1,0 +1,122 @@
+"""A plan as it is put before a person: the digest, what it may cost, and how far an approval reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.planning.items import Scope
+from patternmill.planning.plan import TO_DO, Plan, Reason
+from patternmill.planning.proposal import Proposal, within
+from patternmill.states import AttemptState, Stage
+
+from .test_plan import FERN, HERON, HERON_MUG, REFUSED, Past, plan
+
+PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
+
+
+def proposal(
+    planned: Plan, prices: Mapping[Stage, int] = PRICES, attempts: int = 2, edition: str | None = None
+) -> Proposal:
+    return Proposal(planned, prices, attempts, edition)
+
+
+def test_the_digest_is_of_what_would_be_made_and_for_how_much() -> None:
+    """Stable for the same plan in any order; another for any other item, reason, scope, edition or price."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED)
+    proposals = [
+        proposal(plan(HERON, FERN)),
+        proposal(plan(HERON)),
+        proposal(plan(HERON, FERN, past=past)),
+        proposal(plan(HERON, FERN, scope=Scope("production", "spring"))),
+        proposal(plan(HERON, FERN, edition="2"), edition="2"),
+        proposal(plan(HERON, FERN), {Stage.PATTERN: 51, Stage.PRODUCT: 200}),
+    ]
+    digests = [found.digest() for found in proposals]
+    assert len(set(digests)) == len(digests)
+    assert digests[0] == proposal(plan(FERN, HERON)).digest()
+
+
+def test_the_digest_is_not_of_what_is_made_or_refused() -> None:
+    """Rows that cost nothing may come and go."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
+    assert proposal(plan(HERON, FERN, REFUSED, past=past)).digest() == proposal(plan(FERN)).digest()
+
+
+def test_the_digest_is_pinned() -> None:
+    """A person may approve today what a newer program buys tomorrow."""
+    assert proposal(plan(HERON)).digest().startswith("58903795eb6b")
+
+
+def test_what_it_may_cost() -> None:
+    """Two patterns and three products; at worst each is tried twice."""
+    found = proposal(plan(HERON, HERON_MUG, FERN))
+    assert (found.items, found.expected, found.worst) == (5, 700, 1400)
+
+
+@pytest.mark.parametrize(
+    ("most", "items", "skus"),
+    [
+        (None, 5, ["H-1", "H-2", "F-1"]),
+        (5, 5, ["H-1", "H-2", "F-1"]),
+        (4, 3, ["H-1", "H-2"]),
+        (2, 2, ["H-1"]),
+        (1, 0, []),
+        (0, 0, []),
+    ],
+)
+def test_an_approval_reaches_to_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
+    """The first ones of the file, each with its pattern: a pattern without a product would be bought for nothing."""
+    found = proposal(plan(HERON, HERON_MUG, FERN))
+    reach = found.reach(most)
+    assert reach.items == items
+    assert [row.sku for row in within(found.plan, reach.keys).to_do()] == skus
+
+
+def test_the_ceiling_has_room_for_every_attempt() -> None:
+    """An approved item whose job fails is tried again without another word."""
+    reach = proposal(plan(HERON, HERON_MUG, FERN)).reach(3)
+    assert (reach.purchases, reach.amount) == (6, 2 * (50 + 2 * 200))
+
+
+def test_what_was_begun_is_reached_and_costs_further_attempts_alone() -> None:
+    """Its first attempt is paid for already."""
+    past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
+    found = proposal(plan(HERON, FERN, past=past))
+    reach = found.reach(0)
+    assert (reach.items, reach.purchases, reach.amount) == (0, 1, 200)
+    assert [row.sku for row in within(found.plan, reach.keys).to_do()] == ["H-1"]
+
+
+def test_a_row_that_is_left_out_says_so() -> None:
+    """The pattern that it alone needs is left out with it."""
+    planned = plan(HERON, FERN)
+    cut = within(planned, proposal(planned).reach(2).keys)
+    assert cut.product_counts() == cut.pattern_counts() == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
+    assert cut.purchases() == (1, 1)
+
+
+states = st.none() | st.sampled_from(AttemptState)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcd"), states, states), min_size=1, max_size=10), st.integers(0, 12)
+)
+def test_no_plan_passes_the_reach(
+    rows: list[tuple[str, AttemptState | None, AttemptState | None]], most: int
+) -> None:
+    """Whatever was before: what is left of the plan buys at most so much, and every pattern of it has a product."""
+    lines = [f"S-{n},prompt {prompt},Mug,11oz,," for n, (prompt, _, _) in enumerate(rows)]
+    past = Past()
+    for line, (_, pattern, product) in zip(lines, rows, strict=True):
+        past.left(line, pattern, product)
+    found = proposal(plan(*lines, past=past))
+    cut = within(found.plan, found.reach(most).keys)
+    assert sum(cut.purchases()) <= most
+    to_do = {key for key, planned in cut.patterns.items() if planned.reason in TO_DO}
+    assert to_do <= {row.pattern for row in cut.to_do()}
+    assert list(within(found.plan, found.reach().keys).to_do()) == list(found.plan.to_do())
