@@ -152,7 +152,9 @@ def _polling_target(measurements: Sequence[Measurement]) -> str:
     pattern = ours.service["kinds"]["pattern"]
     value = f"{pattern['polls_mean']:.1f} polls, {pattern['lag_median']:.2f} s"
     reached = pattern["polls_mean"] <= 5 and pattern["lag_median"] < 2
-    return _said("at most 5 polls a job and a median lag under 2 s, jobs of 75 s that are alike", value, reached)
+    return _said(
+        "at most 5 polls a job and a median lag under 2 s, jobs of 75 s that are alike", value, reached
+    )
 
 
 def _memory_target(measurements: Sequence[Measurement]) -> str:

@@ -19,9 +19,10 @@ from tasks.addressing import addressed
 from tasks.artifacts import progress_shown, show_ending
 from tasks.earlier import close_earlier_attempts
 from tasks.event_sender import send_uncompressed
+from tasks.events import run_finished, run_started
 from tasks.outcomes import ending_message, state_of
 from tasks.preparing import check_rows, plan_items, read_file
-from tasks.publishing import publish
+from tasks.publishing import picture_gallery, publish
 from tasks.stopping import Stopping, told_to_stop
 from tasks.surviving import drive_shard
 
@@ -92,9 +93,12 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
         except Overlap as overlap:
             return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
         stopping.of(work.begun)
+        run_started(work.begun)
         await make_rows(work.begun)
         await publish(work)
-        await show_ending(work.ended, work.published)
+        await show_ending(work.begun, work.ended, work.published)
+        run_finished(work.begun, work.published)
+        await picture_gallery(work, stopping)
         return state_of(work.ended.outcome, ending_message(work.ended))
 
 
