@@ -16,7 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.prefect_record import OPEN_STATES
+from cli.prefect_record import OPEN_STATES, Api
+from cli.prefect_server import OwnServer
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows
 from tests.acceptance.prefect_servers import NamedServer, eventually, everything, start_import
@@ -78,18 +79,13 @@ def test_every_run_on_the_screen_agrees_with_the_ledger(
     quick = Times("uniform", low=0.1, high=0.4)
     fails = tuple(Rule(f"{name}/create", "job_fails", share=SHARE) for name in ("patterns", "products"))
     with ExitStack() as stack:
-        server = NamedServer(tmp_path, database=databases.prefect)
-        stack.callback(server.kill)
-        server.start()
         service = stack.enter_context(
             ServiceInThread(Plan(patterns=quick, products=quick, rules=fails), tmp_path / "service")
         )
         settings = {"PATTERNMILL_LEDGER_URL": databases.ledger} if databases.ledger else {}
         room = Room(tmp_path / "room", service, some_rows(ROWS), zygote, settings)
-        server.await_ready()
-        running = start_import(
-            room, "--max-in-flight", "100", "--attempts", "1", PREFECT_API_URL=server.api.url
-        )
+        api, named = a_server(stack, room, databases)
+        running = start_import(room, "--max-in-flight", "100", "--attempts", "1", **named)
         stack.callback(running.kill)
         ended = running.wait(600)
         assert ended.code == 3, ended.said
@@ -98,9 +94,21 @@ def test_every_run_on_the_screen_agrees_with_the_ledger(
         evidence = Evidence(room, databases.ledger)
         assert evidence.faults(all_made=False) == []
         items = items_of(evidence)
-        assert_task_runs_agree(server, items)
-        assert_flow_runs_agree(server, Counter(evidence.statuses))
-        assert_events_agree(server, items, Counter(evidence.statuses))
+        assert_task_runs_agree(api, items)
+        assert_flow_runs_agree(api, Counter(evidence.statuses))
+        assert_events_agree(api, items, Counter(evidence.statuses))
+
+
+def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[Api, dict[str, str]]:
+    """The server of the room's home on SQLite, held so that it stays; or one that a user runs, on PostgreSQL."""
+    if databases.prefect is None:
+        own = stack.enter_context(OwnServer(room.folder / room.home))
+        return Api(own.api_url), {}
+    server = NamedServer(room.folder, database=databases.prefect)
+    stack.callback(server.kill)
+    server.start()
+    server.await_ready()
+    return server.api, {"PREFECT_API_URL": server.api.url}
 
 
 def items_of(evidence: Evidence) -> dict[str, str]:
@@ -114,8 +122,8 @@ def items_of(evidence: Evidence) -> dict[str, str]:
     return found
 
 
-def assert_task_runs_agree(server: NamedServer, items: dict[str, str]) -> None:
-    task_runs = list(everything(server.api, "task_runs"))
+def assert_task_runs_agree(api: Api, items: dict[str, str]) -> None:
+    task_runs = list(everything(api, "task_runs"))
     assert [run["name"] for run in task_runs if run["state_type"] in OPEN_STATES] == []
     shown = Counter(run["name"] for run in task_runs)
     assert [name for name in items if shown[name] != 1] == [], "an item has no task run, or two"
@@ -130,8 +138,8 @@ def assert_task_runs_agree(server: NamedServer, items: dict[str, str]) -> None:
     assert all(re.search(r"\(job \S+, request \S+\)$", run["state"]["message"]) for run in failed)
 
 
-def assert_flow_runs_agree(server: NamedServer, statuses: Counter[str]) -> None:
-    flow_runs = list(everything(server.api, "flow_runs"))
+def assert_flow_runs_agree(api: Api, statuses: Counter[str]) -> None:
+    flow_runs = list(everything(api, "flow_runs"))
     (top,) = [run for run in flow_runs if run["parent_task_run_id"] is None]
     shards = [run for run in flow_runs if run["parent_task_run_id"] is not None]
     assert top["state"]["name"] == "CompletedWithFailures"
@@ -147,22 +155,22 @@ def assert_flow_runs_agree(server: NamedServer, statuses: Counter[str]) -> None:
     assert sum(int(found[2]) for found in made if found) == ROWS
 
 
-def assert_events_agree(server: NamedServer, items: dict[str, str], statuses: Counter[str]) -> None:
+def assert_events_agree(api: Api, items: dict[str, str], statuses: Counter[str]) -> None:
     """The run's beginning and end once, each failed item once; the end in the ledger's numbers."""
-    eventually(lambda: events_of(server, "patternmill.run.finished"), 60)
-    assert len(events_of(server, "patternmill.run.started")) == 1
-    (finished,) = events_of(server, "patternmill.run.finished")
+    eventually(lambda: events_of(api, "patternmill.run.finished"), 60)
+    assert len(events_of(api, "patternmill.run.started")) == 1
+    (finished,) = events_of(api, "patternmill.run.finished")
     assert finished["payload"]["outcome"] == "CompletedWithFailures"
     assert finished["payload"]["rows"] == {status: count for status, count in statuses.items() if count}
     failed = Counter(
-        event["resource"]["prefect.resource.name"] for event in events_of(server, "patternmill.item.failed")
+        event["resource"]["prefect.resource.name"] for event in events_of(api, "patternmill.item.failed")
     )
     assert failed == Counter(name for name, state in items.items() if READS[state] == "FAILED")
 
 
-def events_of(server: NamedServer, name: str) -> list[dict[str, Any]]:
+def events_of(api: Api, name: str) -> list[dict[str, Any]]:
     asked = {"filter": {"event": {"name": [name]}}, "limit": 50}
-    page = server.api.post("events/filter", asked)
+    page = api.post("events/filter", asked)
     found: list[dict[str, Any]] = page["events"]
     assert page["total"] <= len(found) or page["total"] == 0, "more than one page"
     return found
