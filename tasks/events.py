@@ -8,7 +8,7 @@ what failed before it, and is not tried again, is not told again. A process that
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Context, copy_context
 from typing import Any
 from uuid import UUID, uuid5
@@ -37,12 +37,13 @@ _MOST_SKUS = 10
 #: The IDs of events are derived from what they tell, so that a server that is sent one twice keeps it once.
 _NAMESPACE = UUID("7d6c1d0e-6d1f-5f0e-9a53-0b1f2f1c7a11")
 
+Send = Callable[..., object]
 _TELLING: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
 
 
-def run_started(run: Run) -> None:
+def run_started(run: Run, send: Send = emit_event) -> None:
     """Tell that the run holds its catalog and has its plan. To be called by the flow that the run belongs to."""
-    _TELLING[run] = telling = RunEvents(run)
+    _TELLING[run] = telling = RunEvents(run, send)
     patterns, products = run.plan.purchases()
     telling.tell(
         RUN_STARTED,
@@ -73,8 +74,9 @@ def run_finished(run: Run, results: Results) -> None:
 class RunEvents:
     """What one run tells. All of it is related to the flow run in which this was made, and to its tags."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, send: Send) -> None:
         self._run = run
+        self._send = send
         self._context: Context = copy_context()
         self._failed: set[str] = set()
 
@@ -146,7 +148,7 @@ class RunEvents:
         labels = {f"patternmill.{name}": value for name, value in scope.items()}
         try:
             self._context.copy().run(
-                emit_event,
+                self._send,
                 event,
                 resource={**labels, **(resource or self._resource())},
                 related=related or [],
