@@ -39,6 +39,8 @@ _EVERY = 3.0
 _PATIENCE = 10.0
 _MOST_CAUSES = 50
 _MOST_CHANGES = 200
+#: Columns of changes.csv; the rest are in the file.
+_CHANGES_SHOWN = ("sku", "change", "fields", "status", "old_product_id", "new_product_id")
 #: In the table, whose columns do not wrap; the summary has more.
 _FIRST_SKUS = 3
 
@@ -90,9 +92,8 @@ async def show_ending(run: Run, ending: Ending, results: Results) -> None:
         table = _failures(results)
         await _tried(acreate_table_artifact(key=f"{key}-failures", table=table, description=told))
     if changes := await asyncio.to_thread(_changes, out):
-        told = (
-            f"What differs from the catalog as it was, {len(changes)} rows at most. All: {out / CHANGES_FILE}"
-        )
+        first = f"The first {_MOST_CHANGES} rows" if len(changes) == _MOST_CHANGES else "All rows"
+        told = f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}"
         await _tried(acreate_table_artifact(key=f"{key}-changes", table=changes, description=told))
 
 
@@ -142,7 +143,7 @@ def _facts(run: Run, ending: Ending, results: Results) -> Iterator[tuple[str, st
     took = (record.ended_at - record.started_at).total_seconds() if record.ended_at else 0.0
     yield "catalog", f"{_plain(record.catalog)} ({record.environment})"
     yield "input", f"`{record.source}`"
-    yield "made", f"{run.progress.patterns} patterns and {run.progress.products} products in {duration(took)}"
+    yield "made", f"{_goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.forecast)
     changes = counts_of(record)
     if changes is not None:
@@ -157,11 +158,15 @@ def _facts(run: Run, ending: Ending, results: Results) -> Iterator[tuple[str, st
 
 def money_text(spent: Spent, forecast: Cost) -> str:
     """What a run spent beside what it was expected to; in minor units, as prices are given."""
-    bought = f"{spent.patterns} patterns and {spent.products} products bought"
+    bought = f"{_goods(spent.patterns, spent.products)} bought"
     if not forecast.worst and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
     expected = f"{forecast.expected:,} was expected, {forecast.worst:,} at worst"
     return f"**{spent.amount:,}** spent; {expected} (minor units); {bought}"
+
+
+def _goods(patterns: int, products: int) -> str:
+    return f"{patterns:,} pattern{'s'[: patterns != 1]} and {products:,} product{'s'[: products != 1]}"
 
 
 def _causes(results: Results) -> Iterator[str]:
@@ -210,7 +215,8 @@ def _changes(out: Path) -> list[dict[str, object]]:
     if not place.exists():
         return []
     with place.open(encoding="utf-8-sig", newline="") as file:
-        return [dict(line) for line in islice(csv.DictReader(file), _MOST_CHANGES)]
+        lines = islice(csv.DictReader(file), _MOST_CHANGES)
+        return [{name: line[name] for name in _CHANGES_SHOWN} for line in lines]
 
 
 def duration(seconds: float) -> str:
