@@ -33,7 +33,12 @@ ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs
 @click.option(
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
-@click.option("--confirm", metavar="production", help="Says that a large purchase in production is meant.")
+@click.option(
+    "--confirm",
+    type=click.Choice(["production"]),
+    metavar="production",
+    help="Says that a large purchase in production is meant.",
+)
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."

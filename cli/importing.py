@@ -15,7 +15,6 @@ import click
 
 from cli.approving import approved, asks_for_approval
 from cli.display import Display
-from cli.pictures import keep_pictures
 from cli.prefect_record import FinalState
 from cli.screen import KnownEnds, Screen
 from cli.signals import in_a_thread
@@ -27,6 +26,7 @@ from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
 from patternmill.settings import Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from tasks.pictures import keep_pictures
 
 if TYPE_CHECKING:
     from prefect import State

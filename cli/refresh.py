@@ -36,7 +36,12 @@ from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP
 @click.option(
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
-@click.option("--confirm", metavar="production", help="Says that a large purchase in production is meant.")
+@click.option(
+    "--confirm",
+    type=click.Choice(["production"]),
+    metavar="production",
+    help="Says that a large purchase in production is meant.",
+)
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--plan-only", is_flag=True, help="Show what has changed and would be made; nothing is written or spent."

@@ -31,13 +31,13 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     \b
     Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
     """
-    from cli.pictures import share_pictures
     from cli.words import counted
     from patternmill.ledger.finding import find_run
     from patternmill.ledger.opening import existing_ledger
     from patternmill.results.beside import BESIDE
     from patternmill.results.rebuild import rebuild
     from patternmill.settings import load_settings
+    from tasks.pictures import share_pictures
 
     settings = load_settings(environment=environment)
     with existing_ledger(settings) as ledger:

@@ -44,7 +44,12 @@ _MOST_ROWS = 40
 @click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
 @click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
 @click.option("--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units.")
-@click.option("--confirm", metavar="production", help="Says that a large purchase in production is meant.")
+@click.option(
+    "--confirm",
+    type=click.Choice(["production"]),
+    metavar="production",
+    help="Says that a large purchase in production is meant.",
+)
 def command(
     run: str | None,
     catalog: str | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -115,6 +116,10 @@ def _environment(settings: Settings, api_url: str) -> Iterator[dict[str, str]]:
             **environment,
             "PATTERNMILL_STUDIO_URL": studio.url,
             "PATTERNMILL_API_KEY": studio.key.get_secret_value(),
+            # As with `import`: its products are remembered apart, and galleries keep their pictures.
+            "PATTERNMILL_EMBEDDED": "true",
+            # So that a run for another environment is refused: this studio is not that one.
+            "PATTERNMILL_ENVIRONMENT_URLS": json.dumps({settings.environment: studio.url}),
         }
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from prefect import State, flow
 from pydantic import Field
@@ -20,9 +20,10 @@ from tasks.approving import word_heard
 from tasks.artifacts import progress_shown, show_ending
 from tasks.earlier import close_earlier_attempts
 from tasks.event_sender import send_uncompressed
+from tasks.events import run_finished, run_started
 from tasks.outcomes import ending_message, state_of
 from tasks.preparing import check_rows, plan_items, read_file
-from tasks.publishing import publish
+from tasks.publishing import picture_gallery, publish
 from tasks.stopping import Stopping, told_to_stop
 from tasks.surviving import drive_shard
 
@@ -32,35 +33,38 @@ async def bulk_import(
     file: Path,
     catalog: str | None = None,
     environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
-    out: Path | None = None,
-    encoding: str | None = None,
-    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
-    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
-    edition: str | None = None,
-    max_failures: str | None = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
     max_patterns: Annotated[int | None, Field(ge=0)] = None,
     max_products: Annotated[int | None, Field(ge=0)] = None,
-    budget: Annotated[int | None, Field(ge=0)] = None,
-    confirm: str | None = None,
+    # Refused by the form and the server; elsewhere the reading of it says more about what is wrong.
+    max_failures: Annotated[
+        str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
+    ] = None,
+    confirm: Literal["production"] | None = None,
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    edition: str | None = None,
+    encoding: str | None = None,
+    out: Path | None = None,
     only: Path | None = None,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
     Args:
         file: The CSV, as the worker sees its path: from the project's folder, or absolute.
-        catalog: Name of the catalog; default: the file's.
+        catalog: The catalog that the rows belong to; none: named after the file.
         environment: staging, production, or another name that your addresses have; scopes all identity.
-        out: Where the results go; default: results/<catalog>/<run>.
-        encoding: Of the file, when it is not UTF-8 or UTF-16.
-        max_in_flight: The most jobs in flight at once.
-        attempts: Tries an item, when its job fails.
-        edition: Buys everything again under this name.
-        max_failures: Stops new items past it: a count, or 10%.
-        max_patterns: The most patterns to buy.
-        max_products: The most products to buy.
-        budget: The most to spend, in minor units.
-        confirm: `production` for a large purchase there.
-        only: A selection of rows, as `patternmill retry` writes it.
+        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        max_patterns: The most patterns to buy; none: no limit.
+        max_products: The most products to buy; none: no limit.
+        max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
+        confirm: Says that a large purchase in production is meant.
+        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
+        max_in_flight: The most jobs in flight at once; none: as set (200).
+        edition: A name under which everything is bought again, on purpose.
+        encoding: Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance.
+        out: Where the results go; none: results/<catalog>/<run>.
+        only: A selection of rows, as `patternmill retry` writes it; none: all rows.
     """
     order = order_import(
         file,
@@ -98,9 +102,12 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
             await word_heard(work)
             raise
         stopping.of(work.begun)
+        run_started(work.begun)
         await make_rows(work.begun)
         await publish(work)
-        await show_ending(work.ended, work.published)
+        await show_ending(work.begun, work.ended, work.published)
+        run_finished(work.begun, work.published)
+        await picture_gallery(work, stopping)
         return state_of(work.ended.outcome, ending_message(work.ended))
 
 

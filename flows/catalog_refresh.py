@@ -15,18 +15,21 @@ async def catalog_refresh(
     source: Annotated[str, Field(min_length=1)],
     catalog: Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)],
     environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
-    retire: Annotated[int | None, Field(ge=0)] = None,
     retire_at_most: str | None = None,
-    out: str | None = None,
-    encoding: str | None = None,
-    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
-    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
-    edition: str | None = None,
-    max_failures: str | None = None,
+    retire: Annotated[int | None, Field(ge=0)] = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
     max_patterns: Annotated[int | None, Field(ge=0)] = None,
     max_products: Annotated[int | None, Field(ge=0)] = None,
-    budget: Annotated[int | None, Field(ge=0)] = None,
+    # Refused by the form and the server; elsewhere the reading of it says more about what is wrong.
+    max_failures: Annotated[
+        str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
+    ] = None,
     confirm: Literal["production"] | None = None,
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    edition: str | None = None,
+    encoding: str | None = None,
+    out: str | None = None,
 ) -> State[Any]:
     """Hold the source against the catalog, make what was added or changed, mark what is gone as retired.
 
@@ -34,18 +37,18 @@ async def catalog_refresh(
         source: The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.
         catalog: The catalog that follows it.
         environment: staging, production, or another name that your addresses have; scopes all identity.
-        retire: Lets at most so many missing rows be retired, past the limit.
-        retire_at_most: More than this is withheld until somebody agrees: 20, 10%, or both (20,10%).
-        out: Where the results go: a folder or an address; default: results/<catalog>/<run>.
-        encoding: Of the source, when it is not UTF-8 or UTF-16.
-        max_in_flight: The most jobs in flight at once.
-        attempts: Tries an item, when its job fails.
-        edition: Buys everything again under this name.
-        max_failures: Stops new items past it: a count, or 10%.
-        max_patterns: The most patterns to buy.
-        max_products: The most products to buy.
-        budget: The most to spend, in minor units.
+        retire_at_most: When more rows than this are gone, they wait: a count (20), a share (10%), or both (20,10%).
+        retire: Lets at most so many rows go this once, whatever the limit above says.
+        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        max_patterns: The most patterns to buy; none: no limit.
+        max_products: The most products to buy; none: no limit.
+        max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
         confirm: Says that a large purchase in production is meant.
+        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
+        max_in_flight: The most jobs in flight at once; none: as set (200).
+        edition: A name under which everything is bought again, on purpose.
+        encoding: Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance.
+        out: Where the results go: a folder, or an address; none: results/<catalog>/<run>.
     """
     order = order_refresh(
         source,

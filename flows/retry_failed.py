@@ -15,38 +15,38 @@ from tasks.stopping import told_to_stop
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)
 async def retry_failed(
-    run: str = "latest",
     catalog: str | None = None,
     environment: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = "staging",
+    run: str = "latest",
     status: tuple[Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"], ...] = (),
     category: tuple[str, ...] = (),
     code: tuple[str, ...] = (),
     sku: tuple[str, ...] = (),
-    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
-    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    budget: Annotated[int | None, Field(ge=0)] = None,
     max_patterns: Annotated[int | None, Field(ge=0)] = None,
     max_products: Annotated[int | None, Field(ge=0)] = None,
-    budget: Annotated[int | None, Field(ge=0)] = None,
     confirm: Literal["production"] | None = None,
+    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
+    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
     out: Path | None = None,
 ) -> State[Any]:
     """Choose the rows, and import them again from the bytes that the ledger kept of the file.
 
     Args:
-        run: The run's ID, or its beginning; or `latest`.
-        catalog: The catalog whose latest run is meant; needed where there are several.
+        catalog: The catalog whose run is meant; needed where there are several.
         environment: staging, production, or another name that your addresses have.
-        status: Rows that stand so; none: all of these.
-        category: Rows of these categories, as the file writes them; none: all.
-        code: Rows with these error codes, as in failures.csv; none: all.
-        sku: These rows alone; none: all.
-        attempts: Tries an item, when its job fails.
-        max_in_flight: The most jobs in flight at once.
-        max_patterns: The most patterns to buy.
-        max_products: The most products to buy.
-        budget: The most to spend, in minor units.
+        run: The run's ID or its beginning, as its summary has it; or `latest`.
+        status: Only rows that stand so; none: all of these.
+        category: Only rows of these categories, as the file writes them; none: all.
+        code: Only rows with these error codes, as in failures.csv; none: all.
+        sku: Only these rows; none: all.
+        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        max_patterns: The most patterns to buy; none: no limit.
+        max_products: The most products to buy; none: no limit.
         confirm: Says that a large purchase in production is meant.
-        out: Where the results go; default: results/<catalog>/<run>.
+        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
+        max_in_flight: The most jobs in flight at once; none: as set (200).
+        out: Where the results go; none: results/<catalog>/<run>.
     """
     chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
     if not chosen.rows:

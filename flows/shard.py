@@ -12,5 +12,5 @@ async def shard(run_id: str, number: int) -> State:
     """Make the patterns and products of the rows of one shard of a run of this process."""
     run = running(run_id)
     part = run.mill.shard(number)
-    await run.mill.drive(part, task_steps(run.mill))
+    await run.mill.drive(part, task_steps(run))
     return shard_state(run.mill, part)

@@ -59,9 +59,28 @@ class ServiceStopped(PatternmillError):
 
 
 class RowFailed(PatternmillError):
-    """An item ended without what it was to make. Raised by the steps, so that their task runs read as failed."""
+    """An item ended without what it was to make. Raised by the steps, so that their task runs read as failed.
+
+    `request_id` and `job_id` are those of its last attempt. `is_final` says that the item came to its end so;
+    else the next run goes on with it.
+    """
 
     code = "failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        remedy: str = "",
+        request_id: str | None = None,
+        job_id: str | None = None,
+        is_final: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, remedy=remedy)
+        self.request_id = request_id
+        self.job_id = job_id
+        self.is_final = is_final
 
 
 class NotStarted(PatternmillError):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import csv
 import logging
-from collections.abc import AsyncIterator, Awaitable
+import re
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
+from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
@@ -17,9 +21,14 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 
+from patternmill.ledger.overview import Spent
 from patternmill.mill.changing import counts_line, counts_of
 from patternmill.mill.run import Ending, Run
+from patternmill.planning.forecast import Cost
+from patternmill.results.changes_file import CHANGES_FILE
+from patternmill.results.publish import FAILURES_FILE, GALLERY, RESULTS
 from patternmill.results.rebuild import Results
+from patternmill.results.summary import FAILURES, joined
 from patternmill.states import RowStatus
 from tasks.outcomes import counts_message
 
@@ -29,6 +38,11 @@ logger = logging.getLogger(__name__)
 _EVERY = 3.0
 _PATIENCE = 10.0
 _MOST_CAUSES = 50
+_MOST_CHANGES = 200
+#: Columns of changes.csv; the rest are in the file.
+_CHANGES_SHOWN = ("sku", "change", "fields", "status", "old_product_id", "new_product_id")
+#: In the table, whose columns do not wrap; the summary has more.
+_FIRST_SKUS = 3
 
 
 @asynccontextmanager
@@ -67,23 +81,20 @@ class _ProgressPage:
             await _tried(aupdate_progress_artifact(self._artifact, progress=share, description=text))
 
 
-async def show_ending(ending: Ending, results: Results) -> None:
-    """Put the summary, and the failures where there are some, on the flow run's page."""
-    await _tried(
-        acreate_markdown_artifact(
-            key=f"run-{ending.record.run_id}-summary",
-            markdown=_summary(ending, results),
-            description=f"{ending.outcome}: {counts_message(ending.rows)}",
-        )
-    )
+async def show_ending(run: Run, ending: Ending, results: Results) -> None:
+    """Put the summary, the failures and the changes, where there are some, on the flow run's page."""
+    out, key = results.published.out.resolve(), f"run-{ending.record.run_id}"
+    title = f"{ending.outcome}: {counts_message(ending.rows)}"
+    summary = summary_text(run, ending, results)
+    await _tried(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
     if results.causes:
-        await _tried(
-            acreate_table_artifact(
-                key=f"run-{ending.record.run_id}-failures",
-                table=_failures(results),
-                description=f"What went wrong, by cause. Every row: {results.published.out}/failures.csv",
-            )
-        )
+        told = f"What went wrong, by cause. Every row: {out / FAILURES_FILE}"
+        table = _failures(results)
+        await _tried(acreate_table_artifact(key=f"{key}-failures", table=table, description=told))
+    if changes := await asyncio.to_thread(_changes, out):
+        first = f"The first {_MOST_CHANGES} rows" if len(changes) == _MOST_CHANGES else "All rows"
+        told = f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}"
+        await _tried(acreate_table_artifact(key=f"{key}-changes", table=changes, description=told))
 
 
 async def show_plan(digest: str, markdown: str) -> None:
@@ -103,36 +114,95 @@ def _share(run: Run) -> float:
 
 def _progress_text(run: Run) -> str:
     progress = run.progress
-    return (
+    left = progress.seconds_left
+    parts = [
+        *([f"about {duration(left)} left"] if left else []),
         f"{progress.ended} of {progress.to_do} rows ended: {progress.patterns} patterns and "
-        f"{progress.products} products made, {progress.failed} rows failed, {progress.in_flight} jobs in flight"
-    )
+        f"{progress.products} products made, {progress.failed} rows failed, {progress.in_flight} jobs in flight",
+    ]
+    if progress.refused:
+        parts.append(f"{progress.refused} rows refused before")
+    if progress.done_before:
+        parts.append(f"{progress.done_before} rows were there already")
+    if progress.notice:
+        parts.append(progress.notice)
+    return "; ".join(parts)
 
 
-def _summary(ending: Ending, results: Results) -> str:
-    record, out = ending.record, results.published.out.resolve()
-    changes = counts_of(record)
+def summary_text(run: Run, ending: Ending, results: Results) -> str:
+    """The summary as markdown: counts, money beside what was expected, where the files are, and what went wrong."""
+    record = ending.record
     lines = [
         f"## {ending.outcome}: {counts_message(ending.rows)}",
-        *([f"**{record.reason}**"] if record.reason else []),
+        *([f"**{_plain(record.reason)}**"] if record.reason else []),
         "",
         "| | |",
         "|---|---|",
-        f"| catalog | {record.catalog} ({record.environment}) |",
-        f"| input | `{record.source}` |",
-        *(
-            f"| {status.value.replace('_', ' ')} | {count} |"
-            for status in RowStatus
-            if (count := ending.rows.get(status, 0))
-        ),
-        *([f"| changes | {counts_line(changes)} |"] if changes is not None else []),
-        f"| run | `{record.run_id}` |",
-        f"| results | `{out / 'results.csv'}` |",
-        f"| failures | `{out / 'failures.csv'}` |",
-        f"| gallery | `{out / 'gallery.html'}` |",
+        *(f"| {name} | {text} |" for name, text in _facts(run, ending, results)),
+        "",
+        *(f"> {_plain(note)}" for note in record.options.get("notes", [])),
+        *_causes(results),
+        *_next_steps(ending),
     ]
-    lines += ["", *(f"> {note}" for note in record.options.get("notes", []))]
     return "\n".join(lines)
+
+
+def _facts(run: Run, ending: Ending, results: Results) -> Iterator[tuple[str, str]]:
+    record, out = ending.record, results.published.out.resolve()
+    took = (record.ended_at - record.started_at).total_seconds() if record.ended_at else 0.0
+    yield "catalog", f"{_plain(record.catalog)} ({record.environment})"
+    yield "input", f"`{record.source}`"
+    yield "made", f"{_goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
+    yield "money", money_text(ending.spent, run.forecast)
+    changes = counts_of(record)
+    if changes is not None:
+        yield "changes", counts_line(changes)
+        yield "changes, row by row", f"`{out / CHANGES_FILE}`"
+    yield "gallery", f"`{out / GALLERY}`"
+    yield "results", f"`{out / RESULTS}`"
+    if results.causes:
+        yield "failures", f"`{out / FAILURES_FILE}`"
+    yield "run", f"`{record.run_id}`"
+
+
+def money_text(spent: Spent, forecast: Cost) -> str:
+    """What a run spent beside what it was expected to; in minor units, as prices are given."""
+    bought = f"{_goods(spent.patterns, spent.products)} bought"
+    if not forecast.worst and not spent.amount:
+        return f"not counted, as no prices are set; {bought}"
+    expected = f"{forecast.expected:,} was expected, {forecast.worst:,} at worst"
+    return f"**{spent.amount:,}** spent; {expected} (minor units); {bought}"
+
+
+def _goods(patterns: int, products: int) -> str:
+    return f"{patterns:,} pattern{'s'[: patterns != 1]} and {products:,} product{'s'[: products != 1]}"
+
+
+def _causes(results: Results) -> Iterator[str]:
+    if not results.causes:
+        return
+    yield "\n### What went wrong\n"
+    for cause in results.causes[:_MOST_CAUSES]:
+        skus = ", ".join(cause.skus) + (" …" if cause.count > len(cause.skus) else "")
+        yield (
+            f"- **{cause.count} × `{cause.code}`** {_plain(joined(cause.message, cause.remedy))}  \n  {_plain(skus)}"
+        )
+    if len(results.causes) > _MOST_CAUSES:
+        yield f"- and {len(results.causes) - _MOST_CAUSES} more causes"
+
+
+def _next_steps(ending: Ending) -> Iterator[str]:
+    catalog = ending.record.catalog
+    standing = {status for status, count in ending.rows.items() if count} - {RowStatus.SUCCEEDED}
+    if standing:
+        yield "\n### What next\n"
+    if standing - {RowStatus.REFUSED}:
+        yield (
+            f"- What failed, was stopped or is in doubt is taken up again by the deployment `retry-failed` with the "
+            f"catalog `{catalog}`, or by `patternmill retry --catalog {catalog}`."
+        )
+    if standing & FAILURES:
+        yield f"- Rows that have to be corrected: correct `{FAILURES_FILE}`, and import it as it is."
 
 
 def _failures(results: Results) -> list[dict[str, object]]:
@@ -140,12 +210,36 @@ def _failures(results: Results) -> list[dict[str, object]]:
         {
             "rows": cause.count,
             "code": cause.code,
+            "skus": ", ".join(cause.skus[:_FIRST_SKUS]) + (" …" if cause.count > _FIRST_SKUS else ""),
             "what": cause.message,
             "remedy": cause.remedy,
-            "skus": ", ".join(cause.skus) + (" …" if cause.count > len(cause.skus) else ""),
         }
         for cause in results.causes[:_MOST_CAUSES]
     ]
+
+
+def _changes(out: Path) -> list[dict[str, object]]:
+    """The first lines of changes.csv, if there is one."""
+    place = out / CHANGES_FILE
+    if not place.exists():
+        return []
+    with place.open(encoding="utf-8-sig", newline="") as file:
+        lines = islice(csv.DictReader(file), _MOST_CHANGES)
+        return [{name: line[name] for name in _CHANGES_SHOWN} for line in lines]
+
+
+def duration(seconds: float) -> str:
+    """As people say it: `45 s`, `3 min`, `2 h 10 min`."""
+    whole = round(seconds)
+    if whole < 90:
+        return f"{whole} s"
+    minutes = round(whole / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _plain(text: str) -> str:
+    """Text as itself in markdown, in one line: what the service said is neither a link nor markup."""
+    return re.sub(r"([\\\[\]<>*_|#!])", r"\\\1", " ".join(text.split()))
 
 
 async def _tried(making: Awaitable[T]) -> T | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable
 from functools import lru_cache
 from typing import Any
@@ -12,8 +13,10 @@ from prefect.cache_policies import NO_CACHE
 from prefect.states import Cancelled
 
 from patternmill.errors import BudgetReached, NotStarted, RowFailed
-from patternmill.mill.mill import Mill, Steps
+from patternmill.mill.mill import Steps
+from patternmill.mill.run import Run
 from patternmill.planning.items import PatternItem, ProductItem
+from tasks.events import item_failed
 from tasks.outcomes import failed_state
 
 # These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
@@ -23,47 +26,56 @@ from tasks.outcomes import failed_state
 class Making:
     """What a task run is about: Prefect reads its label, and nothing else of it."""
 
-    __slots__ = ("item", "label", "mill")
+    __slots__ = ("item", "label", "run")
 
-    def __init__(self, mill: Mill, item: PatternItem | ProductItem) -> None:
-        self.mill, self.item, self.label = mill, item, item.describe()
+    def __init__(self, run: Run, item: PatternItem | ProductItem) -> None:
+        self.run, self.item, self.label = run, item, item.describe()
 
 
 @task(name="pattern", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_pattern(making: Making) -> Any:
     assert isinstance(making.item, PatternItem), "a pattern is made of a pattern item"
-    return await _shown(making.mill.make_pattern(making.item))
+    return await _shown(making, making.run.mill.make_pattern(making.item))
 
 
 @task(name="product", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_product(making: Making) -> Any:
     assert isinstance(making.item, ProductItem), "a product is made of a product item"
-    return await _shown(making.mill.make_product(making.item))
+    return await _shown(making, making.run.mill.make_product(making.item))
 
 
-def task_steps(mill: Mill) -> Steps:
-    """The mill's two steps as task runs, named after what they make."""
+def task_steps(run: Run) -> Steps:
+    """The two steps of a run's mill as task runs, named after what they make."""
+    task_runs = logging.getLogger("prefect.task_runs")
+    if _says_something not in task_runs.filters:
+        task_runs.addFilter(_says_something)
 
     async def pattern(item: PatternItem) -> None:
-        await make_pattern(Making(mill, item))
+        await make_pattern(Making(run, item))
 
     async def product(item: ProductItem) -> None:
-        await make_product(Making(mill, item))
+        await make_product(Making(run, item))
 
     return Steps(pattern, product)
 
 
-async def _shown(making: Awaitable[str]) -> State[Any] | ResultRecord[None]:
+async def _shown(making: Making, made: Awaitable[str]) -> State[Any] | ResultRecord[None]:
     """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
     try:
-        await making
+        await made
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=str(reason), data=_nothing())
     except RowFailed as failed:
+        item_failed(making.run, making.item, failed)
         state = failed_state(failed)
         state.data = _nothing()
         return state
     return _nothing()
+
+
+def _says_something(record: logging.LogRecord) -> bool:
+    """Whether a log line is for people: Prefect writes a returned state out as Python would, and then its message."""
+    return not str(record.msg).startswith("Task run failed with state:")
 
 
 @lru_cache(1)

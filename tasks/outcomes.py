@@ -40,7 +40,14 @@ def shard_state(mill: Mill, part: Shard) -> State[Any]:
 
 def failed_state(failed: RowFailed) -> State[Any]:
     """How the task run of an item reads that was not made."""
-    return State(type=StateType.FAILED, name="Failed", message=f"{failed.code}: {failed.message}")
+    return State(type=StateType.FAILED, name="Failed", message=_in_words(failed))
+
+
+def _in_words(failed: RowFailed) -> str:
+    """What went wrong, and what to name when somebody is asked about it."""
+    names = {"job": failed.job_id, "request": failed.request_id}
+    named = ", ".join(f"{word} {name}" for word, name in names.items() if name)
+    return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
 
 
 def task_run_states(run: Run) -> Mapping[str, State[Any]]:

@@ -7,20 +7,23 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from patternmill.mill.importing import Import
+from tasks.noting import noted
 
 
 @task(name="read", task_run_name="read the file", cache_policy=NO_CACHE, persist_result=False)
 async def read_file(work: Import) -> str:
-    return await work.read()
+    return noted(await work.read())
 
 
 @task(name="check", task_run_name="check every row", cache_policy=NO_CACHE, persist_result=False)
 async def check_rows(work: Import) -> str:
-    return await work.check()
+    return noted(await work.check())
 
 
 @task(name="plan", task_run_name="take the catalog and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: Import) -> str:
     run = await work.plan(flow_run.id)
     patterns, products = run.plan.purchases()
-    return f"{patterns} patterns and {products} products to buy"
+    cost = run.forecast
+    money = f": {cost.expected:,} expected, {cost.worst:,} at worst (minor units)" if cost.worst else ""
+    return noted(f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}")

@@ -1,15 +1,48 @@
-"""The steps at the end: the outcome from the ledger, and the results files."""
+"""The steps at the end: the outcome from the ledger, the results files, and pictures where nobody else keeps them."""
 
 from __future__ import annotations
 
+import asyncio
+
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.runtime import deployment
 
 from patternmill.mill.importing import Import
+from tasks.noting import noted
+from tasks.pictures import keep_pictures
+from tasks.stopping import Stopping
 
 
 @task(name="publish", task_run_name="write the results", cache_policy=NO_CACHE, persist_result=False)
 async def publish(work: Import) -> str:
     await work.end()
     results = await work.publish()
+    noted(f"Results, failures and gallery: {results.published.out.resolve()}")
     return str(results.published.out)
+
+
+async def picture_gallery(work: Import, stopping: Stopping) -> None:
+    """Keep the embedded studio's pictures beside the gallery, in a run that a worker makes.
+
+    The command line does so itself, after its run, so that Ctrl-C can leave it out.
+    """
+    if work.order.settings.embedded and deployment.id is not None:
+        await draw_pictures(work, stopping)
+
+
+@task(name="pictures", task_run_name="draw the pictures", cache_policy=NO_CACHE, persist_result=False)
+async def draw_pictures(work: Import, stopping: Stopping) -> None:
+    settings, out = work.order.settings, work.published.published.out
+    assert settings.studio_url is not None, "the embedded studio has an address"
+    said: list[str] = []
+    await asyncio.to_thread(
+        keep_pictures,
+        out,
+        settings.home / "pictures",
+        settings.studio_url,
+        said.append,
+        is_stopped=lambda: stopping.is_told,
+    )
+    for line in said:
+        noted(line)

@@ -35,6 +35,10 @@ class Stopping:
         self._why: str | None = None
         self._run: Run | None = None
 
+    @property
+    def is_told(self) -> bool:
+        return self._why is not None
+
     def of(self, run: Run) -> None:
         self._run = run
         self._apply()

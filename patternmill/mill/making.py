@@ -245,12 +245,21 @@ class Maker:
             return attempt
         if attempt.state in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
             self._count_failure(item)
-            raise RowFailed(attempt.error or "", code=attempt.error_code or "failed")
+            raise RowFailed(
+                attempt.error or "",
+                code=attempt.error_code or "failed",
+                request_id=attempt.request_id,
+                job_id=attempt.job_id,
+                is_final=True,
+            )
         if attempt.state is AttemptState.WITHDRAWN:
             raise NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
         code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
         raise RowFailed(
-            f"{item.describe()}: {code.replace('_', ' ')}; the next run goes on with it.", code=code
+            f"{item.describe()}: {code.replace('_', ' ')}; the next run goes on with it.",
+            code=code,
+            request_id=attempt.request_id,
+            job_id=attempt.job_id,
         )
 
     def _count_failure(self, item: Item) -> None:

@@ -17,6 +17,7 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.overview import Spent, spent_by_run
 from patternmill.ledger.records import Approval, Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
@@ -36,11 +37,12 @@ from patternmill.mill.recording import (
     record_overlap,
     with_approval,
 )
+from patternmill.planning.forecast import cost_of
 from patternmill.planning.plan import Memory, Plan
 from patternmill.planning.proposal import within
 from patternmill.results.summary import joined
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, RowStatus
+from patternmill.states import Outcome, RowStatus, Stage
 
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
@@ -56,6 +58,8 @@ class Ending:
 
     record: RunRecord
     rows: Mapping[RowStatus, int]
+    #: What was reserved for this run's requests and not given back.
+    spent: Spent
 
     @property
     def outcome(self) -> Outcome:
@@ -85,6 +89,10 @@ class Run:
         self.progress = Progress()
         maker = Maker(writer, api, record.run_id, record.environment, order.options, self.halt, self.progress)
         self.mill = Mill(plan, _pattern_memory(memory), maker, api, order.options, self.halt, self.progress)
+        #: What it was expected to cost as it began.
+        self.forecast = cost_of(
+            plan, {stage: order.options.price(stage) for stage in Stage}, order.options.attempts
+        )
         #: How it ended and what was written, once that is so.
         self.ending: Ending | None = None
         self._stopped = False
@@ -169,7 +177,8 @@ class Run:
                 settle_catalog(ledger, record)
                 ledger.update_run(record)
                 ledger.release(hold)
-            return Ending(record, counts)
+                spent = spent_by_run(ledger, record.run_id)
+            return Ending(record, counts, spent)
 
         try:
             ending = await self.writer.replayable(close)

@@ -152,7 +152,7 @@ def said(answer: Answer) -> str:
     reason = f": {answer.detail}" if answer.detail else ""
     if answer.status is None:
         return f"No answer from the service{reason}."
-    return f"The service answered {answer.status}{reason}."
+    return f"The service answered {answer.status}{reason}".removesuffix(".") + "."
 
 
 def pause(tries: int, policy: RetryPolicy, jitter: Jitter) -> timedelta:

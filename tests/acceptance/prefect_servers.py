@@ -46,6 +46,8 @@ class NamedServer:
 
     directory: Path
     port: int = field(default_factory=lambda: usable_port(0))
+    #: Of its database; without one it is SQLite in the directory.
+    database: str | None = None
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -58,7 +60,7 @@ class NamedServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "prefect", "server", "start"],
                 cwd=self.directory,
-                env=clean_environment() | server_environment(self.directory, self.port),
+                env=clean_environment() | server_environment(self.directory, self.port) | self._database(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -66,7 +68,10 @@ class NamedServer:
             )
 
     def await_ready(self) -> None:
-        eventually(lambda: server_is_there(self.api.url, timeout=2.0), within=60)
+        eventually(lambda: server_is_there(self.api.url, timeout=2.0), within=120)
+
+    def _database(self) -> dict[str, str]:
+        return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": self.database} if self.database else {}
 
     def send(self, number: signal.Signals) -> None:
         assert self._process is not None, "it was not started"

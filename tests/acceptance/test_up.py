@@ -8,10 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,6 +113,11 @@ def test_a_run_from_the_api_and_one_from_the_command_line(up: Up, tmp_path: Path
     up.process.send_signal(signal.SIGINT)
     assert up.process.wait(90) == 0, up.said
     assert up.left() == []
+    # The studio is gone, and the gallery has its pictures.
+    gallery = (tmp_path / "out" / "gallery.html").read_text("utf-8")
+    shown = set(re.findall(r"pictures/[0-9a-f]{24}[.]png", gallery))
+    assert len(shown) == 8 + 24
+    assert [name for name in shown if not (tmp_path / "out" / name).exists()] == []
 
 
 def test_every_deployment_runs(up: Up, tmp_path: Path) -> None:
@@ -147,3 +154,27 @@ def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> No
         statuses = Counter(row["status"] for row in csv.DictReader(file))
     assert statuses["not_started"] > 0
     assert statuses["in_doubt"] == 0, statuses
+
+
+def test_a_schedule_fires(up: Up, tmp_path: Path) -> None:
+    """Each full minute instead of each night: the scheduler makes the run, the worker takes it up, and it follows."""
+    prefect, out = up.prefect, str(tmp_path / "out")
+    deployment = prefect.ask("deployments/name/catalog-refresh/catalog-refresh")
+    every_minute = {"cron": "* * * * *", "timezone": "Europe/Berlin"}
+    wanted = {"active": True, "schedule": every_minute, "parameters": {"out": out}}
+    made = prefect.api.post(f"deployments/{deployment['id']}/schedules", [wanted])
+    of_it = {"deployments": {"id": {"any_": [deployment["id"]]}}}
+
+    def ended() -> list[dict[str, Any]]:
+        final = {"flow_runs": {"state": {"type": {"any_": ["COMPLETED", "FAILED"]}}}}
+        found: list[dict[str, Any]] = prefect.api.post("flow_runs/filter", {**of_it, **final})
+        return found
+
+    eventually(lambda: bool(ended()), 240, lambda: prefect.api.post("flow_runs/filter", of_it))
+    path = f"{prefect.api.url}/deployments/{deployment['id']}/schedules/{made[0]['id']}"
+    urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=20).close()
+    first = ended()[-1]
+    assert first["auto_scheduled"] is True
+    assert first["state"]["name"] == "Completed", first["state"]
+    assert "24 added" in first["state"]["message"]
+    assert len((tmp_path / "out" / "results.csv").read_text("utf-8").splitlines()) == 25

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,12 @@ def inbox() -> Iterator[Inbox]:
 
 @pytest.fixture(scope="module")
 def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The automations, with a shorter patience for silence, so that the test has some too."""
+    """The automations, with a shorter patience for silence and lateness, so that the test has some too."""
     text = (CHECKOUT / "deployments" / "automations.yaml").read_text("utf-8")
     assert "silence 100" in text
+    assert "within: 600" in text
     file = tmp_path_factory.mktemp("automations") / "automations.yaml"
-    file.write_text(text.replace("silence 100", "silence 35"))
+    file.write_text(text.replace("silence 100", "silence 35").replace("within: 600", "within: 10"))
     command = [str(PATTERNMILL), "automations", "--file", str(file)]
     said = ""
     for _ in range(2):
@@ -195,3 +197,43 @@ def test_a_plan_that_waits_is_told_and_ended(
     assert message["subject"].startswith("Waits for approval: ")
     assert "/runs/flow-run/" in message["body"]
     ask(f"{address}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
+
+
+def set_state(ask: Ask, flow_run_id: str, kind: str, name: str) -> None:
+    ask(f"flow_runs/{flow_run_id}/set_state", {"state": {"type": kind, "name": name}, "force": True})
+
+
+def make_run(ask: Ask, state: dict[str, Any]) -> str:
+    """A run of ours that no process stands behind."""
+    flow = ask("flows/", {"name": "stand-in"})
+    order = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": ["patternmill"], "state": state}
+    return str(ask("flow_runs/", order)["id"])
+
+
+def test_a_run_that_crashes_again_says_so_once(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """The first crash takes it up again without a word; the second is the end, with one message."""
+    inbox.messages.clear()
+    flow_run = make_run(ask, {"type": "PENDING", "name": "Pending"})
+    set_state(ask, flow_run, "RUNNING", "Running")
+    set_state(ask, flow_run, "CRASHED", "Crashed")
+    eventually(lambda: ask(f"flow_runs/{flow_run}")["state"]["name"] == "AwaitingRetry", within=60)
+    assert inbox.messages == []
+    set_state(ask, flow_run, "RUNNING", "Running")
+    set_state(ask, flow_run, "CRASHED", "Crashed")
+    eventually(lambda: inbox.messages, within=60)
+    time.sleep(2)
+    (message,) = inbox.messages
+    assert message["subject"] == "Failed: a stand-in's run"
+    assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
+
+
+def test_a_run_that_nobody_takes_up_says_that_it_is_late(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """Due a minute ago, and no worker: marked late by the server, and told once."""
+    inbox.messages.clear()
+    due = datetime.now(UTC) - timedelta(minutes=1)
+    make_run(ask, {"type": "SCHEDULED", "state_details": {"scheduled_time": due.isoformat()}})
+    eventually(lambda: inbox.messages, within=120)
+    time.sleep(2)
+    (message,) = inbox.messages
+    assert message["subject"] == "Late: a stand-in's run"
+    assert "/runs/flow-run/" in message["body"]

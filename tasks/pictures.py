@@ -1,4 +1,4 @@
-"""Keeps the embedded studio's pictures beside the gallery, because that studio ends with the command."""
+"""Keeps the embedded studio's pictures beside the gallery, because that studio ends with the command that serves it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,24 @@ MOST_SECONDS = 60.0
 MOST_PICTURES = 300
 
 
-def keep_pictures(out: Path, cache: Path, studio_url: str, say: Callable[[str], None]) -> None:
+def keep_pictures(
+    out: Path,
+    cache: Path,
+    studio_url: str,
+    say: Callable[[str], None],
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
     """Put the pictures of a run into `out`, from `cache` where they are, else drawn by the studio now."""
     urls = list(picture_urls(out / "results.jsonl"))
     missing = [url for url in urls if not (cache / picture_name(url)).exists()]
     cache.mkdir(parents=True, exist_ok=True)
     if missing:
         say(
-            f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; Ctrl-C leaves the rest out."
+            f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; to stop leaves the rest out."
         )
     try:
-        _draw(missing[:MOST_PICTURES], cache, studio_url)
+        _draw(missing[:MOST_PICTURES], cache, studio_url, is_stopped)
     except KeyboardInterrupt:
         say("The rest of the pictures is left out.")
     except OSError as error:
@@ -45,11 +52,11 @@ def share_pictures(out: Path, cache: Path) -> None:
             _share(cache / picture_name(url), folder / picture_name(url))
 
 
-def _draw(urls: list[str], cache: Path, studio_url: str) -> None:
+def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[], bool]) -> None:
     deadline = time.monotonic() + MOST_SECONDS
     for url in urls:
         left = deadline - time.monotonic()
-        if left <= 0:
+        if left <= 0 or is_stopped():
             return
         address = _at(url, studio_url)
         with urllib.request.urlopen(address, timeout=left) as answer:  # noqa: S310 - our own studio

@@ -1,0 +1,136 @@
+"""The events of runs: what they say, how often, and that none can stop a run. No server is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from patternmill.errors import RowFailed
+from patternmill.mill.mill import Steps
+from patternmill.mill.run import Run
+from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.results.rebuild import rebuild
+from patternmill.service.verdicts import Failed
+from patternmill.states import Outcome
+from tasks.events import MOST_ITEMS, item_failed, run_finished, run_started
+from tests.unit.mill.fake_studio import Service
+from tests.unit.mill.workshop import Ended, Workshop, many, rows
+
+Sent = list[dict[str, Any]]
+
+
+def telling_steps(send: Callable[..., object]) -> Callable[[Run], Steps]:
+    """The engine's own steps, with each failure told twice, as a step that is taken again does."""
+
+    def steps(run: Run) -> Steps:
+        run_started(run, send)
+
+        async def pattern(item: PatternItem) -> None:
+            await told(run, item, run.mill.make_pattern(item))
+
+        async def product(item: ProductItem) -> None:
+            await told(run, item, run.mill.make_product(item))
+
+        return Steps(pattern, product)
+
+    return steps
+
+
+async def told(run: Run, item: PatternItem | ProductItem, making: Any) -> None:
+    try:
+        await making
+    except RowFailed as failed:
+        item_failed(run, item, failed)
+        item_failed(run, item, failed)
+        raise
+
+
+def play(folder: Path, catalog: str, service: Service, send: Callable[..., object]) -> Ended:
+    workshop = Workshop(folder, service)
+    ended = workshop.run(catalog, steps=telling_steps(send), attempts=1, pattern_price=40, product_price=10)
+    ended.run.ending = ended.ending
+    with workshop.ledger() as ledger:
+        run_finished(ended.run, rebuild(ledger, ended.ending.record.run_id, folder / "out"))
+    return ended
+
+
+def collector(sent: Sent) -> Callable[..., object]:
+    return lambda event, **rest: sent.append({"event": event, **rest})
+
+
+def test_a_run_tells_its_beginning_its_failures_and_its_end(tmp_path: Path) -> None:
+    """A pattern that failed names the rows that it took along; the end has the numbers of the ledger."""
+    service = Service()
+    service.on_follow["broken looms"].append(Failed("the loom broke"))
+    sent: Sent = []
+    catalog = rows(("A-1", "herons"), ("A-2", "broken looms"), ("A-3", "broken looms"))
+    play(tmp_path, catalog, service, collector(sent))
+    started, failed, finished = sent
+    assert [event["event"].removeprefix("patternmill.") for event in sent] == [
+        "run.started",
+        "item.failed",
+        "run.finished",
+    ]
+    assert started["payload"]["to_buy"] == {"patterns": 2, "products": 3}
+    assert started["payload"]["expected_amount"] == 110
+    assert failed["payload"] | {"request_id": "", "run": ""} == {
+        "run": "",
+        "catalog": "spring",
+        "environment": "staging",
+        "sku": "A-2",
+        "skus": ["A-2", "A-3"],
+        "rows": 2,
+        "stage": "pattern",
+        "code": "pattern_failed",
+        "message": "the loom broke",
+        "request_id": "",
+        "job_id": failed["payload"]["job_id"],
+    }
+    assert failed["payload"]["job_id"]
+    run = started["resource"]["prefect.resource.id"]
+    assert run == finished["resource"]["prefect.resource.id"] == failed["related"][0]["prefect.resource.id"]
+    assert finished["resource"]["patternmill.outcome"] == Outcome.COMPLETED_WITH_FAILURES
+    assert finished["payload"]["rows"] == {"succeeded": 1, "failed": 2}
+    assert (finished["payload"]["amount"], finished["payload"]["bought"]) == (
+        90,
+        {"patterns": 2, "products": 1},
+    )
+    assert len({event["id"] for event in sent}) == 3
+
+
+def test_so_many_failures_are_told_one_by_one(tmp_path: Path) -> None:
+    """Each once, and past the bound only how many more there were."""
+    count = MOST_ITEMS + 7
+    service = Service()
+    for number in range(count):
+        service.on_follow[f"prompt {number:03}"].append(Failed("the loom broke"))
+    sent: Sent = []
+    play(tmp_path, many(count), service, collector(sent))
+    kinds = Counter(event["event"] for event in sent)
+    assert kinds["patternmill.item.failed"] == MOST_ITEMS
+    assert len({event["id"] for event in sent}) == len(sent)
+    (more,) = [event for event in sent if event["event"] == "patternmill.run.more-items-failed"]
+    assert more["payload"]["more"] == 7
+
+
+def test_a_second_run_does_not_tell_again_what_failed_before(tmp_path: Path) -> None:
+    """What stays failed and is not tried again is in the numbers alone; its own beginning and end have other IDs."""
+    service = Service()
+    service.on_follow["broken looms"].append(Failed("the loom broke"))
+    first, second = Sent(), Sent()
+    for sent in (first, second):
+        play(tmp_path, rows(("A-1", "herons"), ("A-2", "broken looms")), service, collector(sent))
+    assert [event["event"] for event in second] == ["patternmill.run.started", "patternmill.run.finished"]
+    assert second[-1]["payload"]["rows"] == {"succeeded": 1, "failed": 1}
+    assert not {event["id"] for event in first} & {event["id"] for event in second}
+
+
+def test_an_event_that_cannot_be_sent_stops_nothing(tmp_path: Path) -> None:
+    """The run ends as it would have."""
+
+    def broken(event: str, **rest: Any) -> None:
+        raise RuntimeError("no server")
+
+    assert play(tmp_path, rows(("A-1", "herons")), Service(), broken).outcome is Outcome.COMPLETED
