@@ -22,7 +22,7 @@ Inject = tuple[str, ...]
 NONE: Inject = ()
 QUICK_JOBS = Times("uniform", low=0.05, high=0.2)
 STOPPED_WINDOW = 8
-SPREAD_JOBS = Times("uniform", low=0.8, high=2.0)
+SPREAD_JOBS = Times("uniform", low=0.8, high=4.0)
 #: How long a signal may take to be heard, on a machine that is busy with something else.
 HEARD = 1.0
 
@@ -229,7 +229,7 @@ def stopped_once(
 def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """Jobs that do not end bound the drain: what is open keeps its job IDs."""
     with ServiceInThread(Plan(patterns=Times(median=20)), folder) as service:
-        room = room_in(folder, service, zygote, rows=4, window=3, job_timeout="PT60S")
+        room = room_in(folder, service, zygote, rows=3, window=3, job_timeout="PT60S")
         started = room.start(inject=(*HURRY, "--drain", "1.5", *inject))
         wait_for(service.record, '"created"', count=2)
         before = time.monotonic()
