@@ -27,6 +27,7 @@ from tests.hostile.plan import Times
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 ROWS = 2000
+#: At the least: rows of one pattern stay together.
 SHARDS = 4
 #: Of the patterns and of the products; a pattern takes its rows along, so that about one row in fifty has no product.
 SHARE = 0.007
@@ -148,7 +149,7 @@ def assert_flow_runs_agree(api: Api, statuses: Counter[str]) -> None:
     )
     assert statuses["succeeded"] + statuses["failed"] == ROWS
     assert ROWS * 0.005 < statuses["failed"] < ROWS * 0.06, "the test is about a few failures"
-    assert len(shards) == SHARDS
+    assert len(shards) >= SHARDS
     assert {run["state_type"] for run in shards} == {"COMPLETED"}
     made = [re.fullmatch(r"(\d+) of (\d+) products", run["state"]["message"]) for run in shards]
     assert sum(int(found[1]) for found in made if found) == statuses["succeeded"]
