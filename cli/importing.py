@@ -120,7 +120,7 @@ def run_import(request: Asked, approve: str | None = None) -> int:
                 code = in_a_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
-            recorded = screen.settle(flow_run_id, watched.known_ends())
+            recorded = screen.settle(flow_run_id, watched.known_ends)
         address = screen.run_address(flow_run_id) if recorded and flow_run_id else None
         for line in ending_lines(watched.begun, watched.state_message, address, screen.outlives_the_run):
             click.echo(line)

@@ -116,8 +116,10 @@ class Screen:
         """Whether the address is good after this command has ended."""
         return self._own is None
 
-    def settle(self, flow_run_id: str | None, ends: KnownEnds | None = None) -> bool:
-        """Wait until the record of the run is whole on the server, and agrees with `ends`; whether it is.
+    def settle(
+        self, flow_run_id: str | None, known_ends: Callable[[], KnownEnds | None] = lambda: None
+    ) -> bool:
+        """Wait until the record of the run is whole on the server, and agrees with `known_ends`; whether it is.
 
         To be called once the event loop has ended.
         """
@@ -132,7 +134,7 @@ class Screen:
         if flow_run_id is None:
             return self.delivered
         try:
-            whole = self._settled(flow_run_id, ends)
+            whole = self._settled(flow_run_id, known_ends())
         except OSError:
             whole = False
         if not whole:

@@ -15,8 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
+# What a run loads on its way is loaded here once, for all that are forked from here.
+import pandas  # noqa: F401
+
+import cli.import_
 import cli.importing
-import patternmill.results.rebuild  # noqa: F401 - loaded here once, for all that are forked from here
+import patternmill.results.rebuild  # noqa: F401
 from cli.main import run
 from cli.screen import Screen
 from patternmill.mill import holding

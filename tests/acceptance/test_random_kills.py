@@ -24,7 +24,7 @@ def test_killed_at_random_moments(tmp_path: Path, zygote: Zygote) -> None:
     with in_process(plan, tmp_path) as service:
         settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
         room = Room(tmp_path / "room", service, some_rows(300), zygote, settings)
-        tally = kill_at_random(room, KILLS + 10, random.Random(seed))
+        tally = kill_at_random(room, KILLS + 10, random.Random(seed), longest=0.5)
         evidence = judge(room, tally)
     print(tally, evidence.audit.faults)
     assert tally.faults == []
