@@ -41,6 +41,9 @@ ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs
 )
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
+    "--spread", type=click.IntRange(1, 64), help="Drives the rows in so many parts on Prefect's workers."
+)
+@click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."
 )
 def command(
@@ -58,6 +61,7 @@ def command(
     budget: int | None,
     confirm: str | None,
     approve: str | None,
+    spread: int | None,
     plan_only: bool,
 ) -> int:
     """Turn the rows of FILE into patterns and products, and give the rows back with their product IDs.
@@ -91,5 +95,6 @@ def command(
         max_products=max_products,
         budget=budget,
         confirm=confirm,
+        spread=spread,
     )
     return show_plan(request) if plan_only else run_import(request, approve)

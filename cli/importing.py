@@ -20,7 +20,7 @@ from cli.screen import KnownEnds, Screen
 from cli.signals import in_a_thread
 from cli.telling import ending_lines, plan_lines
 from patternmill.catalog.source import read_catalog
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.mill.importing import Import, order_import
 from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
@@ -51,6 +51,7 @@ class Request:
     max_products: int | None = None
     budget: int | None = None
     confirm: str | None = None
+    spread: int | None = None
     #: A selection of rows, as `retry` writes it.
     only: Path | None = None
 
@@ -77,6 +78,8 @@ class Request:
 class Asked(Protocol):
     """What a verb asks for that makes things: an import or a refresh."""
 
+    @property
+    def spread(self) -> int | None: ...
     def settings(self) -> Settings: ...
     def refuse_unusable(self) -> None: ...
     def work(self) -> Import: ...
@@ -107,6 +110,11 @@ def run_import(request: Asked, approve: str | None = None) -> int:
     """
     request.refuse_unusable()
     settings = request.settings()
+    if request.spread is not None and settings.studio_url is None:
+        raise ConfigurationError(
+            "A run can be spread only where every worker reaches the service, and no address is named.",
+            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
+        )
     if approve is not None or asks_for_approval(settings):
         with service_at_hand(settings):
             if not asyncio.run(approved(request, approve)):

@@ -44,6 +44,9 @@ from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP
 )
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
+    "--spread", type=click.IntRange(1, 64), help="Drives the rows in so many parts on Prefect's workers."
+)
+@click.option(
     "--plan-only", is_flag=True, help="Show what has changed and would be made; nothing is written or spent."
 )
 def command(source: str, approve: str | None, plan_only: bool, **asked: Any) -> int:

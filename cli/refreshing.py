@@ -42,6 +42,7 @@ class RefreshRequest:
     max_products: int | None = None
     budget: int | None = None
     confirm: str | None = None
+    spread: int | None = None
 
     def settings(self) -> Settings:
         return load_settings(

@@ -1,31 +1,28 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from prefect import State, flow
 from pydantic import Field
 
-from flows.shard import shard
+from flows.driving import make_all
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.mill.importing import order_import
-from patternmill.mill.mill import Shard
 from patternmill.mill.order import ImportOrder
 from patternmill.mill.refreshing import work_of
-from patternmill.mill.run import Run
 from patternmill.states import Outcome
 from tasks.addressing import addressed
 from tasks.approving import word_heard
-from tasks.artifacts import progress_shown, show_ending
+from tasks.artifacts import show_ending
 from tasks.earlier import close_earlier_attempts
 from tasks.event_sender import send_uncompressed
 from tasks.events import run_finished, run_started
 from tasks.outcomes import ending_message, state_of
+from tasks.parting import require_workers
 from tasks.preparing import check_rows, plan_items, read_file
 from tasks.publishing import picture_gallery, publish
 from tasks.stopping import Stopping, told_to_stop
-from tasks.surviving import drive_shard
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
@@ -43,6 +40,7 @@ async def bulk_import(
     confirm: Literal["production"] | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    spread: Annotated[int | None, Field(ge=1, le=64)] = None,
     edition: str | None = None,
     encoding: str | None = None,
     out: Path | None = None,
@@ -61,6 +59,7 @@ async def bulk_import(
         confirm: Says that a large purchase in production is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
+        spread: In how many parts, for as many workers; none: this run drives all rows itself.
         edition: A name under which everything is bought again, on purpose.
         encoding: Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance.
         out: Where the results go; none: results/<catalog>/<run>.
@@ -80,6 +79,7 @@ async def bulk_import(
         max_products=max_products,
         budget=budget,
         confirm=confirm,
+        spread=spread,
         only=only,
     )
     with told_to_stop() as stopping:
@@ -89,6 +89,7 @@ async def bulk_import(
 async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
     send_uncompressed()
     await close_earlier_attempts()
+    await require_workers(order)
     async with work_of(await addressed(order)) as work:
         await read_file(work)
         await check_rows(work)
@@ -103,20 +104,9 @@ async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
             raise
         stopping.of(work.begun)
         run_started(work.begun)
-        await make_rows(work.begun)
+        await make_all(work.begun)
         await publish(work)
         await show_ending(work.begun, work.ended, work.published)
         run_finished(work.begun, work.published)
         await picture_gallery(work, stopping)
         return state_of(work.ended.outcome, ending_message(work.ended))
-
-
-async def make_rows(run: Run) -> None:
-    """Drive the shards as nested flow runs, side by side, all inside the run's one window."""
-    async with progress_shown(run), asyncio.TaskGroup() as shards:
-        async for part in run.mill.opened_shards():
-            shards.create_task(make_shard(run, part))
-
-
-async def make_shard(run: Run, part: Shard) -> None:
-    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe()))

@@ -27,6 +27,7 @@ async def catalog_refresh(
     confirm: Literal["production"] | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    spread: Annotated[int | None, Field(ge=1, le=64)] = None,
     edition: str | None = None,
     encoding: str | None = None,
     out: str | None = None,
@@ -46,6 +47,7 @@ async def catalog_refresh(
         confirm: Says that a large purchase in production is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
+        spread: In how many parts, for as many workers; none: this run drives all rows itself.
         edition: A name under which everything is bought again, on purpose.
         encoding: Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance.
         out: Where the results go: a folder, or an address; none: results/<catalog>/<run>.
@@ -66,6 +68,7 @@ async def catalog_refresh(
         max_products=max_products,
         budget=budget,
         confirm=confirm,
+        spread=spread,
     )
     with told_to_stop() as stopping:
         return await import_rows(order, stopping)

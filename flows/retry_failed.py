@@ -28,6 +28,7 @@ async def retry_failed(
     confirm: Literal["production"] | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
+    spread: Annotated[int | None, Field(ge=1, le=64)] = None,
     out: Path | None = None,
 ) -> State[Any]:
     """Choose the rows, and import them again from the bytes that the ledger kept of the file.
@@ -46,6 +47,7 @@ async def retry_failed(
         confirm: Says that a large purchase in production is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
+        spread: In how many parts, for as many workers; none: this run drives all rows itself.
         out: Where the results go; none: results/<catalog>/<run>.
     """
     chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
@@ -58,6 +60,7 @@ async def retry_failed(
         "max_products": max_products,
         "budget": budget,
         "confirm": confirm,
+        "spread": spread,
         "out": out,
     }
     with laid_out(chosen, limits) as order, told_to_stop() as stopping:

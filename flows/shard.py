@@ -9,7 +9,7 @@ from tasks.outcomes import shard_state
 
 @flow(name="shard", validate_parameters=False, persist_result=False)
 async def shard(run_id: str, number: int) -> State:
-    """Make the patterns and products of the rows of one shard of a run of this process."""
+    """Make the patterns and products of the rows of one shard of a run, or of a part of one, of this process."""
     run = running(run_id)
     part = run.mill.shard(number)
     await run.mill.drive(part, task_steps(run))

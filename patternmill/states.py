@@ -48,6 +48,19 @@ REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
 FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
 
 
+class PartState(StrEnum):
+    """One part of a run that is spread over several processes."""
+
+    #: Given to a process that has not begun with it. -> BEGUN
+    GRANTED = "granted"
+    #: Its process works on it. -> LEFT, ENDED; GRANTED, once that process is given up
+    BEGUN = "begun"
+    #: Its process was told to stop before all was done. -> GRANTED
+    LEFT = "left"
+    #: Every row was brought as far as it goes in this run. Final.
+    ENDED = "ended"
+
+
 class RowStatus(StrEnum):
     """How one row stands at the end of a run: the word in results.csv."""
 

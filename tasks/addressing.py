@@ -14,6 +14,7 @@ from prefect.variables import Variable
 from pydantic import SecretStr
 
 from patternmill.mill.order import ImportOrder
+from patternmill.settings import Settings
 
 
 def url_variable(environment: str) -> str:
@@ -28,7 +29,11 @@ def key_block(environment: str) -> str:
 
 async def addressed(order: ImportOrder) -> ImportOrder:
     """The order with the address and key that Prefect has for its environment, where the settings have none."""
-    settings = order.settings
+    return replace(order, settings=await addressed_settings(order.settings))
+
+
+async def addressed_settings(settings: Settings) -> Settings:
+    """The settings with what Prefect has, where they have none of their own."""
     found: dict[str, Any] = {}
     if settings.studio_url is None:
         url = str(await Variable.aget(url_variable(settings.environment), default="") or "")
@@ -36,7 +41,7 @@ async def addressed(order: ImportOrder) -> ImportOrder:
     if settings.api_key is None:
         found["api_key"] = await _key(settings.environment)
     given = {name: value for name, value in found.items() if value is not None}
-    return replace(order, settings=settings.model_copy(update=given)) if given else order
+    return settings.model_copy(update=given) if given else settings
 
 
 async def _key(environment: str) -> SecretStr | None:

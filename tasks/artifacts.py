@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import csv
 import logging
 import re
@@ -23,7 +22,7 @@ from prefect.artifacts import (
 
 from patternmill.ledger.overview import Spent
 from patternmill.mill.changing import counts_line, counts_of
-from patternmill.mill.run import Ending, Run
+from patternmill.mill.run import Driven, Ending, Run
 from patternmill.planning.forecast import Cost
 from patternmill.results.changes_file import CHANGES_FILE
 from patternmill.results.publish import FAILURES_FILE, GALLERY, RESULTS
@@ -46,23 +45,24 @@ _FIRST_SKUS = 3
 
 
 @asynccontextmanager
-async def progress_shown(run: Run) -> AsyncIterator[None]:
+async def progress_shown(run: Driven) -> AsyncIterator[None]:
     """Keep a progress artifact on the flow run's page moving while the run goes on; the last word is the end's."""
     page = _ProgressPage(run)
     showing = asyncio.create_task(page.keep_moving())
     try:
         yield
     finally:
-        showing.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await showing
+        # More than once: of one that comes with an answer, Python 3.11's `wait_for` makes nothing.
+        while not showing.done():
+            showing.cancel()
+            await asyncio.wait({showing}, timeout=0.5)
         await page.show()
 
 
 class _ProgressPage:
     """The progress artifact of one run."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Driven) -> None:
         self._run = run
         self._artifact: UUID | None = None
 
@@ -74,7 +74,7 @@ class _ProgressPage:
     async def show(self) -> None:
         share, text = _share(self._run), _progress_text(self._run)
         if self._artifact is None:
-            key = f"run-{self._run.record.run_id}-progress"
+            key = f"run-{self._run.name.replace('/', '-')}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
             self._artifact = await _tried(making)
         else:
@@ -106,13 +106,13 @@ async def show_plan(digest: str, markdown: str) -> None:
     )
 
 
-def _share(run: Run) -> float:
+def _share(run: Driven) -> float:
     """Percent of the rows of this run that have ended."""
     progress = run.progress
     return 100.0 * progress.ended / progress.to_do if progress.to_do else 100.0
 
 
-def _progress_text(run: Run) -> str:
+def _progress_text(run: Driven) -> str:
     progress = run.progress
     left = progress.seconds_left
     parts = [

@@ -33,13 +33,14 @@ async def close_earlier_attempts() -> None:
         return
     try:
         async with get_client() as client:
-            await _close(client, UUID(str(flow_run.id)))
+            await close_inside(client, UUID(str(flow_run.id)))
     except Exception as error:
         # A page that looks wrong is no reason not to run.
         logger.info("Earlier attempts stay open on the page: %s", type(error).__name__)
 
 
-async def _close(client: PrefectClient, run_id: UUID) -> None:
+async def close_inside(client: PrefectClient, run_id: UUID) -> None:
+    """Close what is open inside a flow run whose process is gone."""
     nested = await _nested(client, run_id)
     family = FlowRunFilter(id=FlowRunFilterId(any_=[run_id, *(run.id for run in nested)]))
     for _ in range(_MOST_PAGES):

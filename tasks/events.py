@@ -19,7 +19,7 @@ from prefect.events import emit_event
 
 from patternmill.errors import RowFailed
 from patternmill.mill.changing import counts_of
-from patternmill.mill.run import Run
+from patternmill.mill.run import Driven, Run
 from patternmill.planning.items import Item, PatternItem
 from patternmill.results.rebuild import Results
 
@@ -57,9 +57,9 @@ def run_started(run: Run, send: Send = emit_event) -> None:
     )
 
 
-def item_failed(run: Run, item: Item, failed: RowFailed) -> None:
-    """Tell about an item that came to its end without what it was to make."""
-    telling = _TELLING.get(run)
+def item_failed(run: Driven, item: Item, failed: RowFailed) -> None:
+    """Tell about an item that came to its end without what it was to make; a part of a spread run tells nothing."""
+    telling = _TELLING.get(run) if isinstance(run, Run) else None
     if telling is not None and failed.is_final:
         telling.item_failed(item, failed)
 

@@ -14,7 +14,7 @@ from prefect.states import Cancelled
 
 from patternmill.errors import BudgetReached, NotStarted, RowFailed
 from patternmill.mill.mill import Steps
-from patternmill.mill.run import Run
+from patternmill.mill.run import Driven
 from patternmill.planning.items import PatternItem, ProductItem
 from tasks.events import item_failed
 from tasks.outcomes import failed_state
@@ -28,7 +28,7 @@ class Making:
 
     __slots__ = ("item", "label", "run")
 
-    def __init__(self, run: Run, item: PatternItem | ProductItem) -> None:
+    def __init__(self, run: Driven, item: PatternItem | ProductItem) -> None:
         self.run, self.item, self.label = run, item, item.describe()
 
 
@@ -44,7 +44,7 @@ async def make_product(making: Making) -> Any:
     return await _shown(making, making.run.mill.make_product(making.item))
 
 
-def task_steps(run: Run) -> Steps:
+def task_steps(run: Driven) -> Steps:
     """The two steps of a run's mill as task runs, named after what they make."""
     task_runs = logging.getLogger("prefect.task_runs")
     if _says_something not in task_runs.filters:

@@ -11,6 +11,7 @@ from prefect.client.schemas.objects import StateType
 from patternmill.errors import RowFailed
 from patternmill.mill.changing import counts_line, counts_of
 from patternmill.mill.mill import Mill, Shard
+from patternmill.mill.part import Part
 from patternmill.mill.run import Ending, Run
 from patternmill.states import Outcome, RowStatus
 from tasks.preparing import check_rows, plan_items, read_file
@@ -62,6 +63,19 @@ def task_run_states(run: Run) -> Mapping[str, State[Any]]:
         other = items.get(name, state)
         items[name] = state if other is not None and other.message == state.message else None
     return states | {name: state for name, state in items.items() if state is not None}
+
+
+def part_state(part: Part) -> State[Any]:
+    """How the flow run of a part reads once it was driven as far as it goes here."""
+    rows = len(part.plan.rows)
+    made = part.made()
+    reason = part.halt.reason
+    outcome = reason.outcome if reason is not None else Outcome.COMPLETED_WITH_FAILURES
+    said = f"{made} of {rows} products"
+    return state_of(
+        Outcome.COMPLETED if made == rows else outcome,
+        f"{said}. {reason.message}" if reason is not None and made < rows else said,
+    )
 
 
 def ending_message(ending: Ending) -> str:

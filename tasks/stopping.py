@@ -19,7 +19,7 @@ from typing import Any
 
 from prefect.utilities import engine
 
-from patternmill.mill.run import Run
+from patternmill.mill.run import Driven
 
 #: What is left of Prefect's 30 seconds is for the results files and the last states.
 DRAIN = timedelta(seconds=18)
@@ -33,13 +33,18 @@ class Stopping:
 
     def __init__(self) -> None:
         self._why: str | None = None
-        self._run: Run | None = None
+        self._run: Driven | None = None
 
     @property
     def is_told(self) -> bool:
         return self._why is not None
 
-    def of(self, run: Run) -> None:
+    @property
+    def why(self) -> str | None:
+        """What told it to stop; None when nothing did."""
+        return self._why
+
+    def of(self, run: Driven) -> None:
         self._run = run
         self._apply()
 

@@ -7,21 +7,21 @@ from collections.abc import Awaitable, Callable
 
 from patternmill.errors import PatternmillError
 from patternmill.mill.mill import Shard
-from patternmill.mill.run import Run
+from patternmill.mill.run import Driven
 
 logger = logging.getLogger(__name__)
 
 ShardFlow = Callable[[str, int], Awaitable[object]]
 
 
-async def drive_shard(run: Run, part: Shard, as_flow: ShardFlow) -> None:
+async def drive_shard(run: Driven, part: Shard, as_flow: ShardFlow) -> None:
     """Drive a shard as a nested flow run; without one when the server has none to give.
 
     A shard is driven once, whoever does it: the second call finds nothing left to do. That covers a nested
     run that never began, one that could not report its end, and one that a retried parent takes for done.
     """
     try:
-        await as_flow(run.record.run_id, part.number)
+        await as_flow(run.name, part.number)
     except PatternmillError:
         raise
     except Exception as error:

@@ -55,6 +55,13 @@ class AttemptBook(SpendingBook):
         ):
             yield attempt_from(values)
 
+    def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
+        """The items of which an attempt was begun in this run."""
+        rows = self.database.rows(
+            "SELECT DISTINCT item_key FROM attempts WHERE run_id = :run_id", {"run_id": run_id}
+        )
+        return frozenset(ItemKey(key) for (key,) in rows)
+
     def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
         """Every attempt at an item, the first one first."""
         return tuple(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 NONE: Params = MappingProxyType({})
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 LEDGER_FILE = "ledger.sqlite3"
 _SQLITE = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 _POSTGRES = {
@@ -25,6 +25,9 @@ _POSTGRES = {
     "real": "DOUBLE PRECISION",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 }
+#: A process that stands still in a transaction, or whose machine is gone, would keep all others waiting for its locks.
+#: PostgreSQL ends it after this, before anybody is taken over for 20 seconds of silence.
+_LONGEST_PAUSE_MS = 12_000
 
 
 class Database(Protocol):
@@ -185,7 +188,9 @@ class PostgresDatabase:
         import psycopg
 
         try:
-            return psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10)
+            connection.execute(f"SET idle_in_transaction_session_timeout = {_LONGEST_PAUSE_MS}")
+            return connection
         except psycopg.Error as error:
             # The message of a failed connection may quote the address, and with it a password.
             raise LedgerAway(
@@ -225,6 +230,8 @@ class PostgresDatabase:
 
     def stream(self, sql: str, params: Params = NONE) -> Iterator[tuple[Any, ...]]:
         with self._told(), self._live().transaction(), self._connection.cursor("stream") as cursor:
+            # Whoever reads may take his time, and keeps nobody waiting.
+            self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             cursor.itersize = 1000
             cursor.execute(_percent(sql), params)
             yield from cursor
@@ -236,6 +243,8 @@ class PostgresDatabase:
     def run_many(self, sql: str, params: Iterable[Params]) -> None:
         with self._told(), self._live().cursor() as cursor:
             cursor.executemany(_percent(sql), list(params))
+            # After psycopg's pipeline the server's watch over idle transactions is off, until the next statement.
+            cursor.execute("SELECT 1")
 
     def lock(self, name: str) -> None:
         """Wait until no other transaction has this name locked, then lock it until this one ends."""

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from patternmill.ledger.attempts import AttemptBook
-from patternmill.ledger.leases import LeaseBook
 from patternmill.ledger.offers import OfferBook
+from patternmill.ledger.parts import PartBook
 from patternmill.ledger.records import Hold, Intent, Limits, NewItem, RunRow
 from patternmill.ledger.runs import RunBook
 
 __all__ = ["Hold", "Intent", "Ledger", "Limits", "NewItem", "RunRow"]
 
 
-class Ledger(AttemptBook, OfferBook, RunBook, LeaseBook):
+class Ledger(AttemptBook, OfferBook, RunBook, PartBook):
     """The operations on one database. Each is to be called inside `transaction()`.
 
     Not safe for several threads at once: writes belong to one (see `writer.py`), reads to a ledger of their own.

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
+from patternmill.states import AttemptState, Outcome, PartState, RowStatus, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,3 +192,25 @@ class Hold:
     catalog: str
     fence: int
     run_id: RunId
+
+
+@dataclass(frozen=True)
+class PartHold(Hold):
+    """The right to write for one part of a spread run: while its run holds, and nobody else has the part."""
+
+    number: int
+    part_fence: int
+
+
+@dataclass(frozen=True)
+class PartStanding:
+    """How a part stands, in its own last words."""
+
+    number: int
+    state: PartState
+    fence: int
+    beats: int
+    #: Fields of the mill's Progress; empty before the first beat.
+    counts: Mapping[str, int]
+    #: By stage: outcome, code and message of why nothing new is begun.
+    halt: Mapping[str, Mapping[str, str]]

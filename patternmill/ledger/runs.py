@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -14,6 +14,8 @@ from patternmill.ledger.attempts import ATTEMPT_COLUMNS, attempt_from
 from patternmill.ledger.book import Book
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.states import Outcome
+
+_CHUNK = 500
 
 
 class RunBook(Book):
@@ -119,6 +121,15 @@ class RunBook(Book):
                 {"run_id": run_id, "first": first, "last": last},
             )
         ]
+
+    def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
+        """The rows of a run at these positions, which are in order."""
+        found: list[RunRow] = []
+        for first in range(0, len(positions), _CHUNK):
+            chunk = positions[first : first + _CHUNK]
+            wanted = frozenset(chunk)
+            found += [row for row in self.rows_of(run_id, chunk[0], chunk[-1]) if row.position in wanted]
+        return found
 
     def row_count(self, run_id: RunId) -> int:
         return int(

@@ -1,4 +1,4 @@
--- The ledger, version 2 (an older one is brought up by migrations/). {blob}, {real} and {serial} are spelled by the database at hand.
+-- The ledger, version 3 (an older one is brought up by migrations/). {blob}, {real} and {serial} are spelled by the database at hand.
 -- Times are Unix seconds. An item's standing is its attempt with the highest number.
 
 CREATE TABLE items (
@@ -174,4 +174,17 @@ CREATE TABLE approval_items (
     item_key    TEXT NOT NULL,
     approved    INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (approval_id, item_key)
+);
+
+-- What each part of a spread run has to do, and what it says of itself; of no use once its run has ended.
+CREATE TABLE run_parts (
+    run_id      TEXT NOT NULL,
+    number      INTEGER NOT NULL,   -- from 1; 0 is the run's own voice
+    work        TEXT NOT NULL,      -- JSON: which rows, under which terms
+    state       TEXT NOT NULL CHECK (state IN ('granted', 'begun', 'left', 'ended')),
+    fence       INTEGER NOT NULL,   -- grows with each grant and each beginning: an older holder writes no more
+    beats       INTEGER NOT NULL,   -- counts up while its process lives
+    counts      TEXT NOT NULL,      -- JSON: how far it is
+    halt        TEXT NOT NULL,      -- JSON: why it begins nothing new, by stage
+    PRIMARY KEY (run_id, number)
 );

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
 from patternmill.states import Outcome, Stage
 
@@ -17,6 +18,12 @@ class HaltReason:
     outcome: Outcome
     code: str
     message: str
+
+
+def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Stage, HaltReason]]:
+    """The reasons by stage, as `Halt.on_record` wrote them down."""
+    for stage, reason in record.items():
+        yield Stage(stage), HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
 
 
 class Halt:
@@ -39,6 +46,10 @@ class Halt:
         """Whether what is written down already must not be sent any more; a limit let it pass, so it may."""
         reason = self._reasons.get(stage)
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
+
+    def on_record(self) -> dict[str, dict[str, str]]:
+        """The reasons by stage, as plain JSON."""
+        return {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
 
     @property
     def reason(self) -> HaltReason | None:

@@ -30,7 +30,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import load_settings
+from patternmill.settings import Settings, load_settings
 from patternmill.states import RowStatus
 
 if TYPE_CHECKING:
@@ -154,6 +154,11 @@ class Import:
 
     async def run_through(self) -> None:
         """Every step, without Prefect. Raises what the steps raise."""
+        if self.order.spread is not None:
+            raise ConfigurationError(
+                "A run can be spread only over the workers of a Prefect server, and none answers.",
+                remedy="Set PREFECT_API_URL to the server that the workers have, or leave --spread out.",
+            )
         await self.read()
         await self.check()
         run = await self.plan()
@@ -252,11 +257,13 @@ def order_import(
     max_products: int | None = None,
     budget: int | None = None,
     confirm: str | None = None,
+    spread: int | None = None,
     only: Path | None = None,
 ) -> ImportOrder:
     """What a person asks for, completed from the settings. Raises ConfigurationError.
 
-    `only` is a selection, as `patternmill retry` writes it: its rows alone are worked on, failed ones again.
+    `spread` is a number of parts, for as many workers. `only` is a selection, as `patternmill retry` writes it:
+    its rows alone are worked on, failed ones again.
     """
     settings = load_settings(
         environment=environment, max_in_flight=max_in_flight, attempts=attempts, confirm=confirm
@@ -267,6 +274,7 @@ def order_import(
             f"{name!r} cannot be the name of a catalog: it names a folder too.",
             remedy="Use letters, digits, dashes, dots and spaces, 63 at most.",
         )
+    _refuse_unspreadable(settings, spread)
     order = ImportOrder(
         source=source,
         catalog=name,
@@ -282,8 +290,26 @@ def order_import(
         encoding=encoding,
         out=out,
         edition=edition,
+        spread=spread,
     )
     if only is None:
         return order
     selection = read_selection(only)
     return replace(order, retry=selection.chooses, only=selection.chooses, taken_up=selection)
+
+
+def _refuse_unspreadable(settings: Settings, spread: int | None) -> None:
+    """Raise ConfigurationError when the parts of a run could not meet: that is known before anything is spent."""
+    if spread is None:
+        return
+    url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
+    if not url.startswith(("postgresql:", "postgres:")):
+        raise ConfigurationError(
+            "A run can be spread only with a ledger on PostgreSQL, which every worker reaches.",
+            remedy="Set PATTERNMILL_LEDGER_URL=postgresql://... here and for the workers, or leave --spread out.",
+        )
+    if not 1 <= spread <= settings.max_in_flight:
+        raise ConfigurationError(
+            f"{settings.max_in_flight} jobs in flight cannot be shared by {spread} parts.",
+            remedy="Ask for fewer parts, or for a larger --max-in-flight.",
+        )

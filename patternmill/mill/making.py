@@ -266,14 +266,16 @@ class Maker:
         self._progress.item_failed()
         limit = self._options.failure_limit
         if limit.passed(self._progress.items_failed, self._progress.items_ended):
-            self._halt.begin(
-                HaltReason(
-                    Outcome.FAILED,
-                    "too_many_failures",
-                    f"{self._progress.items_failed} of {self._progress.items_ended} items failed, "
-                    "which is more than --max-failures allows.",
-                )
-            )
+            self._halt.begin(too_many_failures(self._progress.items_failed, self._progress.items_ended))
+
+
+def too_many_failures(failed: int, ended: int) -> HaltReason:
+    """Why a run stops whose limit of failures was passed."""
+    return HaltReason(
+        Outcome.FAILED,
+        "too_many_failures",
+        f"{failed} of {ended} items failed, which is more than --max-failures allows.",
+    )
 
 
 def body_of(item: Item, pattern_id: str | None = None) -> Callable[[RequestId], bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -34,10 +34,7 @@ class Shard:
 
     def describe(self) -> str:
         """What it holds, as a spreadsheet counts: the name of its flow run."""
-        first, last = self.rows[0], self.rows[-1]
-        numbers = [row.entry.record.line for row in self.rows]
-        lines = f"rows {min(numbers)}-{max(numbers)}"
-        return f"{lines} · {first.sku} … {last.sku}" if len(self.rows) > 1 else f"{lines} · {first.sku}"
+        return rows_named(self.rows)
 
 
 @dataclass(frozen=True)
@@ -49,6 +46,14 @@ class Steps:
 
     make_pattern: Callable[[PatternItem], Awaitable[object]]
     make_product: Callable[[ProductItem], Awaitable[object]]
+
+
+def rows_named(rows: Sequence[PlannedRow]) -> str:
+    """What a flow run holds, as a spreadsheet counts."""
+    first = min(rows, key=lambda row: row.position)
+    last = max(rows, key=lambda row: row.position)
+    lines = f"rows {first.entry.record.line}-{last.entry.record.line}"
+    return f"{lines} · {first.sku} … {last.sku}" if len(rows) > 1 else f"{lines} · {first.sku}"
 
 
 class Mill:

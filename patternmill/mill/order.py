@@ -39,6 +39,8 @@ class ImportOrder:
     only: Callable[[Row], bool] = field(default=lambda row: True)
     #: The rows of an earlier run that this one takes up again.
     taken_up: Selection | None = None
+    #: Into how many parts, for as many processes; None: this one drives all rows.
+    spread: int | None = None
     #: The source is the whole catalog: what it has no longer is retired.
     refresh: RefreshTerms | None = None
 

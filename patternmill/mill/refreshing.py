@@ -83,6 +83,7 @@ def order_refresh(
     max_products: int | None = None,
     budget: int | None = None,
     confirm: str | None = None,
+    spread: int | None = None,
 ) -> ImportOrder:
     """What a person or a schedule asks for, completed from the settings. Raises ConfigurationError.
 
@@ -105,6 +106,7 @@ def order_refresh(
         max_products=max_products,
         budget=budget,
         confirm=confirm,
+        spread=spread,
     )
     named = order.settings.sources.get(source)
     address = named.get_secret_value() if named else whole_address(source)

@@ -27,6 +27,7 @@ from patternmill.mill.halt import Halt, HaltReason
 from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
 from patternmill.mill.mill import Mill
+from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder, refuse_other_environment, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
@@ -67,7 +68,49 @@ class Ending:
         return self.record.outcome
 
 
-class Run:
+class Driven:
+    """What drives rows to their ends in this process: a whole run, or one part of a run."""
+
+    def __init__(
+        self,
+        record: RunRecord,
+        plan: Plan,
+        memory: Memory,
+        writer: LedgerWriter,
+        api: StudioApi,
+        options: RunOptions,
+    ) -> None:
+        self.record = record
+        self.plan = plan
+        self.writer = writer
+        self.halt = Halt()
+        self.progress = Progress()
+        maker = Maker(writer, api, record.run_id, record.environment, options, self.halt, self.progress)
+        self.mill = Mill(plan, _pattern_memory(memory), maker, api, options, self.halt, self.progress)
+        #: By which it is found in this process.
+        self.name: str = record.run_id
+        #: How it ended, once that is so.
+        self.ending: Ending | None = None
+        self._stopped = False
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._stopped
+
+    def stop(self, why: str) -> None:
+        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
+        if not self._stopped:
+            self._stopped = True
+            self.mill.stop(why)
+            drain = self.mill.options.drain.total_seconds()
+            asyncio.get_running_loop().call_later(drain, self.mill.abandon)
+
+    def _lost(self, error: PatternmillError) -> None:
+        code = "fenced" if isinstance(error, Fenced) else "ledger"
+        self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
+
+
+class Run(Driven):
     """A run that holds its catalog. Made by `begin`, driven through `mill`, ended by `end`."""
 
     def __init__(
@@ -81,21 +124,13 @@ class Run:
         heart: Heart,
         beyond: HaltReason | None = None,
     ) -> None:
+        super().__init__(record, plan, memory, writer, api, order.options)
         self.order = order
-        self.record = record
-        self.plan = plan
-        self.writer = writer
-        self.halt = Halt()
-        self.progress = Progress()
-        maker = Maker(writer, api, record.run_id, record.environment, order.options, self.halt, self.progress)
-        self.mill = Mill(plan, _pattern_memory(memory), maker, api, order.options, self.halt, self.progress)
         #: What it was expected to cost as it began.
         self.forecast = cost_of(
             plan, {stage: order.options.price(stage) for stage in Stage}, order.options.attempts
         )
-        #: How it ended and what was written, once that is so.
-        self.ending: Ending | None = None
-        self._stopped = False
+        #: What was written at the end, once that is so.
         self.results: Results | None = None
         self._heart = heart
         #: Why rows were left out of the plan from the beginning: the approval does not reach to them.
@@ -176,6 +211,7 @@ class Run:
                 record = self._ended(counts)
                 settle_catalog(ledger, record)
                 ledger.update_run(record)
+                ledger.end_parts(record.run_id)
                 ledger.release(hold)
                 spent = spent_by_run(ledger, record.run_id)
             return Ending(record, counts, spent)
@@ -186,22 +222,6 @@ class Run:
             await self.writer.close()
         self.record, self.ending = ending.record, ending
         return ending
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped
-
-    def stop(self, why: str) -> None:
-        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
-        if not self._stopped:
-            self._stopped = True
-            self.mill.stop(why)
-            drain = self.order.options.drain.total_seconds()
-            asyncio.get_running_loop().call_later(drain, self.mill.abandon)
-
-    def _lost(self, error: PatternmillError) -> None:
-        code = "fenced" if isinstance(error, Fenced) else "ledger"
-        self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
 
     @property
     def _held_back(self) -> HaltReason | None:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from patternmill.identifiers import RunId
-from patternmill.mill.run import Run
+from patternmill.mill.run import Driven, Run
 
-_RUNS: dict[RunId, Run] = {}
+_DRIVEN: dict[str, Driven] = {}
 _LISTENERS: list[Callable[[Run], None]] = []
 
 
 def register(run: Run) -> None:
     """Make a run findable, and tell those who want to watch it."""
-    _RUNS[run.record.run_id] = run
+    make_findable(run)
     for listener in _LISTENERS:
         listener(run)
 
 
-def forget(run: Run) -> None:
-    _RUNS.pop(run.record.run_id, None)
+def make_findable(driven: Driven) -> None:
+    """Make a run, or a part of one, findable."""
+    _DRIVEN[driven.name] = driven
 
 
-def running(run_id: str) -> Run:
-    """The run of this process with this ID. Raises KeyError when it is not one of this process."""
-    return _RUNS[RunId(run_id)]
+def forget(driven: Driven) -> None:
+    _DRIVEN.pop(driven.name, None)
+
+
+def running(name: str) -> Driven:
+    """The run, or part of one, of this process with this name. Raises KeyError when it is none of this process."""
+    return _DRIVEN[name]
 
 
 def on_begin(listener: Callable[[Run], None]) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from patternmill.catalog.checking import CheckedCatalog, Entry
+from patternmill.catalog.checking import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
@@ -61,6 +61,16 @@ class Standing(Protocol):
 
     @property
     def state(self) -> AttemptState: ...
+
+
+class Checked(Protocol):
+    """What a plan is made of: the file's records in order, and those of them that are rows."""
+
+    @property
+    def entries(self) -> Sequence[Entry]: ...
+
+    @property
+    def rows(self) -> Sequence[Row]: ...
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,7 @@ class Plan:
 
 def make_plan(
     scope: Scope,
-    checked: CheckedCatalog,
+    checked: Checked,
     memory: Memory,
     *,
     retry: Callable[[Row], bool] = lambda row: False,

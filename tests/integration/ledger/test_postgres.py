@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from patternmill.errors import ConfigurationError, LedgerError
+from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
 from patternmill.identifiers import RequestId
+from patternmill.ledger import database
 from patternmill.ledger.database import PostgresDatabase, open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import AttemptState
@@ -91,3 +93,36 @@ def test_an_unknown_kind_of_database(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="'mysql'") as caught:
         open_database("mysql://user:canary-secret@127.0.0.1/nothing", tmp_path)
     assert "canary-secret" not in str(caught.value)
+
+
+def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server ends it; the next one has its locks, and the one that wakes up has written nothing."""
+    monkeypatch.setattr(database, "_LONGEST_PAUSE_MS", 500)
+    still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
+    with other.transaction():
+        hold = other.take(STAGING, CATALOG, RUN, "{}", over=None)
+    assert hold is not None
+    with pytest.raises(LedgerAway), still.transaction(hold):
+        still.add_items(STAGING, CATALOG, [item("a")])
+        with other.transaction(hold):
+            other.beat(hold)
+    assert list(other.database.rows("SELECT key FROM items")) == []
+    for ledger in (still, other):
+        ledger.database.close()
+
+
+def test_whoever_reads_a_long_answer_may_take_his_time(
+    postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that nobody asks for more of is not ended: it waits for a person, as with an export into a pager."""
+    monkeypatch.setattr(database, "_LONGEST_PAUSE_MS", 200)
+    begin(postgres, "a")
+    reader = Ledger(PostgresDatabase(postgres_url))
+    stream = reader.last_attempts(STAGING, CATALOG)
+    next(stream)
+    time.sleep(0.6)
+    assert list(stream) == []
+    for ledger in (reader, postgres):
+        ledger.database.close()

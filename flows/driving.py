@@ -1,0 +1,35 @@
+"""How rows are driven: shard by shard as nested flow runs here, or in parts by workers elsewhere."""
+
+import asyncio
+
+from flows.shard import shard
+from patternmill.mill.mill import Shard
+from patternmill.mill.run import Driven, Run
+from patternmill.mill.spreading import spread
+from tasks.artifacts import progress_shown
+from tasks.parting import Workers
+from tasks.surviving import drive_shard
+
+
+async def make_all(run: Run) -> None:
+    if run.order.spread is None:
+        await make_rows(run)
+        return
+    async with progress_shown(run):
+        await spread(run, Workers(), drive_shards)
+
+
+async def make_rows(run: Driven) -> None:
+    async with progress_shown(run):
+        await drive_shards(run)
+
+
+async def drive_shards(run: Driven) -> None:
+    """Drive the shards as nested flow runs, side by side, all inside the run's one window."""
+    async with asyncio.TaskGroup() as shards:
+        async for part in run.mill.opened_shards():
+            shards.create_task(make_shard(run, part))
+
+
+async def make_shard(run: Driven, part: Shard) -> None:
+    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe()))

@@ -1,0 +1,35 @@
+"""One part of a spread run: a flow run that a worker takes up, wherever it is."""
+
+from typing import Annotated
+
+from prefect import State, flow
+from pydantic import Field
+
+from flows.driving import make_rows
+from patternmill.errors import Fenced
+from patternmill.states import Outcome
+from tasks.event_sender import send_uncompressed
+from tasks.outcomes import part_state, state_of
+from tasks.parting import begun_part
+from tasks.stopping import told_to_stop
+
+
+# Without a template for its name: each is named by the rows that it holds, as it is started.
+@flow(name="part", persist_result=False)
+async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, environment: str) -> State:
+    """Make the patterns and products of one part. Started by a run that is spread, never by hand.
+
+    Args:
+        run_id: The run that the part belongs to.
+        number: Which of its parts.
+        grant: Says that the part was given to this flow run, and to no other since.
+        environment: The run's, by which the worker finds address, key and ledger.
+    """
+    send_uncompressed()
+    with told_to_stop() as stopping:
+        try:
+            async with begun_part(run_id, number, grant, environment, stopping) as work:
+                await make_rows(work)
+            return part_state(work)
+        except Fenced as fenced:
+            return state_of(Outcome.SKIPPED_OVERLAP, str(fenced))

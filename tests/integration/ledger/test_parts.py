@@ -1,0 +1,113 @@
+"""The contract of the ledger on each database: a part belongs to the one process that its run gave it to last."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.errors import Fenced
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.parts import COORDINATOR
+from patternmill.ledger.records import Hold, PartHold
+from patternmill.states import PartState
+
+from .conftest import OpenLedger
+from .samples import CATALOG, RAW, RECORD, RUN, STAGING, begin, run_row
+
+STOPS = {"pattern": {"outcome": "Failed", "code": "unauthorized", "message": "401"}}
+
+
+@pytest.fixture
+def hold(ledger: Ledger) -> Hold:
+    """Of a run with two parts."""
+    with ledger.transaction():
+        taken = ledger.take(STAGING, CATALOG, RUN, "{}", over=None)
+        ledger.add_parts(RUN, [(COORDINATOR, "{}"), (1, '{"rows": [0]}'), (2, '{"rows": [1]}')])
+    assert taken is not None
+    return taken
+
+
+def granted(ledger: Ledger, hold: Hold, number: int = 1) -> int:
+    with ledger.transaction(hold):
+        return ledger.grant_part(hold, number)
+
+
+def begun(ledger: Ledger, hold: Hold, number: int = 1) -> PartHold:
+    grant = granted(ledger, hold, number)
+    with ledger.transaction(hold):
+        return ledger.begin_part(hold, number, grant)
+
+
+def test_a_grant_is_used_once(ledger: Ledger, hold: Hold) -> None:
+    """The flow run that is begun twice by its scheduler is begun once."""
+    grant = granted(ledger, hold)
+    with ledger.transaction(hold):
+        ledger.begin_part(hold, 1, grant)
+    with pytest.raises(Fenced, match="Part 1"), ledger.transaction(hold):
+        ledger.begin_part(hold, 1, grant)
+
+
+def test_an_older_grant_is_void(ledger: Ledger, hold: Hold) -> None:
+    """Given to another meanwhile: who comes late begins nothing."""
+    late = granted(ledger, hold)
+    granted(ledger, hold)
+    with pytest.raises(Fenced), ledger.transaction(hold):
+        ledger.begin_part(hold, 1, late)
+
+
+def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Hold, open_ledger: OpenLedger) -> None:
+    """Though the run's hold stands; the other part goes on."""
+    stood_still, other = begun(ledger, hold), begun(ledger, hold, 2)
+    elsewhere = open_ledger()
+    with elsewhere.transaction(stood_still):
+        elsewhere.tell_part(stood_still, {}, {})
+    taken_up = begun(ledger, hold)
+    with pytest.raises(Fenced), elsewhere.transaction(stood_still):
+        pytest.fail("it wrote")
+    for good in (taken_up, other):
+        with elsewhere.transaction(good):
+            elsewhere.tell_part(good, {}, {})
+
+
+@pytest.mark.parametrize("how", ["taken over", "ended"])
+def test_no_part_outlives_its_run(ledger: Ledger, hold: Hold, how: str) -> None:
+    """Neither the one that was taken over nor the one that has ended."""
+    part = begun(ledger, hold)
+    with ledger.transaction():
+        if how == "ended":
+            ledger.end_parts(RUN)
+        else:
+            ledger.take(STAGING, CATALOG, RUN, "{}", over=hold.fence)
+    with pytest.raises(Fenced), ledger.transaction(part):
+        pytest.fail("it wrote")
+
+
+def test_what_parts_say_is_heard(ledger: Ledger, hold: Hold) -> None:
+    """Beats that move, counts, reasons to stop, and the last word; the run's own voice stands beside them."""
+    part = begun(ledger, hold)
+    with ledger.transaction(hold):
+        ledger.tell_parts(RUN, STOPS)
+    before = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    with ledger.transaction(part):
+        ledger.tell_part(part, {"ended": 3}, STOPS, PartState.ENDED)
+    after = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    assert before[1].state is PartState.BEGUN and after[1].state is PartState.ENDED
+    assert after[1].beats > before[1].beats
+    assert (after[1].counts, after[1].halt) == ({"ended": 3}, STOPS)
+    assert after[COORDINATOR].halt == STOPS and after[2].state is PartState.GRANTED
+
+
+def test_rows_at_positions(ledger: Ledger) -> None:
+    """Scattered over more than one chunk, in order."""
+    with ledger.transaction():
+        ledger.add_run(RECORD, RAW)
+        ledger.add_rows(RUN, [run_row(position) for position in range(1300)])
+    wanted = [*range(0, 1300, 2), 1299]
+    assert [row.position for row in ledger.rows_at(RUN, wanted)] == wanted
+
+
+def test_what_a_run_began(ledger: Ledger) -> None:
+    """Its items, and those of no other run."""
+    begin(ledger, "a")
+    begin(ledger, "b", run=RunId("run-2"))
+    assert ledger.begun_in(RUN) == {"a"}

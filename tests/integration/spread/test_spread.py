@@ -1,0 +1,154 @@
+"""Two processes at one run: one window, one budget, one hold; and what becomes of a part whose process is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+
+from patternmill.ledger.opening import open_ledger
+from patternmill.mill import spreading
+from patternmill.mill.spreading import drive_without_prefect, spread
+from patternmill.settings import load_settings
+from patternmill.states import Outcome, RowStatus
+from tests.hostile import Plan, Rule, Times
+from tests.integration.spread.conftest import Site
+from tests.integration.spread.part_process import FENCED
+
+ROWS = 40
+WINDOW = 6
+QUICK = Plan(patterns=Times(median=0.3), products=Times(median=0.2))
+SLOW = Plan(patterns=Times(median=2.0), products=Times(median=1.0))
+
+MakeSite = Callable[..., Site]
+
+
+async def until(true: Callable[[], bool], within: float = 60) -> None:
+    async with asyncio.timeout(within):
+        while not true():
+            await asyncio.sleep(0.1)
+
+
+def creates(site: Site) -> int:
+    return sum(line["event"] == "created" for line in site.service.lines())
+
+
+def test_two_processes_make_what_one_would(site: MakeSite) -> None:
+    """Everything is made, once, by both, and never more at once than the window."""
+    made = site(QUICK, ROWS)
+    ending = asyncio.run(made.run(max_in_flight=WINDOW))
+    assert ending.outcome is Outcome.COMPLETED
+    assert ending.rows == {RowStatus.SUCCEEDED: ROWS}
+    assert [process.process.returncode for process in made.processes.started] == [0, 0]
+    assert not made.audit.double_purchases and not made.audit.never_bought()
+    assert 1 < made.most_in_flight() <= WINDOW
+
+
+def test_a_budget_holds_over_both(site: MakeSite) -> None:
+    """What both want at once is counted as if one had wanted it: not a unit more is spent."""
+    made = site(Plan(), ROWS)
+    ending = asyncio.run(made.run(max_in_flight=20, budget=200))
+    assert ending.outcome is Outcome.BUDGET_REACHED
+    bought = made.audit
+    assert 200 - 10 < 10 * bought.bought("pattern") + 3 * bought.bought("product") <= 200
+    assert made.spent(ending) == 10 * bought.bought("pattern") + 3 * bought.bought("product")
+
+
+def test_a_run_that_is_taken_over_fences_its_parts(site: MakeSite) -> None:
+    """Another run takes the catalog: neither part writes, nor asks for anything, from then on."""
+    made = site(SLOW, ROWS)
+
+    async def taken_over() -> int:
+        async with made.begun(max_in_flight=WINDOW) as work:
+            run = work.begun
+            spreading_it = asyncio.create_task(spread(run, made.processes, drive_without_prefect))
+            await until(lambda: creates(made) >= WINDOW)
+            ledger = open_ledger(load_settings())
+            hold = run.writer.hold
+            assert hold is not None
+            with ledger.transaction():
+                ledger.take(hold.environment, hold.catalog, hold.run_id, "{}", over=hold.fence)
+            ledger.database.close()
+            await until(lambda: all(p.process.poll() is not None for p in made.processes.started))
+            await spreading_it
+            assert run.halt.reason is not None and run.halt.reason.code == "fenced"
+            await run.writer.close()
+            return creates(made)
+
+    at_the_end = asyncio.run(taken_over())
+    assert [process.process.returncode for process in made.processes.started] == [FENCED, FENCED]
+    # What was on its way as the hold was lost is all that there is.
+    assert at_the_end <= 3 * WINDOW
+    assert not made.audit.double_purchases
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stands still"])
+def test_a_part_whose_process_is_lost(
+    site: MakeSite, sign: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is given to another, which goes on where it stood; the one that stood still writes no more."""
+    monkeypatch.setattr(spreading, "SILENCE", spreading.timedelta(seconds=6))
+    made = site(SLOW, ROWS)
+
+    async def lost() -> Outcome:
+        running = asyncio.create_task(made.run(max_in_flight=WINDOW))
+        await until(lambda: creates(made) >= WINDOW)
+        victim = made.processes.started[0].process
+        os.kill(victim.pid, sign)
+        await until(lambda: len(made.processes.started) == 3)
+        if sign is signal.SIGSTOP:
+            victim.send_signal(signal.SIGCONT)
+            await until(lambda: victim.poll() is not None)
+            assert victim.returncode == FENCED
+        return (await running).outcome
+
+    assert asyncio.run(lost()) is Outcome.COMPLETED
+    assert made.processes.started[2].given.number == made.processes.started[0].given.number
+    assert not made.audit.double_purchases and not made.audit.never_bought()
+    assert not made.audit.requests_with_two_jobs
+    assert made.most_in_flight() <= WINDOW
+
+
+def test_what_stops_one_stops_the_other(site: MakeSite) -> None:
+    """The key is refused in one part: the other begins nothing new either, and the run says why."""
+    refused = Rule("patterns/create", "status", {"code": 401}, matching="no. 2,")
+    made = site(Plan(rules=(refused,), patterns=Times(median=1.5), products=Times(median=1.0)), ROWS)
+    ending = asyncio.run(made.run(max_in_flight=4))
+    assert ending.outcome is Outcome.FAILED
+    assert ending.record.reason is not None and "401" in ending.record.reason
+    assert ending.rows[RowStatus.NOT_STARTED] > ROWS // 2
+    assert not made.audit.unfired(made.service.plan)
+
+
+@pytest.mark.soak
+def test_failures_are_counted_over_both(site: MakeSite) -> None:
+    """A limit that neither part passes alone."""
+    fails = Rule("patterns/create", "job_fails", {})
+    made = site(Plan(rules=(fails,), patterns=Times(median=1.0)), ROWS)
+    ending = asyncio.run(made.run(max_in_flight=4, max_failures="8", attempts=1))
+    assert ending.outcome is Outcome.FAILED
+    assert ending.record.reason is not None and "--max-failures" in ending.record.reason
+    assert ending.rows[RowStatus.NOT_STARTED] > 0
+
+
+def test_a_stopped_run_stops_its_parts(site: MakeSite) -> None:
+    """They hear of it in the ledger, follow what they have, and end; the run ends after them."""
+    made = site(SLOW, ROWS)
+
+    async def stopped() -> Outcome:
+        async with made.begun(max_in_flight=WINDOW) as work:
+            running = asyncio.create_task(spread(work.begun, made.processes, drive_without_prefect))
+            await until(lambda: creates(made) >= WINDOW)
+            work.begun.stop("Stopped by a test.")
+            await running
+            assert all(process.process.poll() == 0 for process in made.processes.started)
+            return (await work.end()).outcome
+
+    assert asyncio.run(stopped()) is Outcome.CANCELLED
+    assert not made.audit.unfinished
+    assert not made.audit.double_purchases
+    assert creates(made) < ROWS
