@@ -72,9 +72,11 @@ def granted(ledger: Ledger, order: ImportOrder, proposal: Proposal) -> Grant | N
 def approval_needed(proposal: Proposal) -> ApprovalNeeded:
     """The refusal of a plan that nobody has approved; it names the plan."""
     digest = proposal.digest()
+    # Without prices, costs are not counted.
+    money = f" for {proposal.expected}, at most {proposal.worst} (minor units)" if proposal.worst else ""
     return ApprovalNeeded(
-        f"The plan would buy {proposal.items} items for {proposal.expected}, at most {proposal.worst} "
-        f"(minor units), and waits for a person's approval. Its digest is {digest[:LEAST_DIGEST]}.",
+        f"The plan would buy {proposal.items} items{money}, and waits for a person's approval. "
+        f"Its digest is {digest[:LEAST_DIGEST]}.",
         remedy=f"Look at --plan-only, then add `--approve {digest[:LEAST_DIGEST]}`. Nothing was bought.",
     )
 
