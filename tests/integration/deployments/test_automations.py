@@ -197,6 +197,8 @@ def test_a_plan_that_waits_is_told_and_ended(
     assert message["subject"].startswith("Waits for approval: ")
     assert "/runs/flow-run/" in message["body"]
     ask(f"{address}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
+    # The message of this end is not the next test's.
+    eventually(lambda: len(inbox.messages) == 2, within=60)
 
 
 def set_state(ask: Ask, flow_run_id: str, kind: str, name: str) -> None:
