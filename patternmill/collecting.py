@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-#: New objects before a look at the youngest; Python's default of 700 costs a run about a seventh of its CPU time.
+#: New objects before a look at the youngest; at Python's default of 700 a run spends much of its CPU time on it.
 _YOUNGEST = 100_000
 
 
