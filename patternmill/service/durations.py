@@ -4,64 +4,73 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from functools import cache
 from itertools import pairwise
-from math import erfc, exp, log, pi, sqrt
+from math import erfc, log, pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Ages in seconds that bound the bins: each a twentieth longer than the last, from 20 ms to some four hours.
 FIRST, RATIO, BINS = 0.02, 1.05, 278
 EDGES = [0.0, *(FIRST * RATIO**number for number in range(BINS))]
-WIDTHS = [upper - lower for lower, upper in pairwise(EDGES)]
+WIDTHS = np.diff(EDGES)
 MIDDLES = [(upper + lower) / 2 for lower, upper in pairwise(EDGES)]
 #: Belief before anything is seen, in jobs: each age is as likely as each tenfold of it.
-VAGUE_JOBS, VAGUE_CHANCE = 0.1, 0.7
-#: Belief that jobs are spread like a lognormal, in jobs, once some have ended.
+VAGUE_JOBS = 0.1
+VAGUE = np.array([0.7 / max(middle, FIRST) for middle in MIDDLES])
+#: Belief that jobs are spread like a lognormal, in jobs. The spreads (sigma of the logarithm) that are
+#: thought of, and how likely each is beforehand: a third most, and half or double that nearly as much.
 SHAPED_JOBS = 6.0
+SPREADS = (0.03, 0.05, 0.08, 0.12, 0.18, 0.27, 0.4, 0.6, 0.9, 1.3)
+LIKELIEST_SPREAD, SPREAD_OF_SPREADS = 0.25, 0.9
+#: So many ends are judged anew with each fit.
 SHAPED_UNTIL = 300
-#: Medians that are tried, as steps of the logarithm from the mean of the ends, which come early at first.
-SHIFTS = (-0.5, -0.25, -0.1, 0.0, 0.1, 0.25, 0.5, 1.0)
-#: Spreads (sigma of the logarithm) that are tried; the likeliest beforehand is a third.
-SPREADS = (0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.5, 0.8, 1.2)
 #: More jobs than this, and the older half of the memory fades: a service changes.
 MEMORY = 1000.0
+
+Bins = NDArray[np.float64]
 
 
 class Durations:
     """An empirical hazard in bins of age, fed with intervals in which jobs ran or ended.
 
     Jobs that still run count as well as those that ended, so that quick ones, which end first, are not
-    taken for all. While few have ended, a fitted lognormal says what the bins without a sight are like.
+    taken for all. While few have ended, lognormals of many medians and spreads, each as likely as what was
+    seen makes it, say what the bins without a sight are like.
     """
 
     def __init__(self) -> None:
-        self._ran = [0.0] * len(WIDTHS)
-        self._ended = [0.0] * len(WIDTHS)
+        self._ran: Bins = np.zeros(BINS)
+        self._ended: Bins = np.zeros(BINS)
         #: The first ends as they were seen: the bins that an end lies between, to be judged anew with each fit.
         self._sights: Counter[tuple[int, int]] = Counter()
-        self._fit: tuple[float, float] | None = None
+        #: Of the lognormals: the share of jobs alive at each edge.
+        self._alive = _expected_at_first()
+        #: Jobs seen to end.
         self.seen = 0
+        self._heard, self._refresh_at = 0, 1
         self._weight = 0.0
-        self._density: list[float] = []
-        #: The integral of the root of density times survival: polls a job times the step between them.
-        self.spread = 1.0
-        #: The mean, in seconds.
-        self.typical = 60.0
-        #: Before this age, one job in twenty has ended.
-        self.first_likely = 0.0
-        self._hazards = self._chances = _vague()
-        self._sum_up()
+        self._believe()
+
+    @property
+    def stale(self) -> bool:
+        """Enough was heard since the last `refresh` to make a difference."""
+        return self._heard >= self._refresh_at
 
     def ran(self, since: float, until: float) -> None:
         """A job was running from age `since` to age `until`."""
-        for number, length in _parts(since, until):
-            self._ran[number] += length
+        first, last, lengths = _parts(since, until)
+        self._ran[first:last] += lengths
+        self._heard += 1
 
     def ended(self, since: float, until: float) -> None:
         """A job ended between these ages; which moment is likely follows from what is known so far."""
-        until = max(until, since + 1e-6)
+        first, last, lengths = _parts(since, max(until, since + 1e-6))
         if self.seen < SHAPED_UNTIL:
-            self._sights[_bin(since), _bin(until) + 1] += 1
+            self._sights[first, last] += 1
         else:
-            _place_end(_parts(since, until), self._chances, 1, self._ended, self._ran)
+            _place_end(first, last, lengths, self._chances, 1, self._ended, self._ran)
         self._count()
 
     def next_age(self, age: float, step: float) -> float:
@@ -73,88 +82,104 @@ class Durations:
 
     def refresh(self) -> None:
         """Work out what `next_age` reads. Some milliseconds: not for every poll."""
-        if self._sights:
-            self._fit = _fitted(self._sights, self._ran)
-        ended, ran = self._ended, self._ran
-        shape = _lognormal(*self._fit) if self._fit else [0.0] * len(WIDTHS)
-        if self._sights:
-            ended, ran = _placed(self._sights, shape, ended, ran)
-            if self.seen >= SHAPED_UNTIL:
-                self._ended, self._ran = ended, ran
-                self._sights.clear()
-        self._believe(ended, ran, _with_survival(shape) if self._fit else [(0.0, 0.0)] * len(WIDTHS))
-        self._sum_up()
+        self._refresh_at = self._heard + max(1, min(self._heard // 10, 150))
+        if self.seen <= SHAPED_UNTIL and (self._sights or not self.seen):
+            self._alive = _expected(_posterior(self._ran / WIDTHS, self._sights))
+        self._believe()
 
-    def _believe(self, ended: list[float], ran: list[float], shape: list[tuple[float, float]]) -> None:
-        """Weigh what was seen against the fitted shape, and against a vague belief that anything can be.
+    def _believe(self) -> None:
+        """Weigh what was seen against the lognormals, and against a vague belief that anything can be.
 
         Only the first two say when an end probably was: the third would see ends where nobody was looking.
         """
-        chances, hazards = [], []
-        for width, end, run, (alive, hazard), vague in zip(WIDTHS, ended, ran, shape, _vague(), strict=True):
-            known = run + SHAPED_JOBS * alive * width
-            chance = (end + SHAPED_JOBS * alive * hazard * width + 1e-9) / (known + 1e-6)
-            chances.append(chance)
-            hazards.append((chance * known + VAGUE_JOBS * vague * width) / (known + VAGUE_JOBS * width))
-        self._chances, self._hazards = chances, hazards
+        alive, hazard = _middle(self._alive), _hazard(self._alive)
+        ended, ran = self._placed(hazard)
+        known = ran + SHAPED_JOBS * alive * WIDTHS
+        self._chances = (ended + SHAPED_JOBS * alive * hazard * WIDTHS + 1e-9) / (known + 1e-6)
+        vague = VAGUE_JOBS * WIDTHS
+        self._sum_up((self._chances * known + VAGUE * vague) / (known + vague))
 
-    def _sum_up(self) -> None:
-        density, alive, spread, mean, total = [0.0], 1.0, 0.0, 0.0, 0.0
-        self.first_likely = 0.0
-        for hazard, width, middle, upper in zip(self._hazards, WIDTHS, MIDDLES, EDGES[1:], strict=True):
-            part = sqrt(hazard) * width
-            total += part
-            density.append(total)
-            dies = 1.0 - exp(-hazard * width)
-            spread += part * alive * (1 - dies / 2)
-            mean += alive * dies * middle
-            alive *= 1 - dies
-            if alive > 0.95:
-                self.first_likely = upper
-        self._density, self.spread, self.typical = density, spread, max(mean, FIRST)
+    def _placed(self, hazard: Bins) -> tuple[Bins, Bins]:
+        """What was seen, with each end shared out among the bins in which it may have been."""
+        if not self._sights:
+            return self._ended, self._ran
+        ended, ran = self._ended.copy(), self._ran.copy()
+        for (first, last), times in self._sights.items():
+            _place_end(first, last, WIDTHS[first:last], hazard, times, ended, ran)
+        if self.seen >= SHAPED_UNTIL:
+            self._ended, self._ran = ended, ran
+            self._sights.clear()
+        return ended, ran
+
+    def _sum_up(self, hazards: Bins) -> None:
+        parts = np.sqrt(hazards) * WIDTHS
+        alive = np.exp(-np.concatenate([[0.0], np.cumsum(hazards * WIDTHS)]))
+        self._density: list[float] = [0.0, *np.cumsum(parts).tolist()]
+        #: The integral of the root of density times survival: polls a job times the step between them.
+        self.spread = float(np.sum(parts * (alive[:-1] + alive[1:]) / 2))
+        #: The mean, in seconds.
+        self.typical = max(float(np.sum((alive[:-1] - alive[1:]) * MIDDLES)), FIRST)
+        #: Before this age, one job in twenty has ended.
+        self.first_likely = EDGES[int(np.sum(alive > 0.95)) - 1]
 
     def _count(self) -> None:
         self.seen += 1
+        self._heard += 1
+        if self.seen < 10:
+            self._refresh_at = self._heard
         self._weight += 1
         if self._weight > MEMORY:
             self._weight /= 2
-            self._ran = [value / 2 for value in self._ran]
-            self._ended = [value / 2 for value in self._ended]
+            self._ran /= 2
+            self._ended /= 2
 
     def _density_at(self, age: float) -> float:
         number = _bin(age)
-        share = min(1.0, (age - EDGES[number]) / WIDTHS[number])
+        share = min(1.0, (age - EDGES[number]) / float(WIDTHS[number]))
         return self._density[number] + share * (self._density[number + 1] - self._density[number])
 
     def _age_at(self, density: float) -> float:
-        number = min(bisect_right(self._density, density), len(WIDTHS)) - 1
+        number = min(bisect_right(self._density, density), BINS) - 1
         rise = self._density[number + 1] - self._density[number]
         share = (density - self._density[number]) / rise if rise > 0 else 1.0
-        return EDGES[number] + min(share, 1.0) * WIDTHS[number]
+        return EDGES[number] + min(share, 1.0) * float(WIDTHS[number])
 
 
 def _bin(age: float) -> int:
-    return min(bisect_right(EDGES, age), len(WIDTHS)) - 1
+    return min(bisect_right(EDGES, age), BINS) - 1
 
 
-def _parts(since: float, until: float) -> list[tuple[int, float]]:
-    """The bins that an interval covers, with the seconds in each."""
-    parts = []
-    for number in range(_bin(since), _bin(until) + 1):
-        length = min(until, EDGES[number + 1]) - max(since, EDGES[number])
-        if length > 0:
-            parts.append((number, length))
-    return parts or [(_bin(since), 1e-6)]
+def _parts(since: float, until: float) -> tuple[int, int, Bins]:
+    """The bins that an interval covers, the first and the one after the last, with the seconds in each."""
+    first, last = _bin(since), _bin(until) + 1
+    lengths = WIDTHS[first:last].copy()
+    lengths[0] -= min(since, EDGES[-1]) - EDGES[first]
+    lengths[-1] -= max(EDGES[last] - until, 0.0)
+    return first, last, np.maximum(lengths, 1e-6)
 
 
-def _vague() -> list[float]:
-    return [VAGUE_CHANCE / max(middle, FIRST) for middle in MIDDLES]
+def _place_end(
+    first: int, last: int, lengths: Bins, hazards: Bins, times: int, ended: Bins, ran: Bins
+) -> None:
+    shares = lengths * hazards[first:last] + 1e-12
+    shares = shares / shares.sum()
+    ended[first:last] += times * shares
+    ran[first:last] += times * lengths * np.maximum(0.0, 1.0 - np.cumsum(shares) + shares / 2)
 
 
-def _lognormal(typical: float, sigma: float) -> list[float]:
-    """The hazard of a lognormal in each bin: the fall of the logarithm of its survival, per second."""
-    fall = [0.0, *(_doom(log(edge / typical) / sigma) for edge in EDGES[1:])]
-    return [(after - before) / width for (before, after), width in zip(pairwise(fall), WIDTHS, strict=True)]
+# The lognormals. Along the axes: spread, median (an edge each), age (an edge each).
+
+
+@cache
+def _dooms() -> NDArray[np.float64]:
+    """Minus the logarithm of the share alive, for each spread, median and age."""
+    rows = []
+    steps = np.arange(BINS)
+    for sigma in SPREADS:
+        by_distance = np.array([_doom(number * log(RATIO) / sigma) for number in range(-BINS, BINS)])
+        rows.append(by_distance[steps[None, :] - steps[:, None] + BINS])
+    dooms = np.concatenate(rows)
+    return np.concatenate([np.zeros((len(dooms), 1)), dooms], axis=1)
 
 
 def _doom(z: float) -> float:
@@ -164,66 +189,44 @@ def _doom(z: float) -> float:
     return z * z / 2 + log(z * sqrt(2 * pi))
 
 
-def _with_survival(hazards: list[float]) -> list[tuple[float, float]]:
-    """Each bin's hazard, with the share of jobs alive at its middle."""
-    alive, pairs = 1.0, []
-    for hazard, width in zip(hazards, WIDTHS, strict=True):
-        after = alive * exp(-min(hazard * width, 700.0))
-        pairs.append(((alive + after) / 2, hazard))
-        alive = after
-    return pairs
+@cache
+def _log_prior() -> Bins:
+    """Of each lognormal: every median alike, by its logarithm."""
+    spreads = np.log(np.array(SPREADS) / LIKELIEST_SPREAD) / SPREAD_OF_SPREADS
+    return np.repeat(-0.5 * spreads**2, BINS)
 
 
-def _placed(
-    sights: Counter[tuple[int, int]], hazards: list[float], ended: list[float], ran: list[float]
-) -> tuple[list[float], list[float]]:
-    """What was seen, with each end shared out among the bins in which it may have been."""
-    ended, ran = list(ended), list(ran)
+def _weights(logarithms: Bins) -> Bins:
+    weights = np.exp(logarithms - logarithms.max())
+    return np.asarray(weights / weights.sum())
+
+
+@cache
+def _expected_at_first() -> Bins:
+    return _expected(_weights(_log_prior()))
+
+
+def _posterior(running: Bins, sights: Counter[tuple[int, int]]) -> Bins:
+    """How likely each lognormal is, given the jobs that ran through each bin and the ends that were seen."""
+    dooms = _dooms()
+    # Jobs that ran through a bin survived it.
+    through = np.concatenate([[0.0], running]) - np.concatenate([running, [0.0]])
+    likely = _log_prior() - dooms @ through
     for (first, last), times in sights.items():
-        parts = [(number, WIDTHS[number]) for number in range(first, min(last, len(WIDTHS)))]
-        _place_end(parts, hazards, times, ended, ran)
-    return ended, ran
+        likely += times * np.log(np.maximum(-np.expm1(dooms[:, first] - dooms[:, last]), 1e-300))
+    return _weights(likely)
 
 
-def _place_end(
-    parts: list[tuple[int, float]], hazards: list[float], times: int, ended: list[float], ran: list[float]
-) -> None:
-    chances = [length * hazards[number] + 1e-12 for number, length in parts]
-    total, left = sum(chances), 1.0
-    for (number, length), chance in zip(parts, chances, strict=True):
-        share = chance / total
-        ended[number] += times * share
-        ran[number] += times * length * max(0.0, left - share / 2)
-        left -= share
+def _expected(weights: Bins) -> Bins:
+    """The share alive at each edge, over all lognormals that are not out of the question."""
+    likely = weights > 1e-7
+    return np.asarray(weights[likely] @ np.exp(-_dooms()[likely]))
 
 
-def _fitted(sights: Counter[tuple[int, int]], ran: list[float]) -> tuple[float, float]:
-    """The likeliest median and spread for what was seen, those still running counted in."""
-    running = [(number, run / WIDTHS[number]) for number, run in enumerate(ran) if run > 0]
-    total = sum(sights.values())
-    middles = (
-        times * log((EDGES[first] + EDGES[min(last, BINS)]) / 2) for (first, last), times in sights.items()
-    )
-    centre = exp(sum(middles) / total)
-    edges = sorted(
-        {*(bound for sight in sights for bound in sight), *(n + d for n, _ in running for d in (0, 1))}
-    )
-    tried = [(centre * exp(shift * max(sigma, 0.1)), sigma) for sigma in SPREADS for shift in SHIFTS]
-    return max(tried, key=lambda one: _likelihood(one, edges, sights, running))
+def _middle(alive: Bins) -> Bins:
+    return (alive[:-1] + alive[1:]) / 2
 
 
-def _likelihood(
-    one: tuple[float, float],
-    edges: list[int],
-    sights: Counter[tuple[int, int]],
-    running: list[tuple[int, float]],
-) -> float:
-    """The logarithm of the chance to see this, and of how likely such a spread is beforehand."""
-    typical, sigma = one
-    fall = {edge: _doom(log(max(EDGES[edge], FIRST / 10) / typical) / sigma) for edge in edges}
-    value = -0.5 * (log(sigma / 0.33) / 0.8) ** 2
-    for number, jobs in running:
-        value -= jobs * (fall[number + 1] - fall[number])
-    for (first, last), times in sights.items():
-        value += times * log(max(1.0 - exp(-(fall[last] - fall[first])), 1e-300))
-    return value
+def _hazard(alive: Bins) -> Bins:
+    floor = np.maximum(alive, 1e-300)
+    return -np.diff(np.log(floor)) / WIDTHS

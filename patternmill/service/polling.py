@@ -24,6 +24,8 @@ log = logging.getLogger("patternmill.service")
 
 #: Polls due within so many seconds go out together: waking up costs more than asking a little early.
 TOGETHER = 0.01
+#: Multiples of it, without the whole part, are spread evenly however many they are.
+GOLDEN = 0.6180339887
 
 Ask = Callable[[str], Awaitable[Answer]]
 
@@ -33,13 +35,18 @@ class PollPolicy:
     """How eagerly jobs are asked for."""
 
     #: Polls a second that all jobs share while nothing is urgent. The limiter's rate is the hard bound.
-    rate: float = 7.0
+    rate: float = 5.0
     #: Polls a job: at least, for long and for short jobs, and at most.
-    fewest: float = 3.1
-    fewest_short: float = 8.0
+    fewest: float = 3.5
+    fewest_short: float = 10.0
     most: float = 40.0
     #: Jobs asked eagerly while nothing is known of their kind; the others wait for what these tell.
     scouts: int = 6
+    #: A scout's gaps grow by this share of its age, up to so many seconds.
+    scout_growth: float = 0.3
+    scout_gap: float = 8.0
+    #: Until a job was seen to end, the others are not asked before this age.
+    blind_until: float = 10.0
     shortest_gap: float = 0.05
     longest_gap: float = 60.0
     #: Polls out at once.
@@ -58,6 +65,8 @@ class Followed:
     deadline: float
     end: asyncio.Future[JobEnd]
     scout: bool
+    #: What its first gap is multiplied with: jobs of one age are asked at different ages, and tell of one another.
+    phase: float = 1.0
     #: The age at which it was last known to run.
     ran_until: float = 0.0
     #: Polls in a row that told nothing.
@@ -109,7 +118,6 @@ class Poller:
         #: In order of their coming.
         self._jobs: dict[Stage, dict[Followed, None]] = {stage: {} for stage in Stage}
         self._durations = {stage: Durations() for stage in Stage}
-        self._relearn_at = dict.fromkeys(Stage, 1)
         self._free = asyncio.Semaphore(self._policy.at_once)
         self._woken = asyncio.Event()
         self._scheduler: asyncio.Task[None] | None = None
@@ -178,6 +186,7 @@ class Poller:
             end=asyncio.get_running_loop().create_future(),
             scout=sum(other.scout for other in jobs) < self._policy.scouts if len(jobs) < 64 else False,
             ran_until=age,
+            phase=0.5 + self._count * GOLDEN % 1.0,
         )
         jobs[job] = None
         self._plan(job, now if age > 1.0 else None)
@@ -196,20 +205,19 @@ class Poller:
     def _likely(self, job: Followed, now: float) -> float:
         """Counted from the last poll, so that planning anew does not put the next one off."""
         policy, known, age = self._policy, self._durations[job.stage], job.ran_until
-        if known.seen:
-            next_age = known.next_age(age, self._step(known))
+        if known.seen or not job.scout:
+            next_age = known.next_age(age, self._step(known) * (1.0 if age else job.phase))
             longest = self._longest_gap(known) if age >= known.first_likely else policy.longest_gap
-            next_age = min(next_age, age + longest)
+            next_age = max(min(next_age, age + longest), 0.0 if known.seen else policy.blind_until)
         else:
-            next_age = self._blind_age(job, age)
+            next_age = self._scout_age(job, age)
         return max(job.accepted_at + max(next_age, age + policy.shortest_gap), now)
 
-    def _blind_age(self, job: Followed, age: float) -> float:
-        """When nothing is known: scouts ask at growing gaps from the start, the others leave it to them."""
-        if job.scout:
-            gap = min(0.1 + 0.2 * age, 1.5 + 0.15 * self.following, 5.0)
-            return age + gap
-        return min(max(10.0, 2 * age), age + self._policy.longest_gap)
+    def _scout_age(self, job: Followed, age: float) -> float:
+        """When nothing is known, some ask at growing gaps from the start, and the others leave it to them."""
+        policy = self._policy
+        gap = min(0.1 + policy.scout_growth * age, 1.5 + 0.15 * self.following, policy.scout_gap)
+        return age + gap * (1.0 if age else job.phase)
 
     def _step(self, known: Durations) -> float:
         """How much of the spread of durations lies between two polls: less, the fewer jobs share the rate."""
@@ -306,6 +314,7 @@ class Poller:
                 self._durations[job.stage].ran(job.ran_until, asked_age)
                 job.ran_until = asked_age
             self._plan(job)
+            self._learn(job.stage)
 
     def _note_status(self, job: Followed, decision: AskAgain) -> None:
         word = job.unknown_status = decision.unknown_status
@@ -332,10 +341,12 @@ class Poller:
         self.stats.lags.append(max(0.0, age - job.ran_until) / 2)
         known = self._durations[job.stage]
         known.ended(job.ran_until, age)
-        if known.seen >= self._relearn_at[job.stage]:
-            self._relearn_at[job.stage] = known.seen + max(1, min(known.seen // 2, 50))
-            known.refresh()
-            self._plan_anew(job.stage)
+        self._learn(job.stage)
+
+    def _learn(self, stage: Stage) -> None:
+        if self._durations[stage].stale:
+            self._durations[stage].refresh()
+            self._plan_anew(stage)
 
     def _plan_anew(self, stage: Stage) -> None:
         """What was just learned may call for an earlier question, or a later one."""
