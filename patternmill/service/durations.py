@@ -211,7 +211,7 @@ def _posterior(running: Bins, sights: Counter[tuple[int, int]]) -> Bins:
     dooms = _dooms()
     # Jobs that ran through a bin survived it.
     through = np.concatenate([[0.0], running]) - np.concatenate([running, [0.0]])
-    likely = _log_prior() - dooms @ through
+    likely = _log_prior() - _weighed(dooms, through)
     for (first, last), times in sights.items():
         likely += times * np.log(np.maximum(-np.expm1(dooms[:, first] - dooms[:, last]), 1e-300))
     return _weights(likely)
@@ -219,8 +219,13 @@ def _posterior(running: Bins, sights: Counter[tuple[int, int]]) -> Bins:
 
 def _expected(weights: Bins) -> Bins:
     """The share alive at each edge, over all lognormals that are not out of the question."""
-    likely = weights > 1e-7
-    return np.asarray(weights[likely] @ np.exp(-_dooms()[likely]))
+    likely = weights > 1e-5
+    return _weighed(np.exp(-_dooms()[likely]).T, weights[likely])
+
+
+def _weighed(table: NDArray[np.float64], weights: Bins) -> Bins:
+    """The product of a table and a vector, not by BLAS: its idle threads spin, and burn more than it saves."""
+    return np.asarray(np.einsum("ij,j->i", table, weights))
 
 
 def _middle(alive: Bins) -> Bins:
