@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from patternmill import __version__
-from patternmill.collecting import collect_rarely
+from patternmill.collecting import collect_no_more, collect_rarely
 from patternmill.errors import (
     ApprovalNeeded,
     ConfigurationError,
@@ -106,7 +106,9 @@ def patternmill() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, whose callback returns its exit code, and end the process with it."""
     collect_rarely()
-    sys.exit(run(arguments))
+    code = run(arguments)
+    collect_no_more()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

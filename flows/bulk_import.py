@@ -16,7 +16,7 @@ from tasks.addressing import addressed
 from tasks.approving import word_heard
 from tasks.artifacts import show_ending
 from tasks.earlier import close_earlier_attempts
-from tasks.event_sender import send_uncompressed
+from tasks.event_sender import send_cheaply
 from tasks.events import run_finished, run_started
 from tasks.outcomes import ending_message, state_of
 from tasks.parting import require_workers
@@ -87,7 +87,7 @@ async def bulk_import(
 
 
 async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
-    send_uncompressed()
+    send_cheaply()
     await close_earlier_attempts()
     await require_workers(order)
     async with work_of(await addressed(order)) as work:

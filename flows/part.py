@@ -8,7 +8,7 @@ from pydantic import Field
 from flows.driving import make_rows
 from patternmill.errors import Fenced
 from patternmill.states import Outcome
-from tasks.event_sender import send_uncompressed
+from tasks.event_sender import send_cheaply
 from tasks.outcomes import part_state, state_of
 from tasks.parting import begun_part
 from tasks.stopping import told_to_stop
@@ -25,7 +25,7 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
         grant: Says that the part was given to this flow run, and to no other since.
         environment: The run's, by which the worker finds address, key and ledger.
     """
-    send_uncompressed()
+    send_cheaply()
     with told_to_stop() as stopping:
         try:
             async with begun_part(run_id, number, grant, environment, stopping) as work:

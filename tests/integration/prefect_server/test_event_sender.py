@@ -1,39 +1,162 @@
-"""Prefect's event client, against a real socket: what it offers when it connects."""
+"""How events reach a Prefect server: in order, many at a time, and all of them, whatever the server does meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
-from prefect.events import clients
-from websockets.asyncio.server import ServerConnection, serve
+from aiohttp import web
+from prefect.client.orchestration import get_client
+from prefect.events import Event, utilities
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from tasks.event_sender import send_uncompressed
+from tasks import event_sender
+from tasks.event_sender import BatchSender, EventsBatch, send_cheaply
+
+Answer = Callable[[list[str]], int]
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_events_are_sent_uncompressed_once_that_was_asked(
-    asked: bool, monkeypatch: pytest.MonkeyPatch
+class Server:
+    """Takes posted events, and answers as it is told."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        #: The names in each request, and those that were taken.
+        self.requests: list[list[str]] = []
+        self.taken: list[str] = []
+
+    async def take(self, request: web.Request) -> web.Response:
+        assert request.content_type == "application/json"
+        names = [event["event"] for event in json.loads(await request.read())]
+        self.requests.append(names)
+        status = self.answer(names)
+        if status == 204:
+            self.taken += names
+        return web.Response(status=status)
+
+
+@asynccontextmanager
+async def served(answer: Answer) -> AsyncIterator[Server]:
+    server, app = Server(answer), web.Application(client_max_size=2**24)
+    app.router.add_post("/api/events", server.take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    settings = {PREFECT_API_URL: f"http://{host}:{port}/api", PREFECT_CLIENT_MAX_RETRIES: 0}
+    try:
+        with temporary_settings(settings):
+            yield server
+    finally:
+        await runner.cleanup()
+
+
+def events(count: int, *, payload: str = "") -> list[Event]:
+    resource = {"prefect.resource.id": "test"}
+    return [Event(event=f"e{n}", resource=resource, payload={"text": payload}) for n in range(count)]
+
+
+async def send(server_events: list[Event], *, pause: float = 0.0) -> None:
+    async with get_client() as client, EventsBatch(client) as batch:
+        for event in server_events:
+            await batch.emit(event)
+        await asyncio.sleep(pause)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_sender, "AGAIN", 0.02)
+    monkeypatch.setattr(event_sender, "LAST_TRIES", 30.0)
+
+
+def test_many_go_in_few_requests_in_their_order() -> None:
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            await send(events(500))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(500)]
+    assert len(server.requests) < 20
+
+
+def test_large_events_are_spread_over_requests() -> None:
+    """A request stays below what proxies let through; an event that is larger by itself goes alone."""
+
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            await send([*events(10, payload="x" * 60_000), *events(1, payload="x" * 300_000)])
+        return server
+
+    server = asyncio.run(run())
+    assert len(server.taken) == 11
+    assert max(map(len, server.requests)) == 3
+
+
+@pytest.mark.parametrize("status", [500, 503, 401])
+def test_what_the_server_did_not_take_is_sent_again(status: int) -> None:
+    async def run() -> Server:
+        answers = iter([status] * 3)
+        async with served(lambda _: next(answers, 204)) as server:
+            await send(events(40))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(40)]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refused_event_is_left_out_and_no_other(status: int) -> None:
+    async def run() -> Server:
+        async with served(lambda names: status if "e7" in names else 204) as server:
+            await send(events(40))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(40) if n != 7]
+
+
+def test_a_server_that_is_gone_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Prefect's client offers compression of its own accord; afterwards it does not, however often it was asked."""
-    monkeypatch.setattr(clients, "websocket_connect", clients.websocket_connect)
-    for _ in range(2 if asked else 0):
-        send_uncompressed()
-    assert (asyncio.run(offered()) is None) is asked
+    monkeypatch.setattr(event_sender, "LAST_TRIES", 0.3)
+
+    async def run() -> None:
+        settings = {PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}
+        with temporary_settings(settings):
+            await asyncio.wait_for(send(events(3)), 10)
+
+    asyncio.run(run())
+    assert "did not take 3 events" in caplog.text
 
 
-async def offered() -> str | None:
-    """The extensions that a client made now offers to its server."""
-    offers: list[str | None] = []
+def test_an_empty_sender_ends_at_once() -> None:
+    async def run() -> None:
+        async with served(lambda _: 204) as server:
+            await asyncio.wait_for(send([]), 1)
+            assert server.requests == []
 
-    async def hear(connection: ServerConnection) -> None:
-        assert connection.request is not None
-        offers.append(connection.request.headers.get("Sec-WebSocket-Extensions"))
-        await connection.wait_closed()
+    asyncio.run(run())
 
-    async with serve(hear, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        client = clients.PrefectEventsClient(api_url=f"http://127.0.0.1:{port}/api")
-        async with client._connect:
-            pass
-    return offers[0]
+
+def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it was asked for; and what is still queued at the end is sent before the end."""
+    monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
+
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            send_cheaply()
+            send_cheaply()
+            for number in range(100):
+                utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
+            assert isinstance(utilities.EventsWorker.instance(), BatchSender)
+            await asyncio.to_thread(BatchSender.drain_all, 10)
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(100)]
+    assert len(server.requests) < 10
