@@ -7,6 +7,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -107,23 +108,29 @@ def prefect_api() -> Api:
     return Api(settings.url or "", headers)
 
 
-def hand_over(timeout: timedelta = timedelta(seconds=15)) -> bool:
-    """Send what Prefect's client in this process still holds; whether that was done in time.
+def hand_over(patience: timedelta = timedelta(seconds=15)) -> bool:
+    """Send what Prefect's client in this process still holds; whether all of it was sent.
 
-    To be called outside of an event loop, once the flow has returned.
-
-    When it was not, the server is gone, and only `os._exit` ends the process soon: Prefect tries each event
-    again for a minute at the interpreter's end.
+    To be called outside of an event loop, once the flow has returned. A server that takes events is waited for;
+    one that takes none for `patience` is gone, and then only `os._exit` ends the process soon: sending goes on
+    for a while at the interpreter's end.
     """
     from prefect.events.worker import EventsWorker
     from prefect.logging.handlers import APILogWorker
 
-    deadline = time.monotonic() + timeout.total_seconds()
-    left = []
+    from tasks.event_sender import EventsBatch
+
+    left: set[Future[bool]] = set()
     for worker in (EventsWorker, APILogWorker):
-        outcome = worker.drain_all(timeout=max(0.1, deadline - time.monotonic()))
-        left.append(outcome[1] if isinstance(outcome, tuple) else {"called on an event loop"})
-    return not any(left)
+        outcome = worker.drain_all(timeout=0)
+        assert isinstance(outcome, tuple), "not to be called on an event loop"
+        left |= outcome[1]
+    taken, until = EventsBatch.taken, time.monotonic() + patience.total_seconds()
+    while left and time.monotonic() < until:
+        left = wait(left, timeout=0.2).not_done
+        if EventsBatch.taken != taken:
+            taken, until = EventsBatch.taken, time.monotonic() + patience.total_seconds()
+    return not left
 
 
 def settle(

@@ -11,21 +11,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
-import httpx
 from prefect.client.orchestration import PrefectClient, get_client
 from prefect.events import Event, utilities
 from prefect.events.clients import PrefectEventsClient
 from prefect.events.worker import EventsWorker
+from prefect.exceptions import PrefectHTTPStatusError
 
 logger = logging.getLogger(__name__)
 
-#: Characters in one request: some hundred events, and well below what proxies let through.
-MOST_CHARACTERS = 200_000
+#: Characters in one request: some two hundred events, and well below what proxies let through.
+MOST_CHARACTERS = 400_000
 #: Seconds until the server is asked again after it took nothing.
 AGAIN = 1.0
-#: Seconds for which a server that takes nothing is asked still, once there will be no more events.
+#: Seconds for which a server that takes nothing more is asked still, once there will be no more events.
 LAST_TRIES = 30.0
 #: Seconds between two looks into the queue while it is empty.
 LOOK_AGAIN = 0.1
@@ -72,11 +72,16 @@ class EventsBatch:
     twice it knows by its ID. Waiting for each answer leaves the server time for others.
     """
 
+    #: How many events servers took from this process: it grows as long as sending gets on.
+    taken: ClassVar[int] = 0
+
     def __init__(self, client: PrefectClient) -> None:
         self._client = client
         self._waiting: deque[str] = deque()
         self._news = asyncio.Event()
-        self._closed_at: float | None = None
+        self._closed = False
+        #: The moment after which it is no use, once closed.
+        self._until = 0.0
 
     async def __aenter__(self) -> Self:
         self._sender = asyncio.create_task(self._send_all())
@@ -86,7 +91,7 @@ class EventsBatch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Send what is left."""
-        self._closed_at = time.monotonic()
+        self._closed, self._until = True, time.monotonic() + LAST_TRIES
         self._news.set()
         await self._sender
 
@@ -109,9 +114,7 @@ class EventsBatch:
             logger.warning("The Prefect server did not take %d events.", len(self._waiting))
 
     def _goes_on(self) -> bool:
-        if self._closed_at is None:
-            return True
-        return bool(self._waiting) and time.monotonic() < self._closed_at + LAST_TRIES
+        return not self._closed or (bool(self._waiting) and time.monotonic() < self._until)
 
     def _first(self) -> list[str]:
         """As many of those that wait as go into one request, and at least one."""
@@ -132,7 +135,7 @@ class EventsBatch:
                 content=f"[{','.join(events)}]".encode(),
                 headers={"Content-Type": "application/json"},
             )
-        except httpx.HTTPStatusError as error:
+        except PrefectHTTPStatusError as error:
             if error.response.status_code not in REFUSED:
                 return 0
             if len(events) > 1:
@@ -141,6 +144,9 @@ class EventsBatch:
         except Exception:
             logger.debug("The Prefect server took no events.", exc_info=True)
             return 0
+        else:
+            EventsBatch.taken += len(events)
+            self._until = time.monotonic() + LAST_TRIES
         return len(events)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 from aiohttp import web
@@ -13,6 +14,7 @@ from prefect.client.orchestration import get_client
 from prefect.events import Event, utilities
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
+from cli.prefect_record import hand_over
 from tasks import event_sender
 from tasks.event_sender import BatchSender, EventsBatch, send_cheaply
 
@@ -22,8 +24,8 @@ Answer = Callable[[list[str]], int]
 class Server:
     """Takes posted events, and answers as it is told."""
 
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
+    def __init__(self, answer: Answer, seconds: float = 0.0) -> None:
+        self.answer, self.seconds = answer, seconds
         #: The names in each request, and those that were taken.
         self.requests: list[list[str]] = []
         self.taken: list[str] = []
@@ -31,6 +33,7 @@ class Server:
     async def take(self, request: web.Request) -> web.Response:
         assert request.content_type == "application/json"
         names = [event["event"] for event in json.loads(await request.read())]
+        await asyncio.sleep(self.seconds)
         self.requests.append(names)
         status = self.answer(names)
         if status == 204:
@@ -39,8 +42,8 @@ class Server:
 
 
 @asynccontextmanager
-async def served(answer: Answer) -> AsyncIterator[Server]:
-    server, app = Server(answer), web.Application(client_max_size=2**24)
+async def served(answer: Answer, seconds: float = 0.0) -> AsyncIterator[Server]:
+    server, app = Server(answer, seconds), web.Application(client_max_size=2**24)
     app.router.add_post("/api/events", server.take)
     runner = web.AppRunner(app)
     await runner.setup()
@@ -94,10 +97,10 @@ def test_large_events_are_spread_over_requests() -> None:
 
     server = asyncio.run(run())
     assert len(server.taken) == 11
-    assert max(map(len, server.requests)) == 3
+    assert max(map(len, server.requests)) == 6
 
 
-@pytest.mark.parametrize("status", [500, 503, 401])
+@pytest.mark.parametrize("status", [500, 401])
 def test_what_the_server_did_not_take_is_sent_again(status: int) -> None:
     async def run() -> Server:
         answers = iter([status] * 3)
@@ -160,3 +163,24 @@ def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> 
     server = asyncio.run(run())
     assert server.taken == [f"e{n}" for n in range(100)]
     assert len(server.requests) < 10
+
+
+@pytest.mark.parametrize(("taking", "delivered"), [(True, True), (False, False)])
+def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
+    taking: bool, delivered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: the patience is for a server that takes nothing more."""
+    monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
+    monkeypatch.setattr(event_sender, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(event_sender, "LAST_TRIES", 3.0)
+
+    async def run() -> tuple[Server, bool]:
+        async with served(lambda _: 204 if taking else 500, 0.2) as server:
+            send_cheaply()
+            for number in range(15):
+                utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
+            return server, await asyncio.to_thread(hand_over, timedelta(seconds=1))
+
+    server, handed_over = asyncio.run(run())
+    assert handed_over is delivered
+    assert server.taken == ([f"e{n}" for n in range(15)] if taking else [])
