@@ -21,6 +21,10 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 logger = logging.getLogger(__name__)
 
+#: Events a second that a server is sent: what one records with one core, and has time left for other calls.
+RATE = 300.0
+#: When more than so many wait to be sent, no new task run is begun.
+CROWDED = 2000
 #: Characters in one request: some two hundred events, and well below what proxies let through.
 MOST_CHARACTERS = 400_000
 #: Seconds until the server is asked again after it took nothing.
@@ -69,11 +73,14 @@ class EventsBatch:
     """Posts events to a Prefect server in their order, many at a time, one request after the other.
 
     What the server has not taken is kept and posted again, however long it is away; an event that it is sent
-    twice it knows by its ID. Waiting for each answer leaves the server time for others.
+    twice it knows by its ID. A server that is sent more than it records answers nobody any more, and drops
+    what its queue does not hold: so there is a rate, and who would begin more waits in a `Room`.
     """
 
     #: How many events servers took from this process: it grows as long as sending gets on.
     taken: ClassVar[int] = 0
+    #: Too many wait for a server that takes them. While it takes none, nobody waits for it.
+    crowded: ClassVar[bool] = False
 
     def __init__(self, client: PrefectClient) -> None:
         self._client = client
@@ -108,8 +115,9 @@ class EventsBatch:
                 done = await self._send(self._first())
                 for _ in range(done):
                     self._waiting.popleft()
-                if not done:
-                    await asyncio.sleep(AGAIN)
+                EventsBatch.crowded = bool(done) and not self._closed and len(self._waiting) > CROWDED
+                await asyncio.sleep(done / RATE if done else AGAIN)
+        EventsBatch.crowded = False
         if self._waiting:
             logger.warning("The Prefect server did not take %d events.", len(self._waiting))
 
@@ -148,6 +156,20 @@ class EventsBatch:
             EventsBatch.taken += len(events)
             self._until = time.monotonic() + LAST_TRIES
         return len(events)
+
+
+class Room:
+    """Lets new task runs wait while events are crowded; to be made on the event loop that begins them."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def wait(self) -> None:
+        """Return at once as a rule. One looks for all who wait."""
+        if EventsBatch.crowded or self._turn.locked():
+            async with self._turn:
+                while EventsBatch.crowded:  # noqa: ASYNC110 - it changes on another event loop
+                    await asyncio.sleep(LOOK_AGAIN)
 
 
 class _Fetcher:

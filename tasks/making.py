@@ -16,6 +16,7 @@ from patternmill.errors import BudgetReached, NotStarted, RowFailed
 from patternmill.mill.mill import Steps
 from patternmill.mill.run import Driven
 from patternmill.planning.items import PatternItem, ProductItem
+from tasks.event_sender import Room
 from tasks.events import item_failed
 from tasks.outcomes import failed_state
 
@@ -50,10 +51,14 @@ def task_steps(run: Driven) -> Steps:
     if _says_something not in task_runs.filters:
         task_runs.addFilter(_says_something)
 
+    room = Room()
+
     async def pattern(item: PatternItem) -> None:
+        await room.wait()
         await make_pattern(Making(run, item))
 
     async def product(item: ProductItem) -> None:
+        await room.wait()
         await make_product(Making(run, item))
 
     return Steps(pattern, product)

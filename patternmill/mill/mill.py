@@ -115,7 +115,7 @@ class Mill:
 
     async def opened_shards(self) -> AsyncIterator[Shard]:
         """The shards, each before the rows that wait could fail to fill the window while it opens."""
-        enough = self.options.max_in_flight + self.options.shard_rows
+        enough = self.options.max_in_flight + 2 * self.options.shard_rows
         for shard in self.shards:
             async with self._room:
                 await self._room.wait_for(lambda: self._queued < enough)

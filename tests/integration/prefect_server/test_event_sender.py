@@ -73,6 +73,7 @@ async def send(server_events: list[Event], *, pause: float = 0.0) -> None:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_sender, "AGAIN", 0.02)
+    monkeypatch.setattr(event_sender, "RATE", 1e6)
     monkeypatch.setattr(event_sender, "LAST_TRIES", 30.0)
 
 
@@ -184,3 +185,46 @@ def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
     server, handed_over = asyncio.run(run())
     assert handed_over is delivered
     assert server.taken == ([f"e{n}" for n in range(15)] if taking else [])
+
+
+def test_no_faster_than_a_server_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_sender, "RATE", 100.0)
+    monkeypatch.setattr(event_sender, "MOST_CHARACTERS", 1)
+
+    async def run() -> float:
+        async with served(lambda _: 204):
+            began = asyncio.get_running_loop().time()
+            await send(events(50))
+            return asyncio.get_running_loop().time() - began
+
+    assert asyncio.run(run()) >= 0.5
+
+
+@pytest.mark.parametrize("taking", [True, False])
+def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the server takes some: for one that takes none, nobody waits."""
+    monkeypatch.setattr(event_sender, "CROWDED", 20)
+    monkeypatch.setattr(event_sender, "RATE", 200.0)
+    monkeypatch.setattr(event_sender, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(event_sender, "LAST_TRIES", 0.2)
+
+    async def run() -> tuple[int, float]:
+        async with (
+            served(lambda _: 204 if taking else 500) as server,
+            get_client() as client,
+            EventsBatch(client) as batch,
+        ):
+            for event in events(100):
+                await batch.emit(event)
+            while not server.requests:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            room, began = event_sender.Room(), asyncio.get_running_loop().time()
+            await asyncio.gather(*(room.wait() for _ in range(50)))
+            return len(server.taken), asyncio.get_running_loop().time() - began
+
+    taken, waited = asyncio.run(run())
+    if taking:
+        assert taken >= 75
+    else:
+        assert waited < 0.05

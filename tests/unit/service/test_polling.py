@@ -90,6 +90,32 @@ def test_durations_count_those_that_still_run() -> None:
     assert known.typical > 30
 
 
+def test_durations_learn_from_jobs_that_only_ran() -> None:
+    """Before any has ended: six that still run at 60 s tell that a seventh need not be asked much earlier."""
+    known, told = Durations(), Durations()
+    for _ in range(6):
+        told.ran(0.0, 60.0)
+    assert told.stale
+    told.refresh()
+    assert not told.stale
+    step = known.spread / 4
+    assert known.next_age(0.0, step) < 60 < told.next_age(0.0, step)
+    assert told.typical > known.typical
+
+
+def test_few_early_ends_leave_every_spread_in_question() -> None:
+    """Two ends close together among six may be the first of many, or all that come soon."""
+    known = Durations()
+    for end in (68.0, 70.0):
+        known.ran(0.0, end - 5)
+        known.ended(end - 5, end)
+    for _ in range(4):
+        known.ran(0.0, 70.0)
+    known.refresh()
+    gap = known.next_age(70.0, known.spread / 4) - 70.0
+    assert 0.3 < gap < 10
+
+
 def test_durations_learn_a_narrow_spread() -> None:
     """The first question comes shortly before the ends, and the next ones close together."""
     known = Durations()
