@@ -20,6 +20,8 @@ DRIVEN_STATES = ("PENDING", "RUNNING", "CANCELLING")
 PAGE = 200
 POLL_SECONDS = 0.3
 REQUEST_SECONDS = 20
+#: So many questions may go unanswered while the record settles: SQLite under load was silent for half a minute.
+SILENCES = 2
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,18 @@ def settle(
     """Wait until the flow run, with its nested ones, has `expected` task runs and all are in final states.
 
     A server with a long queue is waited for as long as it gets on; one on which nothing changes for `patience`
-    has no more to come. Returns how far it came. Raises OSError when the server does not answer.
+    has no more to come. Returns how far it came. Raises OSError when the server does not answer; one that takes
+    questions and is silent may be busy with its database, and is asked once more.
     """
-    before, changed = None, time.monotonic()
+    before, changed, silences = None, time.monotonic(), 0
     while True:
-        settled = _look(api, _family(api, flow_run_id), expected)
+        try:
+            settled = _look(api, _family(api, flow_run_id), expected)
+        except TimeoutError:
+            silences += 1
+            if silences > SILENCES:
+                raise
+            continue
         now = time.monotonic()
         if settled != before:
             before, changed = settled, now
