@@ -47,8 +47,9 @@ SLOW_OFFER = Plan(
 )
 PATIENT = {"PATTERNMILL_REQUEST_TIMEOUT": "PT20S"}
 MakeRoom = Callable[..., Room]
-#: A whole run of these rows takes some 10 seconds, and this is how much its server's absence may add.
-BOUND = 60.0
+#: A whole run of these rows takes some 10 seconds, and this is how much its server's absence may add: each call to
+#: a server that is frozen takes ten seconds to fail.
+BOUND = 90.0
 TOLD = ("goes on without", "not complete")
 
 
