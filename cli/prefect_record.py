@@ -146,7 +146,7 @@ def settle(
 
     A server with a long queue is waited for as long as it gets on; one on which nothing changes for `patience`
     has no more to come. Returns how far it came. Raises OSError when the server does not answer; one that takes
-    questions and is silent may be busy with its database, and is asked once more.
+    questions and is silent may be busy with its database, and is asked again.
     """
     before, changed, silences = None, time.monotonic(), 0
     while True:
@@ -156,6 +156,7 @@ def settle(
             silences += 1
             if silences > SILENCES:
                 raise
+            changed = time.monotonic()
             continue
         now = time.monotonic()
         if settled != before:

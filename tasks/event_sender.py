@@ -23,8 +23,9 @@ logger = logging.getLogger(__name__)
 
 #: Events a second that a server is sent: what one records with one core, and has time left for other calls.
 RATE = 300.0
-#: When more than so many wait to be sent, no new task run is begun.
+#: While more than so many wait to be sent, no new task run is begun; unless none was taken for so many seconds.
 CROWDED = 2000
+HELD_UP = 5.0
 #: Characters in one request: some two hundred events, and well below what proxies let through.
 MOST_CHARACTERS = 400_000
 #: Seconds until the server is asked again after it took nothing.
@@ -79,8 +80,8 @@ class EventsBatch:
 
     #: How many events servers took from this process: it grows as long as sending gets on.
     taken: ClassVar[int] = 0
-    #: Too many wait for a server that takes them. While it takes none, nobody waits for it.
-    crowded: ClassVar[bool] = False
+    #: Until this moment of the monotonic clock too many wait; it passes when the server takes no more.
+    crowded_until: ClassVar[float] = 0.0
 
     def __init__(self, client: PrefectClient) -> None:
         self._client = client
@@ -115,9 +116,9 @@ class EventsBatch:
                 done = await self._send(self._first())
                 for _ in range(done):
                     self._waiting.popleft()
-                EventsBatch.crowded = bool(done) and not self._closed and len(self._waiting) > CROWDED
+                crowded = bool(done) and not self._closed and len(self._waiting) > CROWDED
+                EventsBatch.crowded_until = time.monotonic() + HELD_UP if crowded else 0.0
                 await asyncio.sleep(done / RATE if done else AGAIN)
-        EventsBatch.crowded = False
         if self._waiting:
             logger.warning("The Prefect server did not take %d events.", len(self._waiting))
 
@@ -166,10 +167,14 @@ class Room:
 
     async def wait(self) -> None:
         """Return at once as a rule. One looks for all who wait."""
-        if EventsBatch.crowded or self._turn.locked():
+        if _crowded() or self._turn.locked():
             async with self._turn:
-                while EventsBatch.crowded:  # noqa: ASYNC110 - it changes on another event loop
+                while _crowded():  # noqa: ASYNC110 - it changes on another event loop
                     await asyncio.sleep(LOOK_AGAIN)
+
+
+def _crowded() -> bool:
+    return time.monotonic() < EventsBatch.crowded_until
 
 
 class _Fetcher:

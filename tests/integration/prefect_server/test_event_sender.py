@@ -228,3 +228,26 @@ def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: 
         assert taken >= 75
     else:
         assert waited < 0.05
+
+
+def test_nobody_waits_for_a_server_that_freezes_while_events_are_crowded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_sender, "CROWDED", 20)
+    monkeypatch.setattr(event_sender, "HELD_UP", 0.3)
+    monkeypatch.setattr(event_sender, "MOST_CHARACTERS", 1)
+
+    async def run() -> float:
+        async with served(lambda _: 204) as server, get_client() as client, EventsBatch(client) as batch:
+            for event in events(40):
+                await batch.emit(event)
+            while not server.taken:
+                await asyncio.sleep(0.001)
+            server.seconds = 2.0
+            began = asyncio.get_running_loop().time()
+            await event_sender.Room().wait()
+            waited = asyncio.get_running_loop().time() - began
+            server.seconds = 0.0
+            return waited
+
+    assert 0.2 < asyncio.run(run()) < 1.5

@@ -107,3 +107,12 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     )
     assert done.stderr.strip() == "[]"
     assert "Exit codes" in done.stdout
+
+
+def test_the_process_ends_without_a_last_look_for_garbage() -> None:
+    script = (
+        "import atexit, gc\nfrom cli import main\n"
+        "atexit.register(lambda: print('frozen', gc.get_freeze_count() > 0))\nmain.main(['--version'])"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "frozen True" in ended.stdout

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -27,6 +29,25 @@ class Silent(Api):
 
 def test_a_silence_is_waited_out() -> None:
     assert settle(Silent(SILENCES), "run").whole
+
+
+def test_a_silence_uses_up_no_patience() -> None:
+    """What had not come before it may come after it."""
+    looks: Iterator[int | None] = iter([1, None, 1, 0])
+
+    class Late(Api):
+        def post(self, path: str, body: Mapping[str, Any]) -> Any:
+            if path.endswith("filter"):
+                return []
+            if "task_runs" not in body:
+                return 0
+            still_open = next(looks)
+            if still_open is None:
+                time.sleep(1.2)
+                raise TimeoutError
+            return still_open
+
+    assert settle(Late("http://localhost"), "run", patience=timedelta(seconds=1)).whole
 
 
 def test_not_for_ever() -> None:
