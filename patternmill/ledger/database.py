@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
 Params = Mapping[str, Any]
 NONE: Params = MappingProxyType({})
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 LEDGER_FILE = "ledger.sqlite3"
-_SQLITE = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+_SQLITE = {
+    "blob": "BLOB",
+    "real": "REAL",
+    "bigint": "INTEGER",
+    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+}
 _POSTGRES = {
     "blob": "BYTEA",
     "real": "DOUBLE PRECISION",
+    "bigint": "BIGINT",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 }
 #: A process that stands still in a transaction, or whose machine is gone, would keep all others waiting for its locks.
@@ -67,10 +73,15 @@ def open_database(url: str | None, home: Path) -> Database:
     )
 
 
-def _statements(version: int, spelling: Mapping[str, str]) -> list[str]:
-    """What brings tables of `version` up to this one; 0: there are none."""
+def _statements(version: int, dialect: str, spelling: Mapping[str, str]) -> list[str]:
+    """What brings tables of `version` up to this one; 0: there are none. A step may have a file for one dialect."""
     here = Path(__file__).parent
-    steps = [here / "migrations" / f"{step}.sql" for step in range(version + 1, SCHEMA_VERSION + 1)]
+    steps = [
+        file
+        for step in range(version + 1, SCHEMA_VERSION + 1)
+        for file in (here / "migrations" / f"{step}.sql", here / "migrations" / f"{step}.{dialect}.sql")
+        if file.exists()
+    ]
     files = steps if version else [here / "schema.sql"]
     text = re.sub(r"--.*", "", "\n".join(file.read_text(encoding="utf-8") for file in files))
     for word, spelled in spelling.items():
@@ -116,7 +127,7 @@ class SqliteDatabase:
             if version > SCHEMA_VERSION:
                 raise _newer(version)
             if version < SCHEMA_VERSION:
-                for statement in _statements(version, _SQLITE):
+                for statement in _statements(version, "sqlite", _SQLITE):
                     self._connection.execute(statement)
                 self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
@@ -205,7 +216,7 @@ class PostgresDatabase:
         if version is not None and version > SCHEMA_VERSION:
             raise _newer(version)
         if version != SCHEMA_VERSION:
-            for statement in _statements(version or 0, _POSTGRES):
+            for statement in _statements(version or 0, "postgres", _POSTGRES):
                 self.run(statement)
             self.run("INSERT INTO ledger_version VALUES (:version)", {"version": SCHEMA_VERSION})
 

@@ -319,7 +319,7 @@ def test_a_ledger_of_version_1_is_brought_up(open_ledger: OpenLedger, url: str) 
     """What it knows stays; it becomes what a new one is, and takes approvals."""
     old_ledger(url)
     ledger = open_ledger()
-    assert SCHEMA_VERSION == 3
+    assert SCHEMA_VERSION == 4
     known = ledger.attempt(RequestId("a/1"))
     assert known is not None and known.state is AttemptState.INTENDED
     approved(ledger)
