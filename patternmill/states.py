@@ -45,6 +45,9 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
 
 #: Nothing exists at the service, and the same request may be sent later.
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
+#: Error codes of refusals that say nothing about the item (a redirect, a proxy's page, a wrong address): the same
+#: request is sent again by the same command.
+PASSING_REFUSALS = frozenset({"redirected", "wrong_address", "proxy_page"})
 FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -15,8 +19,11 @@ from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
-    "error_code, error, intended_at, accepted_at, ended_at"
+    "error_code, error, intended_at, accepted_at, ended_at, uptime"
 )
+#: Seconds by which clocks may differ before what they say of an age is not believed.
+_CLOCK_TOLERANCE = 120.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class AttemptBook(SpendingBook):
@@ -89,6 +96,38 @@ class AttemptBook(SpendingBook):
         )
         return median(seconds for (seconds,) in rows) if rows else None
 
+    def age_of(self, attempt: Attempt) -> timedelta | None:
+        """How long ago its request was intended, by the clock or by the uptime, whichever says more.
+
+        None when the clock contradicts itself: the intent lies ahead of it, or something that came later before it.
+        """
+        by_clock = self.now() - attempt.intended_at
+        if by_clock < -_CLOCK_TOLERANCE or self._clock_went_back_after(attempt.request_id):
+            return None
+        return timedelta(seconds=max(0.0, by_clock, _seconds_since(attempt.uptime)))
+
+    def _clock_went_back_after(self, request_id: RequestId) -> bool:
+        return bool(
+            self.database.rows(
+                "SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance "
+                "WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id "
+                "AND kind = 'intended') LIMIT 1",
+                {"request_id": request_id, "tolerance": _CLOCK_TOLERANCE},
+            )
+        )
+
+    def accepted_stages(self, environment: str) -> frozenset[Stage]:
+        """The stages of which the service has ever accepted a create in this environment."""
+        return frozenset(
+            stage
+            for stage in Stage
+            if self.database.rows(
+                "SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment "
+                "AND i.stage = :stage AND a.job_id IS NOT NULL LIMIT 1",
+                {"environment": environment, "stage": stage.value},
+            )
+        )
+
     def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
         """By sku: the product item that it was last asked for."""
         rows = self.database.stream(
@@ -106,25 +145,27 @@ class AttemptBook(SpendingBook):
         known = self.attempt(intent.request_id)
         if known is not None and known.state not in REOPENED:
             return known
-        now = self.now()
+        now, uptime = self.now(), _uptime()
         self.reserve(run_id, environment, intent, limits, day_of(now))
         if known is not None:
             self.database.run(
-                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now, approval_id = :approval "
-                "WHERE request_id = :request_id",
+                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now, approval_id = :approval, "
+                "uptime = :uptime WHERE request_id = :request_id",
                 {
                     "run_id": run_id,
                     "price": intent.price,
                     "now": now,
                     "approval": limits.approval,
+                    "uptime": uptime,
                     "request_id": intent.request_id,
                 },
             )
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
         self.database.run(
             "INSERT INTO attempts "
-            "(request_id, item_key, attempt, state, body, run_id, price, intended_at, approval_id) "
-            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now, :approval)",
+            "(request_id, item_key, attempt, state, body, run_id, price, intended_at, approval_id, uptime) "
+            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now, :approval, "
+            ":uptime)",
             {
                 "request_id": intent.request_id,
                 "item_key": intent.item_key,
@@ -134,6 +175,7 @@ class AttemptBook(SpendingBook):
                 "price": intent.price,
                 "now": now,
                 "approval": limits.approval,
+                "uptime": uptime,
             },
         )
         self.note(run_id, "intended", intent.request_id, at=now)
@@ -144,6 +186,7 @@ class AttemptBook(SpendingBook):
             AttemptState.INTENDED,
             intent.body,
             intended_at=now,
+            uptime=uptime,
         )
 
     def request_of_job(self, job_id: str) -> RequestId | None:
@@ -208,6 +251,27 @@ class AttemptBook(SpendingBook):
         )
         self.note(run_id, to.value, request_id, detail=job_id or result_id or error, at=now)
         return after
+
+
+def _uptime() -> str | None:
+    """What nobody sets and nothing turns back while the machine is up: its boot, and the seconds since."""
+    boot = _boot_id()
+    return f"{boot} {time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else None
+
+
+@cache
+def _boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return None
+
+
+def _seconds_since(uptime: str | None) -> float:
+    """Seconds since an uptime of this very boot; 0 for any other."""
+    boot, _, then = (uptime or "").partition(" ")
+    now_boot, _, now = (_uptime() or "").partition(" ")
+    return float(now) - float(then) if then and boot == now_boot else 0.0
 
 
 def attempt_from(values: Sequence[Any]) -> Attempt:

@@ -30,6 +30,8 @@ class Attempt:
     intended_at: float = 0.0
     accepted_at: float | None = None
     ended_at: float | None = None
+    #: When it was intended by a clock that nobody sets; None where the machine has none.
+    uptime: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

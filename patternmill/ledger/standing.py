@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from patternmill.ledger.records import Attempt
-from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.states import PASSING_REFUSALS, AttemptState, Outcome, RowStatus, Stage
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,10 @@ def _item_standing(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> S
 
 
 def _remedy(attempt: Attempt) -> str:
+    if attempt.error_code in PASSING_REFUSALS:
+        return (
+            "Run the same command again: the same request is sent once more. If it stays, check the address."
+        )
     if attempt.state is AttemptState.REJECTED:
         return "Correct the row as the service says and import failures.csv."
     return "Import failures.csv to try again, or change the row first."

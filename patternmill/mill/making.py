@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import assert_never
 
@@ -19,12 +20,23 @@ from patternmill.planning.items import Item, PatternItem
 from patternmill.service import verdicts
 from patternmill.service.jobs import Job
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.states import PASSING_REFUSALS, REOPENED, AttemptState, Outcome, Stage
 
 #: The error code of a failed job whose reason a setting marks as final.
 FINAL_FAILURE = "failed_for_good"
 #: After these no attempt follows unless a person asks for one.
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """An attempt to go on with."""
+
+    attempt: Attempt
+    #: How long ago its request may have been sent by somebody else; None: nobody can have sent it yet.
+    sent_ago: timedelta | None = None
+    #: The clocks contradict one another, so that a person decides about it.
+    age_unknown: bool = False
 
 
 class Maker:
@@ -47,7 +59,6 @@ class Maker:
         self._options = options
         self._halt = halt
         self._progress = progress
-        self._started = writer.now()
 
     async def make(self, item: Item, body: Callable[[RequestId], bytes], *, retried: bool = False) -> Attempt:
         """Bring an item to its end and return its last attempt, which succeeded.
@@ -55,34 +66,38 @@ class Maker:
         Raises RowFailed when it ended otherwise, and BudgetReached or RowFailed when it could not be begun.
         Another attempt is made only after the service itself said that the last one's job failed.
         """
-        attempt = await self._begin(item, body, retried=retried)
-        most = max(attempt.attempt, self._options.attempts)
+        begun = await self._begin(item, body, retried=retried)
+        most = max(begun.attempt.attempt, self._options.attempts)
         if retried:
-            most = attempt.attempt + self._options.attempts - 1
-        attempt = await self._to_its_end(item, attempt)
+            most = begun.attempt.attempt + self._options.attempts - 1
+        attempt = await self._to_its_end(item, begun)
         while attempt.state is AttemptState.FAILED and self._may_try_again(item, attempt, most):
             self._progress.tried_again += 1
-            attempt = await self._begin(item, body, retried=False, after=attempt.attempt)
-            attempt = await self._to_its_end(item, attempt)
+            begun = await self._begin(item, body, retried=False, after=attempt.attempt)
+            attempt = await self._to_its_end(item, begun)
         return self._ended(item, attempt)
 
     async def _begin(
         self, item: Item, body: Callable[[RequestId], bytes], *, retried: bool, after: int = 0
-    ) -> Attempt:
+    ) -> _Begun:
         """The attempt to go on with, in one transaction: the last one where it is open, else the next one.
 
         `after`: the number of an attempt that has just failed.
         """
+        #: Written by this very call, also when its transaction is done once more after a lost connection.
+        written: set[RequestId] = set()
 
-        def begin(ledger: Ledger) -> Attempt:
+        def begin(ledger: Ledger) -> _Begun:
             attempts = ledger.attempts_of(item.key)
             number = self._next_number(attempts, retried, after)
             if number is None:
-                return attempts[-1]
+                last = attempts[-1]
+                return _Begun(last) if last.request_id in written else _taken_over(ledger, last)
             request_id = item.request_id(number)
             price = self._options.price(item.stage)
             intent = Intent(request_id, item.key, item.stage, number, body(request_id), price)
-            return ledger.intend(self._run_id, self._environment, intent, self._options.limits)
+            written.add(request_id)
+            return _Begun(ledger.intend(self._run_id, self._environment, intent, self._options.limits))
 
         try:
             return await self._writer.write(begin)
@@ -100,28 +115,28 @@ class Maker:
         again = retried or last.attempt == after or first_tries
         if last.state is AttemptState.FAILED and again:
             return last.attempt + 1
-        if last.state is AttemptState.WITHDRAWN or (last.state is AttemptState.REJECTED and retried):
+        if last.state in REOPENED and (last.state is AttemptState.WITHDRAWN or retried or is_passing(last)):
             return last.attempt
         return None
 
-    async def _to_its_end(self, item: Item, attempt: Attempt) -> Attempt:
+    async def _to_its_end(self, item: Item, begun: _Begun) -> Attempt:
         """From wherever the attempt stands to the end of its job, as far as that can be had now."""
-        known: Job | None = None
+        attempt, known = begun.attempt, None
         if attempt.state is AttemptState.INTENDED:
-            attempt, known = await self._create(item, attempt)
+            attempt, known = await self._create(item, begun)
         if attempt.state is AttemptState.ACCEPTED:
             attempt = await self._follow(item, attempt, known)
         return attempt
 
-    async def _create(self, item: Item, attempt: Attempt) -> tuple[Attempt, Job | None]:
-        age = self._age(attempt)
-        if age > self._options.in_doubt_limit:
+    async def _create(self, item: Item, begun: _Begun) -> tuple[Attempt, Job | None]:
+        attempt = begun.attempt
+        if begun.age_unknown or (begun.sent_ago or timedelta(0)) > self._options.in_doubt_limit:
             return attempt, None
         end = await self._api.create(
             item.stage,
             attempt.body,
             known_job_id=attempt.job_id,
-            age=None if attempt.intended_at >= self._started else age,
+            age=begun.sent_ago,
             stopping=lambda: self._halt.forbids_sending(item.stage),
         )
         match end:
@@ -150,10 +165,12 @@ class Maker:
     async def _unsettled(
         self, attempt: Attempt, code: str, message: str, in_doubt: bool, item_refused: bool
     ) -> Attempt:
-        """What the run's stop means for the request that met it."""
+        """What the run's stop means for the request that met it. What may have been executed stays in doubt."""
+        if in_doubt:
+            return attempt
         if item_refused:
             return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
-        return attempt if in_doubt else await self._change(attempt, AttemptState.WITHDRAWN)
+        return await self._change(attempt, AttemptState.WITHDRAWN)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
         """Write the job ID down before anything builds on it; a job of another request is a contradiction."""
@@ -175,7 +192,8 @@ class Maker:
 
     async def _follow(self, item: Item, attempt: Attempt, known: Job | None) -> Attempt:
         assert attempt.job_id is not None, "an accepted attempt has a job ID"
-        end = await self._api.follow(attempt.job_id, item.stage, age=self._age(attempt), known=known)
+        age = timedelta(seconds=max(0.0, self._writer.now() - (attempt.accepted_at or 0.0)))
+        end = await self._api.follow(attempt.job_id, item.stage, age=age, known=known)
         match end:
             case verdicts.Succeeded(result_id=result_id, picture_url=picture_url):
                 return await self._change(
@@ -227,11 +245,6 @@ class Maker:
     def _stop(self, code: str, message: str) -> None:
         self._halt.begin(HaltReason(Outcome.FAILED, code, message))
 
-    def _age(self, attempt: Attempt) -> timedelta:
-        """How long ago the attempt came into the state it is in."""
-        since = attempt.accepted_at or attempt.intended_at
-        return timedelta(seconds=max(0.0, self._writer.now() - since))
-
     def _may_try_again(self, item: Item, attempt: Attempt, most: int) -> bool:
         return (
             attempt.attempt < most
@@ -267,6 +280,17 @@ class Maker:
         limit = self._options.failure_limit
         if limit.passed(self._progress.items_failed, self._progress.items_ended):
             self._halt.begin(too_many_failures(self._progress.items_failed, self._progress.items_ended))
+
+
+def is_passing(attempt: Attempt) -> bool:
+    """Whether an attempt was refused by an answer that says nothing about its item."""
+    return attempt.state is AttemptState.REJECTED and attempt.error_code in PASSING_REFUSALS
+
+
+def _taken_over(ledger: Ledger, attempt: Attempt) -> _Begun:
+    """An open attempt that this call did not begin: whoever did may have sent its request."""
+    age = ledger.age_of(attempt) if attempt.state is AttemptState.INTENDED else timedelta(0)
+    return _Begun(attempt, age or timedelta(0), age_unknown=age is None)
 
 
 def too_many_failures(failed: int, ended: int) -> HaltReason:

@@ -265,13 +265,22 @@ def _cut(plan: Plan, size: int) -> list[Shard]:
     for row in plan.to_do():
         groups.setdefault(row.pattern, []).append(row)
     shards: list[list[PlannedRow]] = [[]]
-    for group in sorted(groups.values(), key=lambda rows: not _is_there(plan, rows[0].pattern)):
+    for group in sorted(groups.values(), key=lambda rows: _turn(plan, rows[0])):
         for first in range(0, len(group), size):
             part = group[first : first + size]
             if shards[-1] and len(shards[-1]) + len(part) > size:
                 shards.append([])
             shards[-1] += part
     return [Shard(number, tuple(rows)) for number, rows in enumerate(shards, start=1) if rows]
+
+
+def _turn(plan: Plan, row: PlannedRow) -> int:
+    """What failed before comes last: by then others have shown whether it is the item's own fault."""
+    assert row.pattern is not None and row.product is not None, "a row to do has items"
+    reasons = (plan.patterns[row.pattern].reason, plan.products[row.product].reason)
+    if Reason.TRIED_AGAIN in reasons:
+        return 2
+    return 0 if _is_there(plan, row.pattern) else 1
 
 
 def _is_there(plan: Plan, pattern: ItemKey | None) -> bool:

@@ -87,6 +87,8 @@ class Part(Driven):
             hold, said = _take_up(ledger, assigned, grant)
             writer = LedgerWriter(ledger, hold)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
+            environment = assigned.record.environment
+            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(environment)))
         except BaseException:
             if writer is None:
                 ledger.database.close()

@@ -8,7 +8,7 @@ from datetime import timedelta
 from patternmill.catalog.checking import CheckedCatalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
-from patternmill.mill.making import FINAL_CODES
+from patternmill.mill.making import FINAL_CODES, is_passing
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
@@ -23,9 +23,12 @@ def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
     trying = frozenset(
         key
         for key, attempt in last.items()
-        if attempt.state is AttemptState.FAILED
-        and attempt.attempt < options.attempts
-        and attempt.error_code not in FINAL_CODES
+        if is_passing(attempt)
+        or (
+            attempt.state is AttemptState.FAILED
+            and attempt.attempt < options.attempts
+            and attempt.error_code not in FINAL_CODES
+        )
     )
     return Memory(last, ledger.latest_products(scope.environment, scope.catalog), trying)
 

@@ -170,6 +170,7 @@ class Run(Driven):
         heart.start()
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
+            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(record.environment)))
             proposal = propose(order, plan)
 
             def write(ledger: Ledger) -> tuple[RunRecord, Grant | None]:

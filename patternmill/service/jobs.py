@@ -6,44 +6,58 @@ from dataclasses import dataclass
 from typing import Any
 
 from patternmill.service.text import clean
+from patternmill.states import Stage
 
 RUNNING = "running"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
-KNOWN_STATUSES = frozenset({RUNNING, SUCCEEDED, FAILED})
 
-RESULT_FIELDS = ("patternId", "productId")
-PICTURE_FIELDS = (
-    "imageUrl",
-    "patternUrl",
-    "previewUrl",
-    "pictureUrl",
-    "productUrl",
-    "mockupUrl",
-    "thumbnailUrl",
-    "url",
-    "image",
-    "preview",
-    "picture",
+RESULT_FIELD = {Stage.PATTERN: "patternId", Stage.PRODUCT: "productId"}
+#: Fields that name a picture of what was asked for, before those that may name one of anything.
+_OWN_PICTURES = {
+    Stage.PATTERN: ("patternImageUrl", "patternUrl"),
+    Stage.PRODUCT: ("productImageUrl", "productUrl", "mockupUrl"),
+}
+_PICTURES = (
+    *("imageUrl", "previewUrl", "pictureUrl", "thumbnailUrl"),
+    *("url", "image", "preview", "picture"),
 )
 LONGEST_ID = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job. `result_id` is the pattern ID or product ID, and `error` the reason of a failure, cleaned."""
+    """One job; `error` is the reason of a failure, cleaned. What it made is read by what was asked for."""
 
     job_id: str
     kind: str
     status: str
-    result_id: str | None
-    picture_url: str | None
     error: str | None
     raw: dict[str, Any]
 
+    def result_id(self, stage: Stage) -> str | None:
+        """The ID of what was asked for; whatever else the result carries is not it."""
+        return _identifier(self._result.get(RESULT_FIELD[stage]))
+
+    def picture_url(self, stage: Stage) -> str | None:
+        """The address of a picture of what was asked for, when the service names one."""
+        names = (*_OWN_PICTURES[stage], *_PICTURES)
+        return _picture(self._result, names) or _picture(self.raw, names)
+
+    def is_of_another_kind(self, stage: Stage) -> bool:
+        """Whether the service itself says that this job makes something else than `stage` does."""
+        if self.result_id(stage) is not None:
+            return False
+        others = (field for other, field in RESULT_FIELD.items() if other is not stage)
+        if any(_identifier(self._result.get(field)) for field in others):
+            return True
+        kind = self.kind.casefold()
+        return kind == "pattern" if stage is Stage.PRODUCT else bool(kind) and "pattern" not in kind
+
     @property
-    def ended(self) -> bool:
-        return self.status == FAILED or (self.status == SUCCEEDED and self.result_id is not None)
+    def _result(self) -> dict[str, Any]:
+        result = self.raw.get("result")
+        return result if isinstance(result, dict) else {}
 
 
 def read_job(body: Any) -> Job | None:
@@ -51,14 +65,11 @@ def read_job(body: Any) -> Job | None:
     job_id = _identifier(body.get("jobId")) if isinstance(body, dict) else None
     if job_id is None:
         return None
-    kind, status, result = body.get("kind"), body.get("status"), body.get("result")
-    result = result if isinstance(result, dict) else {}
+    kind, status = body.get("kind"), body.get("status")
     return Job(
         job_id=job_id,
         kind=kind if isinstance(kind, str) else "",
         status=status if isinstance(status, str) else "",
-        result_id=_first_identifier(result),
-        picture_url=_picture(result) or _picture(body),
         error=_reason(body.get("error")) if status == FAILED else None,
         raw=body,
     )
@@ -71,13 +82,9 @@ def _identifier(value: Any) -> str | None:
     return None
 
 
-def _first_identifier(result: dict[str, Any]) -> str | None:
-    return next((found for name in RESULT_FIELDS if (found := _identifier(result.get(name)))), None)
-
-
-def _picture(fields: dict[str, Any]) -> str | None:
+def _picture(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:
     """The first plausible address of a picture; only http and https, for it goes into a page."""
-    for name in PICTURE_FIELDS:
+    for name in names:
         value = fields.get(name)
         if isinstance(value, str) and value.startswith(("https://", "http://")) and _printable(value):
             return value

@@ -16,7 +16,7 @@ from patternmill.service.answers import Answer
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
 from patternmill.service.pacing import Clock, RateLimiter, Sleeper
-from patternmill.service.retry import AskAgain, RetryPolicy, decide_poll, verdict_on
+from patternmill.service.retry import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
 from patternmill.service.verdicts import Failed, GaveUp, JobEnd, Kept, Succeeded
 from patternmill.states import Stage
 
@@ -69,8 +69,9 @@ class Followed:
     phase: float = 1.0
     #: The age at which it was last known to run.
     ran_until: float = 0.0
-    #: Polls in a row that told nothing.
+    #: Polls in a row that told nothing, and when the first of them was asked.
     vain: int = 0
+    vain_since: float = 0.0
     unknown_status: str | None = None
     due: float = 0.0
     #: Raised with each new due time, so that older entries of the heap are passed over.
@@ -123,6 +124,7 @@ class Poller:
         self._scheduler: asyncio.Task[None] | None = None
         self._polls: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
+        self._last_good = float("-inf")
         self._abandoned = False
         self.stats = PollStats()
 
@@ -134,7 +136,7 @@ class Poller:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask until the job ended or was waited for long enough. `known`: what the create answered."""
-        if known is not None and (verdict := verdict_on(known, age)):
+        if known is not None and (verdict := verdict_on(known, stage, age)):
             return verdict
         if self._abandoned:
             return _cut_off(job_id)
@@ -288,9 +290,11 @@ class Poller:
         self.stats.polls += 1
         now = self._clock()
         age = now - job.accepted_at
-        decision = decide_poll(
-            answer, job.job_id, timedelta(seconds=age), job.vain + 1, self._retry, self._jitter
-        )
+        if answer.good:
+            self._last_good = now
+        well = job.vain > 0 and self._last_good >= job.vain_since
+        asked = Polled(job.job_id, job.stage, timedelta(seconds=age), job.vain + 1, well)
+        decision = decide_poll(answer, asked, self._retry, self._jitter)
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
             self._limiter.limited(asked_at, decision.delay.total_seconds() if decision.told else 0.0)
         elif answer.good:
@@ -306,6 +310,8 @@ class Poller:
         if now >= job.deadline:
             self._end(job, self._given_up(job))
         elif decision.delay is not None:
+            if not job.vain:
+                job.vain_since = now
             job.vain += 1
             self._plan(job, now + decision.delay.total_seconds())
         else:

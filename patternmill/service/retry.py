@@ -20,25 +20,16 @@ from patternmill.service.verdicts import (
     Stopped,
     Succeeded,
 )
+from patternmill.states import Stage
 
 #: Gives a number from 0 to 1.
 Jitter = Callable[[], float]
 
 REDIRECTS = range(300, 400)
-#: The key, the account or the address is wrong: every other item would be answered the same.
-STOPPING = {
-    401: "unauthorized",
-    402: "payment_required",
-    403: "forbidden",
-    404: "wrong_address",
-    405: "wrong_address",
-    406: "wrong_address",
-    407: "proxy_unauthorized",
-    410: "wrong_address",
-    415: "wrong_address",
-    421: "wrong_address",
-    426: "wrong_address",
-}
+#: The key or the account is wrong: every other item would be answered the same.
+STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
+#: The address is wrong, or the service does not know what this one request names.
+MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
 #: Statuses below 500 that say nothing about the item: the same request may do better later.
 PASSING = frozenset({408, 423, 425, 499})
 REPEATED = 409
@@ -48,7 +39,7 @@ REMEDIES = {
     "unauthorized": "Check PATTERNMILL_API_KEY, and that it belongs to this environment.",
     "forbidden": "Check what PATTERNMILL_API_KEY is allowed to do.",
     "payment_required": "Settle the account in the studio console.",
-    "wrong_address": "Check PATTERNMILL_STUDIO_URL: it ends with the version segment, such as /v1.",
+    "wrong_address": "Check what the row names, and PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1.",
     "redirected": "Set PATTERNMILL_STUDIO_URL to the address that answers without a redirect.",
 }
 
@@ -66,6 +57,11 @@ class RetryPolicy:
     longest_wait: timedelta = timedelta(hours=1)
     #: A job unknown to the service this soon after its acceptance may only not have arrived everywhere.
     young: timedelta = timedelta(minutes=1)
+    #: Sends of one request that may be answered by a redirect, a proxy's page or "not found" before that counts.
+    unclear_tries: int = 4
+    #: So many requests answered so in a row mean the address: of an operation never seen to work, and of any other.
+    unclear_requests: int = 3
+    unclear_requests_later: int = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +80,13 @@ class Situation:
     reached: bool = True
     #: The service has answered somebody well while this create was tried.
     well: bool = True
+    #: A create of this operation was accepted, in this run or before.
+    works: bool = False
+    #: Any operation has been answered well in this run: the base address is right.
+    answered_well: bool = False
+    #: Different requests of this operation, this one included, that were answered as if the address were wrong,
+    #: since one was last accepted.
+    unclear_requests: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,34 +120,57 @@ def decide_create(answer: Answer, now: Situation, policy: RetryPolicy, jitter: J
     if answer.happening is not Happening.ANSWERED or status is None:
         return _unanswered(answer, now, policy, jitter)
     if status in REDIRECTS:
-        return _stopped("redirected", answer, now.in_doubt, item_refused=True)
+        return _unclear("redirected", answer, now, policy, jitter)
     if status in STOPPING:
         return _stopped(STOPPING[status], answer, now.in_doubt)
+    if status in MISADDRESSED:
+        return _misaddressed(answer, now, policy, jitter)
     if status == RATE_LIMITED:
         return _told_to_wait(answer, now, policy, jitter)
-    if status == REPEATED:
+    if status == REPEATED or _names_a_repeated_id(answer):
         return _repeated(answer, now)
     if 400 <= status < 500 and status not in PASSING:
-        return Refused("invalid_request", said(answer))
+        if answer.trouble is Trouble.HTML:
+            return _unclear("proxy_page", answer, now, policy, jitter)
+        return _refused("invalid_request", answer, now)
     return _success_or_doubt(answer, now, policy, jitter)
 
 
-def decide_poll(
-    answer: Answer, job_id: str, age: timedelta, tries: int, policy: RetryPolicy, jitter: Jitter
-) -> PollDecision:
-    """What the answer to a poll leads to. `age`: of the job; `tries`: polls in a row that told nothing."""
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What the poller knows of a job besides the answer."""
+
+    job_id: str
+    stage: Stage
+    #: Of the job.
+    age: timedelta = timedelta(0)
+    #: Polls in a row that said nothing.
+    tries: int = 1
+    #: The service has answered a poll of another job well while this one was asked in vain.
+    well: bool = False
+
+
+def decide_poll(answer: Answer, job: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+    """What the answer to a poll leads to."""
     status = answer.status
     if answer.happening is Happening.NOT_SENT and answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=False)
-    if status in REDIRECTS:
-        return _stopped("redirected", answer, in_doubt=False)
-    if status in {401, 402, 403, 407}:
+    if status in STOPPING:
         return _stopped(STOPPING[status], answer, in_doubt=False)
-    if status in {404, 410} and age >= policy.young:
-        return Kept("job_unknown", f"The service does not know the job {job_id} any more.")
+    if status in REDIRECTS and job.tries >= policy.unclear_tries and not job.well:
+        return _stopped("redirected", answer, in_doubt=False)
+    if status in {404, 410} and _is_job_unknown(answer, job, policy):
+        return Kept("job_unknown", f"The service does not know the job {job.job_id} any more.")
     if answer.good:
-        return _progress(answer, job_id, age, tries, policy, jitter)
-    return _poll_pause(answer, tries, policy, jitter)
+        return _progress(answer, job, policy, jitter)
+    return _poll_pause(answer, job.tries, policy, jitter)
+
+
+def _is_job_unknown(answer: Answer, job: Polled, policy: RetryPolicy) -> bool:
+    """Said by the service itself; an answer in another form may be a proxy's, while the service is replaced."""
+    if job.age < policy.young:
+        return False
+    return answer.trouble is Trouble.NONE or (job.well and job.tries >= policy.unclear_tries)
 
 
 def said(answer: Answer) -> str:
@@ -218,6 +244,58 @@ def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: J
     )
 
 
+def _refused(code: str, answer: Answer, now: Situation) -> Refused | Kept:
+    """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
+    if not now.in_doubt:
+        return Refused(code, said(answer))
+    return Kept(
+        "refused_in_doubt", f"{said(answer)} The same request was sent before, and that answer was lost."
+    )
+
+
+def _misaddressed(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    """Not found: the item's own once the operation was seen to work, else perhaps a wrong address."""
+    if now.works and answer.trouble is Trouble.NONE:
+        return _refused("not_found", answer, now)
+    return _unclear("wrong_address", answer, now, policy, jitter)
+
+
+def _unclear(
+    code: str, answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter
+) -> CreateDecision:
+    """An answer that may be about the way to the service: one item's when others do well, else the run's."""
+    most = policy.unclear_requests_later if now.works else policy.unclear_requests
+    if now.unclear_requests >= most:
+        return _stopped(code, answer, now.in_doubt, item_refused=True)
+    if now.tries < policy.unclear_tries:
+        return RetryAfter(pause(now.tries, policy, jitter), in_doubt=False)
+    if now.works or (now.answered_well and code != "redirected"):
+        return _refused(code, answer, now)
+    return _stopped(code, answer, now.in_doubt, item_refused=True)
+
+
+def is_unclear(answer: Answer, *, works: bool) -> bool:
+    """Whether the answer may be about the way to the service. `works`: a create of this operation was accepted."""
+    if answer.status is None or answer.status in STOPPING:
+        return False
+    if works and answer.status in MISADDRESSED and answer.trouble is Trouble.NONE:
+        return False
+    page = answer.trouble is Trouble.HTML and 400 <= answer.status < 500 and answer.status not in PASSING
+    return page or answer.status in REDIRECTS or answer.status in MISADDRESSED
+
+
+_REPEATED_ID = re.compile(
+    r"request.?id\b.*\b(already|used|exists?|duplicate|repeated)|"
+    r"\b(duplicate|repeated|reused)\b.*\brequest.?id",
+    re.IGNORECASE,
+)
+
+
+def _names_a_repeated_id(answer: Answer) -> bool:
+    """Whether a refusal says, in its own words, that the service has a request of this ID."""
+    return answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
+
+
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     """The service has this ID already. Only a job that we know to be ours is taken over."""
     job = read_job(answer.body)
@@ -240,24 +318,30 @@ def _success_or_doubt(answer: Answer, now: Situation, policy: RetryPolicy, jitte
     return Accepted(job)
 
 
-def _progress(
-    answer: Answer, job_id: str, age: timedelta, tries: int, policy: RetryPolicy, jitter: Jitter
-) -> PollDecision:
+def _progress(answer: Answer, asked: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
-        return AskAgain(pause(tries, policy, jitter))
-    if job.job_id != job_id:
-        return Conflict("wrong_job", f"Asked for job {job_id}, the service answered with job {job.job_id}.")
-    return verdict_on(job, age) or _unfinished(job, tries, policy, jitter)
+        return AskAgain(pause(asked.tries, policy, jitter))
+    if job.job_id != asked.job_id:
+        return Conflict(
+            "wrong_job", f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
+        )
+    return verdict_on(job, asked.stage, asked.age) or _unfinished(job, asked.tries, policy, jitter)
 
 
-def verdict_on(job: Job, age: timedelta) -> Succeeded | Failed | None:
-    """How the job ended, if it did."""
-    if job.status == SUCCEEDED and job.result_id is not None:
-        return Succeeded(job.result_id, job.picture_url, age)
+def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | Kept | None:
+    """How a job that was to make this ended, if it did. One that made something else is for a person to look at."""
+    if job.status not in {SUCCEEDED, FAILED}:
+        return None
+    if job.is_of_another_kind(stage):
+        return Kept(
+            "job_of_another_kind",
+            f"The job {job.job_id} was to make a {stage}, and the service says that it made something else.",
+        )
     if job.status == FAILED:
         return Failed(job.error or "the service gave no reason")
-    return None
+    result_id = job.result_id(stage)
+    return Succeeded(result_id, job.picture_url(stage), age) if result_id is not None else None
 
 
 def _unfinished(job: Job, tries: int, policy: RetryPolicy, jitter: Jitter) -> AskAgain:

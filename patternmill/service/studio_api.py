@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -22,7 +22,7 @@ from patternmill.service.jobs import Job
 from patternmill.service.offering import read_offer
 from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
 from patternmill.service.polling import Poller, PollPolicy
-from patternmill.service.retry import Jitter, RetryAfter, RetryPolicy, Situation, decide_create
+from patternmill.service.retry import Jitter, RetryAfter, RetryPolicy, Situation, decide_create, is_unclear
 from patternmill.service.stats import Stats
 from patternmill.service.verdicts import (
     Accepted,
@@ -108,7 +108,11 @@ class StudioApi:
         self._draining, self._abandoned = Interrupt(), Interrupt()
         #: Which request each job belongs to, by a hash of its body.
         self._owners: dict[str, int] = {}
-        self._reached = False
+        self._reached = self._answered_well = False
+        #: Operations of which a create was accepted, in this run or before.
+        self._working: set[str] = set()
+        #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
+        self._unclear: dict[str, set[int]] = {operation: set() for operation in CREATE.values()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
@@ -136,6 +140,10 @@ class StudioApi:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def known_to_work(self, stages: Iterable[Stage]) -> None:
+        """Creates of these were accepted by this service before: "not found" is then about one item."""
+        self._working.update(CREATE[stage] for stage in stages)
 
     # What the engine asks for.
 
@@ -233,14 +241,16 @@ class StudioApi:
         if not await self._abandoned.ends(self._post_into(answers, sending)):
             return InDoubt("The run was stopped before the service answered.")
         answer = answers[0]
-        decision = decide_create(answer, self._situation(sending, sent_at), self._retry, self._jitter)
-        self._pace(answer, decision, sent_at)
+        if is_unclear(answer, works=sending.operation in self._working):
+            self._unclear[sending.operation].add(hash(sending.body))
+        decision = decide_create(answer, self._situation(sending), self._retry, self._jitter)
+        self._pace(sending.operation, answer, decision, sent_at)
         return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
     async def _post_into(self, answers: list[Answer], sending: _Sending) -> None:
         answers.append(await self._post(sending.operation, sending.body))
 
-    def _situation(self, sending: _Sending, sent_at: float) -> Situation:
+    def _situation(self, sending: _Sending) -> Situation:
         good = self.breaker.last_good
         return Situation(
             tries=sending.tries,
@@ -249,13 +259,18 @@ class StudioApi:
             known_job_id=sending.known_job_id,
             reached=self._reached,
             well=good is not None and good >= sending.first_sent,
+            works=sending.operation in self._working,
+            answered_well=self._answered_well,
+            unclear_requests=len(self._unclear[sending.operation]),
         )
 
-    def _pace(self, answer: Answer, decision: CreateEnd | RetryAfter, sent_at: float) -> None:
+    def _pace(self, operation: str, answer: Answer, decision: CreateEnd | RetryAfter, sent_at: float) -> None:
         """Learn from the answer how much may be asked."""
         if isinstance(decision, Accepted):
             self.window.accepted()
             self.creates.accepted()
+            self._working.add(operation)
+            self._unclear[operation].clear()
         elif answer.overloaded:
             self.window.overloaded(sent_at)
         if answer.status == 429 and isinstance(decision, RetryAfter):
@@ -276,6 +291,8 @@ class StudioApi:
         self.stats.count(operation, answer)
         if answer.happening is Happening.ANSWERED:
             self._reached = True
+        if answer.good:
+            self._answered_well = True
         if answer.service_failed:
             self.breaker.failed()
         else:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -70,7 +70,7 @@ class Service:
     def execute(self, create: Create) -> Job:
         job_id = self.jobs.setdefault(create.request_id, f"job-{len(self.jobs) + 1}")
         self.names[job_id] = (create.stage, create.name)
-        return Job(job_id, create.stage, "running", None, None, None, {})
+        return Job(job_id, create.stage, "running", None, {})
 
 
 class FakeStudioApi:
@@ -145,6 +145,9 @@ class FakeStudioApi:
     async def _pause(self) -> None:
         for _ in range(self._chance.randrange(4) if self._chance else 1):
             await asyncio.sleep(0)
+
+    def known_to_work(self, stages: Iterable[Stage]) -> None:
+        """It says nothing that this would decide about."""
 
     async def offer(self) -> Offer:
         return self.service.offer

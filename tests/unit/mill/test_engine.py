@@ -341,7 +341,7 @@ def test_every_end_of_a_job_has_its_word(
 def test_a_job_of_another_item_is_a_contradiction(shop: Workshop, service: Service) -> None:
     """The second request is held, nothing new is begun, and the first keeps its job."""
     catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
-    theirs = verdicts.Accepted(Job("job-1", "pattern", "running", None, None, None, {}))
+    theirs = verdicts.Accepted(Job("job-1", "pattern", "running", None, {}))
     service.on_create["ferns"] = [theirs]
     ended = shop.run(catalog, max_in_flight=1)
     assert shop.state("ferns") is AttemptState.HELD

@@ -70,7 +70,10 @@ class Service:
         await asyncio.sleep(self.latency / 2)
         body = {"jobId": job_id, "kind": "pattern", "status": "running", "result": None}
         if ended:
-            body |= {"status": "succeeded", "result": {"patternId": f"made-by-{job_id}"}}
+            body |= {
+                "status": "succeeded",
+                "result": {"patternId": f"made-by-{job_id}", "productId": f"made-by-{job_id}"},
+            }
             self.lags.append(virtual.clock() - self.ends[job_id])
         return Answer(Happening.ANSWERED, status=200, body=body)
 

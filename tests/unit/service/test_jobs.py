@@ -6,6 +6,7 @@ import pytest
 
 from patternmill.service.jobs import read_job
 from patternmill.service.text import MASK, clean, mask_deeply, reason_in
+from patternmill.states import Stage
 
 
 def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
@@ -13,33 +14,68 @@ def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
     body = {"jobId": "j", "kind": "product", "status": "running", "result": None, "eta": 5}
     job = read_job(body)
     assert job is not None
-    assert (job.kind, job.status, job.result_id, job.raw["eta"], job.ended) == (
+    assert (job.kind, job.status, job.result_id(Stage.PRODUCT), job.raw["eta"]) == (
         "product",
         "running",
         None,
         5,
-        False,
     )
+    assert not job.is_of_another_kind(Stage.PRODUCT)
 
 
 @pytest.mark.parametrize(
-    ("result", "result_id"),
+    ("result", "pattern_id", "product_id"),
     [
-        ({"patternId": "p"}, "p"),
-        ({"productId": "q"}, "q"),
-        ({"patternId": None, "productId": "q"}, "q"),
-        ({"patternId": 7}, None),
-        ({"patternId": ""}, None),
-        ("p", None),
-        (None, None),
+        ({"patternId": "p"}, "p", None),
+        ({"productId": "q"}, None, "q"),
+        ({"patternId": "p", "productId": "q"}, "p", "q"),
+        ({"patternId": None, "productId": "q"}, None, "q"),
+        ({"patternId": 7}, None, None),
+        ({"patternId": ""}, None, None),
+        ("p", None, None),
+        (None, None, None),
     ],
 )
-def test_the_result_is_named_by_text_only(result: object, result_id: str | None) -> None:
-    """Anything else is not guessed at."""
+def test_the_result_is_read_by_what_was_asked_for(
+    result: object, pattern_id: str | None, product_id: str | None
+) -> None:
+    """A product's job may name its pattern as well; anything but text is not guessed at."""
     job = read_job({"jobId": "j", "status": "succeeded", "result": result})
     assert job is not None
-    assert job.result_id == result_id
-    assert job.ended == (result_id is not None)
+    assert (job.result_id(Stage.PATTERN), job.result_id(Stage.PRODUCT)) == (pattern_id, product_id)
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "stage", "another"),
+    [
+        ("pattern", {"patternId": "p"}, Stage.PRODUCT, True),
+        ("product", {"patternId": "p"}, Stage.PRODUCT, True),
+        ("pattern", {"patternId": "p", "productId": "q"}, Stage.PRODUCT, False),
+        ("pattern", None, Stage.PRODUCT, True),
+        ("build", None, Stage.PRODUCT, False),
+        ("", None, Stage.PRODUCT, False),
+        ("product", {"productId": "q"}, Stage.PATTERN, True),
+        ("product", None, Stage.PATTERN, True),
+        ("", None, Stage.PATTERN, False),
+        ("pattern", None, Stage.PATTERN, False),
+    ],
+)
+def test_a_job_of_another_kind_is_known_by_the_service_own_words(
+    kind: str, result: object, stage: Stage, another: bool
+) -> None:
+    """By the ID that it made, else by its kind; where neither is said, nothing is."""
+    job = read_job({"jobId": "j", "kind": kind, "status": "failed", "result": result})
+    assert job is not None
+    assert job.is_of_another_kind(stage) == another
+
+
+def test_the_picture_is_of_what_was_asked_for() -> None:
+    """A product's result may show its pattern as well."""
+    result = {"patternUrl": "https://pics.example/p.png", "mockupUrl": "https://pics.example/m.png"}
+    job = read_job({"jobId": "j", "status": "succeeded", "result": result})
+    assert job is not None
+    assert job.picture_url(Stage.PRODUCT) == "https://pics.example/m.png"
+    assert job.picture_url(Stage.PATTERN) == "https://pics.example/p.png"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +95,7 @@ def test_only_a_plain_address_is_taken_for_a_picture(url: object, taken: bool) -
     """It ends up in a page."""
     job = read_job({"jobId": "j", "status": "succeeded", "result": {"patternId": "p", "previewUrl": url}})
     assert job is not None
-    assert (job.picture_url == url) == taken
+    assert (job.picture_url(Stage.PATTERN) == url) == taken
 
 
 def test_text_is_one_short_printable_line_without_the_key() -> None:

@@ -10,6 +10,7 @@ import pytest
 from patternmill.service.answers import Answer, Happening, Trouble
 from patternmill.service.retry import (
     AskAgain,
+    Polled,
     RetryAfter,
     RetryPolicy,
     Situation,
@@ -19,12 +20,21 @@ from patternmill.service.retry import (
     read_retry_after,
 )
 from patternmill.service.verdicts import Accepted, Conflict, Failed, Kept, Refused, Stopped, Succeeded
+from patternmill.states import Stage
 
 POLICY = RetryPolicy()
 JOB = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
 LATE = Situation(tries=30, trying_for=timedelta(minutes=11))
 AWAY = Situation(tries=30, trying_for=timedelta(minutes=11), well=False)
 FIRST = Situation(reached=False)
+#: Where answers may be about the address: of three requests, of the only one, of an operation that works.
+STRAY = Situation(unclear_requests=3)
+ALONE = Situation(tries=4)
+ONLY_ITS_OWN = Situation(tries=4, answered_well=True)
+WORKS = Situation(works=True)
+TIRED = Situation(tries=4, works=True)
+STORM = Situation(tries=4, works=True, unclear_requests=10)
+DOUBTED = Situation(tries=4, works=True, in_doubt=True)
 
 
 def answered(status: int, body: Any = None, trouble: Trouble = Trouble.NONE, **more: Any) -> Answer:
@@ -77,8 +87,27 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("13 401", answered(401), None, (Stopped, "unauthorized")),
     ("13 403", answered(403), None, (Stopped, "forbidden")),
     ("14 402", answered(402), None, (Stopped, "payment_required")),
-    ("15 404 on a create", answered(404), None, (Stopped, "wrong_address")),
-    ("15 405", answered(405), None, (Stopped, "wrong_address")),
+    *[
+        case
+        for status in (404, 405, 406, 410, 415, 421, 426)
+        for case in (
+            (f"15 {status} on the first create", answered(status), None, R),
+            (f"15 {status} of three requests", answered(status), STRAY, (Stopped, "wrong_address")),
+            (f"15 {status} of the only one", answered(status), ALONE, (Stopped, "wrong_address")),
+            (f"46 {status} of one item", answered(status), WORKS, (Refused, "not_found")),
+            (f"46 {status} in doubt", answered(status), DOUBTED, (Kept, "refused_in_doubt")),
+        )
+    ],
+    ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (Refused, "wrong_address")),
+    ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
+    ("46 404 of a proxy for ever", answered(404, None, Trouble.HTML), TIRED, (Refused, "wrong_address")),
+    ("46 404 of a proxy for all", answered(404, None, Trouble.HTML), STORM, (Stopped, "wrong_address")),
+    ("11 400 of a proxy", answered(400, None, Trouble.HTML), WORKS, R),
+    ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (Refused, "proxy_page")),
+    ("46 400 in doubt", answered(400), DOUBTED, (Kept, "refused_in_doubt")),
+    ("46 422 in doubt", answered(422), DOUBTED, (Kept, "refused_in_doubt")),
+    ("46 a repeated ID", answered(422, detail="requestId already used"), WORKS, (Kept, "repeated_request")),
+    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Kept, "repeated_request")),
     ("17 429 with seconds", answered(429, retry_after="7"), None, waits(7)),
     (
         "17 429 with a date",
@@ -113,7 +142,17 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ),
     ("19 504", answered(504), None, D),
     ("408", answered(408), None, D),
-    *[(f"20 {status}", answered(status), None, (Stopped, "redirected")) for status in range(301, 309)],
+    *[
+        case
+        for status in range(301, 309)
+        for case in (
+            (f"20 {status} once", answered(status), None, R),
+            (f"20 {status} for all", answered(status), STRAY, (Stopped, "redirected")),
+            (f"20 {status} of the only one", answered(status), ALONE, (Stopped, "redirected")),
+            (f"46 {status} of one item", answered(status), TIRED, (Refused, "redirected")),
+            (f"46 {status} in doubt", answered(status), DOUBTED, (Kept, "refused_in_doubt")),
+        )
+    ],
     ("21 204", answered(204, None, Trouble.NOT_JSON), None, D),
     ("21 206 with a job", answered(206, JOB), None, D),
     ("22 HTML", answered(200, None, Trouble.HTML), None, D),
@@ -168,13 +207,13 @@ def _assert_is(decision: Any, expected: Any) -> None:
 
 def test_a_redirect_is_final_for_the_item_too() -> None:
     """20: F and P."""
-    assert decide(answered(307)).item_refused
+    assert decide(answered(307), STRAY).item_refused
 
 
 @pytest.mark.parametrize("answer", [answered(401), answered(404), answered(307), answered(500)])
 def test_a_stop_says_whether_an_earlier_try_may_have_been_executed(answer: Answer) -> None:
     """Then the item is in doubt, not unbegun."""
-    unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False)
+    unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False, unclear_requests=3)
     assert decide(answer, unsure).in_doubt
 
 
@@ -226,6 +265,7 @@ DONE = {
     "status": "succeeded",
     "result": {"patternId": "p-1", "imageUrl": "https://pics.example/1.png"},
 }
+ANOTHER_KIND = (Kept, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
     ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png", OLD)),
@@ -252,7 +292,21 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("13 401", answered(401), OLD, (Stopped, "unauthorized")),
     ("14 402", answered(402), OLD, (Stopped, "payment_required")),
     ("9 bad certificate", not_sent(Trouble.TLS), OLD, (Stopped, "tls")),
-    ("20 redirect", answered(302), OLD, (Stopped, "redirected")),
+    ("20 redirect once", answered(302), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
+    (
+        "44 another ID beside ours",
+        answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
+        OLD,
+        Succeeded("p-1", None, OLD),
+    ),
+    ("44 another ID than ours", answered(200, {**DONE, "result": {"productId": "q-1"}}), OLD, ANOTHER_KIND),
+    (
+        "44 a failure of another kind",
+        answered(200, {**JOB, "kind": "build", "status": "failed"}),
+        OLD,
+        ANOTHER_KIND,
+    ),
     ("17 429 with seconds", answered(429, retry_after="4"), OLD, AskAgain(timedelta(seconds=4), told=True)),
     ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (Stopped, "rate_limited")),
     ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
@@ -271,4 +325,22 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
 )
 def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expected: Any) -> None:
     """A poll's error never changes a job."""
-    _assert_is(decide_poll(answer, "job-1", age, 1, POLICY, lambda: 0.0), expected)
+    polled = Polled("job-1", Stage.PATTERN, age)
+    _assert_is(decide_poll(answer, polled, POLICY, lambda: 0.0), expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "well", "expected"),
+    [
+        (answered(302), False, (Stopped, "redirected")),
+        (answered(302), True, AskAgain),
+        (answered(404, None, Trouble.HTML), False, AskAgain),
+        (answered(404, None, Trouble.HTML), True, (Kept, "job_unknown")),
+    ],
+)
+def test_an_unclear_answer_to_many_polls_is_weighed_by_how_others_fare(
+    answer: Answer, well: bool, expected: Any
+) -> None:
+    """46: one job's trouble is its own, everybody's is the way to the service."""
+    polled = Polled("job-1", Stage.PATTERN, OLD, tries=4, well=well)
+    _assert_is(decide_poll(answer, polled, POLICY, lambda: 1.0), expected)

@@ -100,9 +100,7 @@ def test_products_go_to_their_own_address() -> None:
     [
         (says(422), Refused),
         (says(401), Stopped),
-        (says(404), Stopped),
         (says(409, JOB), Kept),
-        (says(307), Stopped),
     ],
 )
 def test_what_is_clear_is_not_sent_again(answer: Answer, kind: type) -> None:
@@ -363,3 +361,30 @@ def test_a_refused_key_or_address_stops_before_anything_is_planned(answer: Answe
     """9, 13, 20."""
     with pytest.raises(ServiceStopped):
         _offer({"categories/list": [answer]})
+
+
+@pytest.mark.parametrize(("answer", "code"), [(says(404), "wrong_address"), (says(307), "redirected")])
+def test_one_request_that_finds_no_way_is_tried_a_few_times_before_the_run_stops(
+    answer: Answer, code: str
+) -> None:
+    """15, 20: and then it is final for the item, and tried again by the same command."""
+    end, script, _ = _create(*[answer] * 4)
+    assert isinstance(end, Stopped)
+    assert (end.code, end.item_refused, len(script.sent)) == (code, True, 4)
+
+
+@pytest.mark.parametrize("answer", [says(404), says(302)])
+def test_what_one_item_meets_after_others_were_accepted_is_its_own(answer: Answer) -> None:
+    """46: the run goes on."""
+
+    async def main() -> None:
+        script = Script(
+            {"patterns/create": [says(200, JOB), *[answer] * 4, says(200, {**JOB, "jobId": "job-2"})]}
+        )
+        async with _api(script) as api:
+            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "guilty"}'), Refused)
+            del script.answers["patterns/create"][:-1]
+            assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Accepted)
+
+    virtual.run(main())
