@@ -96,6 +96,8 @@ def _edit(good: Answer, scene: Scene) -> Answer:
     fields = _fields(good)
     for name in scene.params.get("remove", ()):
         fields.pop(name, None)
+    if isinstance(fields.get("result"), dict):
+        fields["result"] = {**fields["result"], **scene.params.get("result", {})}
     return json_answer({**fields, **scene.params.get("set", {})}, good.status)
 
 

@@ -36,7 +36,7 @@ WIRE_FAULTS = frozenset(
         "empty",
         "half_json",
         "body",  # params json or text, content_type, code
-        "edit",  # params remove=[...], set={...} on the good answer
+        "edit",  # params remove=[...], set={...} on the good answer, result={...} added to its result
         "other_job",  # the jobId of another item
         "unknown_status",  # params word
         "huge",  # params bytes: a valid but endless answer, streamed

@@ -210,7 +210,7 @@ PAUSES = [
     stops(POLL, "status", "API_KEY", params={"code": 401}),
     stops(POLL, "status", "402", params={"code": 402}),
     *(
-        stops(PATTERN, "redirect", "STUDIO_URL", params={"code": code}, then=None)
+        stops(PATTERN, "redirect", "STUDIO_URL", params={"code": code})
         for code in (301, 302, 303, 307, 308)
     ),
     stops(POLL, "redirect", "STUDIO_URL", params={"code": 307}),
@@ -307,7 +307,63 @@ KEPT = [
     ),
 ]
 
-CASES = [*DOUBT, *HARMLESS, *WAITS, *FINAL, *PAUSES, *CONFLICTS, *KEPT]
+ONE_FAILED = sorted(["failed", "succeeded", "succeeded"])
+ONE_HELD = sorted(["held", "succeeded", "succeeded"])
+
+#: Answers that mean something else than they seem to.
+MEANING = [
+    Case(
+        "44 a pattern named beside the product",
+        (Rule(POLL, "edit", {"result": {"patternId": "pattern_of_nobody"}}, matching="categoryId"),),
+        creates=2 * ROWS,
+    ),
+    Case(
+        "44 a product's job that made a pattern",
+        (
+            Rule(
+                POLL,
+                "edit",
+                {"set": {"kind": "pattern", "result": {"patternId": "pattern_of_nobody"}}},
+                matching="categoryId",
+                state="ended",
+            ),
+        ),
+        ["held"] * ROWS,
+        3,
+        "made something else",
+        creates=2 * ROWS,
+    ),
+    *(
+        Case(
+            f"46 {operation} {fault} {code} of one item",
+            (Rule(operation, fault, {"code": code}, matching="no. 1"),),
+            ONE_FAILED,
+            3,
+            str(code),
+            bought=bought,
+            then=then,
+        )
+        for operation, bought in ((PATTERN, 4), (PRODUCT, 5))
+        for fault, code, then in (("status", 404, None), ("status", 410, None), ("redirect", 302, 0))
+    ),
+    *(
+        Case(
+            f"46 {operation} {fault} {code} on a resend in doubt",
+            (
+                Rule(operation, "answer_lost", matching="no. 1", each=1),
+                Rule(operation, fault, {"code": code}, matching="no. 1", repeat=True),
+            ),
+            ONE_HELD,
+            3,
+            str(code),
+            bought=bought,
+        )
+        for operation, bought in ((PATTERN, 5), (PRODUCT, 6))
+        for fault, code in (("status", 400), ("status", 422), ("status", 404), ("redirect", 302))
+    ),
+]
+
+CASES = [*DOUBT, *HARMLESS, *WAITS, *FINAL, *PAUSES, *CONFLICTS, *KEPT, *MEANING]
 
 
 def room_for(folder: Path, service: ServiceInThread, zygote: Zygote, case: Case) -> Room:
