@@ -6,9 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from patternmill.catalog.rows import sku_key
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 
@@ -154,8 +155,15 @@ def detect(
 
     `ceiling` is a person's word on how many may be retired, in place of the limit: the first so many by sku go.
     """
+    spellings = {sku_key(sku): sku for sku in catalog}
+    source = [asked if asked.sku in catalog else _respelled(asked, spellings) for asked in source]
     rows = [_change(asked, catalog.get(asked.sku)) for asked in source]
     return Changes((*rows, *_removed(catalog, source, limit, ceiling)))
+
+
+def _respelled(asked: Asked, spellings: Mapping[str, str]) -> Asked:
+    """Under the catalog's own spelling of its sku: case and spaces do not tell skus apart."""
+    return replace(asked, sku=spellings.get(sku_key(asked.sku), asked.sku))
 
 
 def differing(before: Content, now: Content) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,7 +9,7 @@ from functools import cached_property, lru_cache
 from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import UNSAFE, Finding, Problem, RowCode, shown
-from patternmill.catalog.rows import Row, is_blank, tidy
+from patternmill.catalog.rows import Row, is_blank, sku_key, tidy
 from patternmill.catalog.selections import did_you_mean, offered, read_choices, resolve, unsafe_finding
 from patternmill.catalog.source import CatalogFile, Record
 
@@ -37,6 +36,8 @@ class CheckedCatalog:
     entries: tuple[Entry, ...]
     #: Sentences on what could not be checked.
     notes: tuple[str, ...]
+    #: What they were checked against.
+    offer: Offer | None = None
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -59,7 +60,7 @@ def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> 
     """Check every record; `prompt_limit` is in characters. Raises nothing for what a row says."""
     checker = _RowChecker(file, offer, prompt_limit)
     entries = tuple(map(checker.check, file.records))
-    return CheckedCatalog(file, entries, checker.notes())
+    return CheckedCatalog(file, entries, checker.notes(), offer)
 
 
 def categories_used(file: CatalogFile, offer: Offer) -> tuple[Category, ...]:
@@ -71,13 +72,6 @@ def categories_used(file: CatalogFile, offer: Offer) -> tuple[Category, ...]:
     }
     used = {category.id for text in written for category in offer.find(text)}
     return tuple(category for category in offer.categories or () if category.id in used)
-
-
-def sku_key(sku: str) -> str:
-    """What skus have in common that differ in case or spaces only."""
-    if sku.isascii():
-        return "".join(sku.split()).lower()
-    return "".join(unicodedata.normalize("NFC", sku).split()).casefold()
 
 
 def _error_code_column(file: CatalogFile) -> int | None:
@@ -146,6 +140,8 @@ class _RowChecker:
             category_id=category.id,
             selections=selections,
             cells=cells,
+            written=_shared_if_equal({tidy(one.option): tidy(one.value) for one in choices}, selections),
+            is_resolved=category.category is not None and category.category.is_readable,
         )
         return Entry(record, row, ())
 
@@ -267,6 +263,11 @@ class _RowChecker:
         if self._offer is None or not self._offer.categories:
             return "write the category's name or ID"
         return offered(tuple(category.name for category in self._offer.categories))
+
+
+def _shared_if_equal(written: dict[str, str], selections: dict[str, str]) -> dict[str, str]:
+    """One object for both, as in most rows they are the same."""
+    return selections if written == selections else written
 
 
 def _unsafe_identifier(column: str, cell: str) -> list[Finding]:

@@ -53,6 +53,11 @@ class Category:
     name: str
     options: tuple[Option, ...] | None = None
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether its options, and all of their values, are known."""
+        return self.options is not None and all(option.values is not None for option in self.options)
+
     def find_option(self, text: str) -> tuple[str, Option] | None:
         """The offered spelling and the option: exact first, then whatever the case and the outer spaces."""
         for option in self.options or ():

@@ -104,13 +104,9 @@ def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
         read_category(details[category.id], category) if category.id in details else category
         for category in found.categories
     )
-    blind = [one.name for one in categories if one.id in details and not _is_checkable(one)]
+    blind = [one.name for one in categories if one.id in details and not one.is_readable]
     note = f"Options were not checked for {', '.join(blind)}: they cannot be read." if blind else None
     return Offer(categories, not blind, note, found.complete)
-
-
-def _is_checkable(category: Category) -> bool:
-    return category.options is not None and all(option.values is not None for option in category.options)
 
 
 def _find_records(answer: Json, depth: int) -> list[tuple[str | None, Json]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import field
 from typing import Annotated
 
 from pydantic import AfterValidator, SkipValidation
@@ -12,8 +13,17 @@ from patternmill.catalog.problems import UNSAFE
 
 
 def tidy(text: str) -> str:
-    """In Unicode's composed form, without outer spaces: the text as it counts for what is bought."""
+    """In Unicode's composed form, lines ended by LF, without outer spaces: the text as it counts for what is bought."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return text if text.isascii() and text == text.strip() else unicodedata.normalize("NFC", text).strip()
+
+
+def sku_key(sku: str) -> str:
+    """What skus have in common that differ in case or spaces only."""
+    if sku.isascii():
+        return "".join(sku.split()).lower()
+    return "".join(unicodedata.normalize("NFC", sku).split()).casefold()
 
 
 def is_blank(text: str) -> bool:
@@ -23,7 +33,7 @@ def is_blank(text: str) -> bool:
 
 def _tidy_text(text: str) -> str:
     if is_blank(text) or tidy(text) != text:
-        raise ValueError("must be composed (NFC) text without outer spaces")
+        raise ValueError("must be composed (NFC) text with LF and without outer spaces")
     return text
 
 
@@ -57,3 +67,7 @@ class Row:
     selections: dict[SafeText, SafeText]
     #: The whole row as the file has it.
     cells: Annotated[tuple[str, ...], SkipValidation]
+    #: The same options in the row's own spelling.
+    written: Annotated[dict[str, str], SkipValidation] = field(default_factory=dict)
+    #: Whether the selections were held against an offer that could be read whole.
+    is_resolved: bool = True

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
-from patternmill.catalog.offer import Category, Nearest, Option, offer_key
+from patternmill.catalog.offer import Category, Nearest, Offer, Option, offer_key
 from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown
 from patternmill.catalog.rows import tidy
 
@@ -60,6 +60,18 @@ def resolve(
         else:
             selections[result[0]] = result[1]
     return dict(sorted(selections.items())), (*findings, *_missing(choices, category))
+
+
+def understood(
+    offer: Offer | None, category: str, selections: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]] | None:
+    """A category and its selections as an offer understands them; None where it does not, or not alone."""
+    found = offer.find(category) if offer is not None else ()
+    if len(found) != 1:
+        return None
+    choices = [Choice(name, name, value) for name, value in selections.items()]
+    resolved, findings = resolve(choices, found[0], Nearest(0))
+    return None if findings else (found[0].id, resolved)
 
 
 class _Pairs(list[tuple[str, object]]):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache
@@ -13,7 +14,7 @@ from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, Intent, Limits, NewItem
+from patternmill.ledger.records import Attempt, Intent, KnownItem, Limits, NewItem
 from patternmill.ledger.spending import SpendingBook, day_of
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
@@ -30,12 +31,13 @@ class AttemptBook(SpendingBook):
     """What is to be made, and every try at it."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
-        """Remember items; those known already stay as they are."""
+        """Remember items; those known already stay as they are, but for what is first learned of their rows."""
         now = self.now()
         self.database.run_many(
-            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, created_at) "
-            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :now) "
-            "ON CONFLICT (key) DO NOTHING",
+            "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, written, created_at) "
+            "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :written, :now) "
+            "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
+            "WHERE items.written IS NULL AND excluded.written IS NOT NULL",
             (
                 {
                     "key": item.key,
@@ -45,6 +47,7 @@ class AttemptBook(SpendingBook):
                     "sku": item.sku,
                     "pattern_key": item.pattern_key,
                     "content": item.content,
+                    "written": item.written,
                     "now": now,
                 }
                 for item in items
@@ -127,6 +130,33 @@ class AttemptBook(SpendingBook):
                 {"environment": environment, "stage": stage.value},
             )
         )
+
+    def products_of(self, environment: str, catalog: str, sku: str) -> list[KnownItem]:
+        """The product items that were ever asked for under a sku, the newest first."""
+        return self._known_items(
+            "i.environment = :environment AND i.catalog = :catalog AND i.stage = 'product' AND i.sku = :sku "
+            "ORDER BY i.created_at DESC, i.key",
+            {"environment": environment, "catalog": catalog, "sku": sku},
+        )
+
+    def product_item(self, key: ItemKey) -> KnownItem | None:
+        return next(iter(self._known_items("i.key = :key", {"key": key})), None)
+
+    def _known_items(self, where: str, params: Mapping[str, str]) -> list[KnownItem]:
+        return [
+            KnownItem(
+                ItemKey(key),
+                ItemKey(pattern_key),
+                json.loads(content),
+                json.loads(pattern_content),
+                json.loads(written) if written else None,
+            )
+            for key, pattern_key, content, pattern_content, written in self.database.rows(
+                "SELECT i.key, p.key, i.content, p.content, i.written FROM items i "  # noqa: S608
+                f"JOIN items p ON p.key = i.pattern_key WHERE {where}",
+                params,
+            )
+        ]
 
     def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
         """By sku: the product item that it was last asked for."""

@@ -118,6 +118,19 @@ class NewItem:
     content: str
     sku: str | None = None
     pattern_key: ItemKey | None = None
+    #: Canonical JSON of what a product's row said in its own spelling.
+    written: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownItem:
+    """A product item with what was bought, of which pattern, and what its row said in its own spelling."""
+
+    key: ItemKey
+    pattern_key: ItemKey
+    content: Mapping[str, Any]
+    pattern_content: Mapping[str, Any]
+    written: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
 from patternmill.ledger.parts import COORDINATOR
-from patternmill.ledger.records import Attempt, Hold, PartHold, PartStanding, RunRow
+from patternmill.ledger.records import Attempt, Hold, KnownItem, PartHold, PartStanding, RunRow
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.mill.assigning import Assignment, require_same_service
 from patternmill.mill.halt import HaltReason, halts_from
@@ -27,7 +27,7 @@ from patternmill.mill.previewing import remembered
 from patternmill.mill.run import Driven
 from patternmill.mill.running import forget, make_findable
 from patternmill.planning.cutting import is_begun
-from patternmill.planning.items import Scope
+from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.plan import Memory, Plan, Reason, make_plan
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, PartState
@@ -243,19 +243,36 @@ def _plan_again(assigned: Assignment) -> tuple[Memory, Plan]:
         scope = Scope(record.environment, record.catalog)
         memory = remembered(ledger, scope, assigned.options)
         memory = _without_second_retries(memory, ledger.begun_in(record.run_id))
+        items = _PlannedItems(scope, {row.sku: _item(ledger, row) for row in rows})
     finally:
         ledger.database.close()
-    return memory, _plan(assigned, scope, rows, memory)
+    return memory, _plan(assigned, scope, rows, memory, items)
 
 
-def _plan(assigned: Assignment, scope: Scope, rows: Sequence[RunRow], memory: Memory) -> Plan:
+class _PlannedItems:
+    """The items that the run planned for its rows, by sku: a part decides nothing anew."""
+
+    def __init__(self, scope: Scope, by_sku: Mapping[str, KnownItem]) -> None:
+        self._scope, self._by_sku = scope, by_sku
+
+    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
+        known = self._by_sku[row.sku]
+        return PatternItem(self._scope, known.pattern_content), ProductItem(self._scope, known.content)
+
+
+def _item(ledger: Ledger, row: RunRow) -> KnownItem:
+    known = ledger.product_item(row.product_key) if row.product_key is not None else None
+    if known is None:
+        raise LedgerError(f"Row {row.line} ({row.sku}) has no items in the ledger.")
+    return known
+
+
+def _plan(
+    assigned: Assignment, scope: Scope, rows: Sequence[RunRow], memory: Memory, items: _PlannedItems
+) -> Plan:
     retried = {row.sku for row in rows if row.position in assigned.retried}
     plan = make_plan(
-        scope,
-        _Rows(tuple(map(_entry, rows))),
-        memory,
-        retry=lambda row: row.sku in retried,
-        edition=assigned.record.options.get("edition"),
+        scope, _Rows(tuple(map(_entry, rows))), memory, retry=lambda row: row.sku in retried, items=items
     )
     planned = []
     for row, again in zip(rows, plan.rows, strict=True):

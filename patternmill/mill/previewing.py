@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.selections import understood
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.mill.making import FINAL_CODES, is_passing
@@ -14,6 +16,7 @@ from patternmill.mill.order import ImportOrder
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.planning.recognition import ContentItems, Items, RecognizedItems
 from patternmill.states import AttemptState, Stage
 
 
@@ -44,16 +47,19 @@ class Preview:
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
-    memory, lasting = Memory(), dict(ASSUMED)
+    lasting, options = dict(ASSUMED), order.options
     if has_ledger(order.settings):
         ledger = open_ledger(order.settings)
-        memory = remembered(ledger, order.scope, order.options)
-        for stage in Stage:
-            seconds = ledger.job_seconds(order.scope.environment, stage)
-            if seconds is not None:
-                lasting[stage] = timedelta(seconds=seconds)
-        ledger.database.close()
-    plan, options = _plan(order, checked, memory), order.options
+        try:
+            _, plan = _remember_and_plan(ledger, order, checked)
+            for stage in Stage:
+                seconds = ledger.job_seconds(order.scope.environment, stage)
+                if seconds is not None:
+                    lasting[stage] = timedelta(seconds=seconds)
+        finally:
+            ledger.database.close()
+    else:
+        plan = _plan(order, checked, Memory(), ContentItems(order.scope, edition=order.edition))
     prices = {stage: options.price(stage) for stage in Stage}
     return Preview(
         plan, cost_of(plan, prices, options.attempts), time_for(plan, lasting, options.max_in_flight)
@@ -64,11 +70,29 @@ def remember_and_plan(order: ImportOrder, checked: CheckedCatalog) -> tuple[Memo
     """On a thread and a connection of its own, so that the holder's heart goes on beating."""
     ledger = open_ledger(order.settings)
     try:
-        memory = remembered(ledger, order.scope, order.options)
+        return _remember_and_plan(ledger, order, checked)
     finally:
         ledger.database.close()
-    return memory, _plan(order, checked, memory)
 
 
-def _plan(order: ImportOrder, checked: CheckedCatalog, memory: Memory) -> Plan:
-    return make_plan(order.scope, checked, memory, retry=order.retry, only=order.only, edition=order.edition)
+def _remember_and_plan(ledger: Ledger, order: ImportOrder, checked: CheckedCatalog) -> tuple[Memory, Plan]:
+    scope = order.scope
+    memory = remembered(ledger, scope, order.options)
+
+    def state_of(key: ItemKey) -> AttemptState | None:
+        standing = memory.standings.get(key)
+        return standing.state if standing else None
+
+    items = RecognizedItems(
+        scope,
+        states=state_of,
+        skus=memory.products_by_sku.keys(),
+        products_of=lambda sku: ledger.products_of(scope.environment, scope.catalog, sku),
+        understand=lambda category, selections: understood(checked.offer, category, selections),
+        edition=order.edition,
+    )
+    return memory, _plan(order, checked, memory, items)
+
+
+def _plan(order: ImportOrder, checked: CheckedCatalog, memory: Memory, items: Items) -> Plan:
+    return make_plan(order.scope, checked, memory, retry=order.retry, only=order.only, items=items)

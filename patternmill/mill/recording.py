@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -102,11 +102,10 @@ def put_on_record(
     if changes is not None:
         record = with_counts(record, changes)
     ledger.add_run(record, checked.file.raw)
-    items: list[Item] = [planned.item for planned in plan.patterns.values()]
-    items += [planned.item for planned in plan.products.values()]
+    items = [_new_item(planned.item) for planned in plan.patterns.values()]
+    items += [_new_item(planned.item, planned.written) for planned in plan.products.values()]
     for first in range(0, len(items), _CHUNK):
-        chunk = items[first : first + _CHUNK]
-        ledger.add_items(record.environment, record.catalog, map(_new_item, chunk))
+        ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
     ledger.add_rows(record.run_id, _run_rows(plan))
     if offer is not None and offer.categories is not None and offer.complete:
         ledger.remember_offer(record.environment, offer)
@@ -127,8 +126,10 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
             )
 
 
-def _new_item(item: Item) -> NewItem:
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key)
+def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
+    """`written`: what a product's row says in its own spelling."""
+    said = canonical_json(written) if written is not None else None
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key, said)
 
 
 def _run_rows(plan: Plan) -> Iterator[RunRow]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from patternmill.catalog.checking import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
-from patternmill.planning.request_ids import normalised
+from patternmill.planning.recognition import ContentItems, Items, written_of
 from patternmill.states import AttemptState
 
 
@@ -98,6 +98,8 @@ class PlannedProduct:
 
     item: ProductItem
     reason: Reason
+    #: What its row says in its own spelling.
+    written: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -152,18 +154,40 @@ def make_plan(
     *,
     retry: Callable[[Row], bool] = lambda row: False,
     only: Callable[[Row], bool] = lambda row: True,
-    edition: str | None = None,
+    items: Items | None = None,
 ) -> Plan:
     """Decide for every row what has to be made for it.
 
-    `retry` says which rows' failed items get another attempt, `only` which rows are worked on at all; `edition`
-    buys everything again under its name.
+    `retry` says which rows' failed items get another attempt, `only` which rows are worked on at all; `items` how a
+    row becomes items, by its content where nothing else is said.
     """
+    items = items or ContentItems(scope)
+    named = [_named(entry, items) for entry in checked.entries]
     # A pattern that is tried again for one row is tried again for all of its rows, wherever they stand.
-    retried = frozenset(normalised(row.prompt) for row in checked.rows if only(row) and retry(row))
-    planner = _Planner(scope, memory, retry, only, edition, retried)
-    rows = tuple(planner.row(position, entry) for position, entry in enumerate(checked.entries))
+    retried = frozenset(
+        pattern.key for row, pattern, _ in (each for _, each in named if each) if only(row) and retry(row)
+    )
+    planner = _Planner(memory, retry, only, retried)
+    rows = tuple(
+        planner.row(position, entry, *each) if each else PlannedRow(position, entry)
+        for position, (entry, each) in enumerate(named)
+    )
     return Plan(scope, rows, planner.planned_patterns(), planner.products)
+
+
+def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, PatternItem, ProductItem] | None]:
+    """An entry with its items, and its row as they name it."""
+    row = entry.row
+    if row is None:
+        return entry, None
+    pattern, product = items.of(row)
+    content = product.content
+    as_named = (content["sku"], content["category"], content["selections"])
+    if as_named != (row.sku, row.category_id or row.category, row.selections):
+        sku, category, selections = as_named
+        row = replace(row, sku=sku, category_id=category, selections=dict(selections))
+        entry = replace(entry, row=row)
+    return entry, (row, pattern, product)
 
 
 class _Planner:
@@ -171,36 +195,21 @@ class _Planner:
 
     def __init__(
         self,
-        scope: Scope,
         memory: Memory,
         retry: Callable[[Row], bool],
         only: Callable[[Row], bool],
-        edition: str | None,
-        retried_prompts: Collection[str],
+        retried_patterns: Collection[ItemKey],
     ) -> None:
-        self.scope = scope
         self.memory = memory
         self.retry = retry
         self.only = only
-        self.edition = edition
-        self.retried_prompts = retried_prompts
+        self.retried_patterns = retried_patterns
         self.patterns: dict[ItemKey, tuple[PatternItem, list[Reason]]] = {}
         self.products: dict[ItemKey, PlannedProduct] = {}
-        self._by_prompt: dict[str, PatternItem] = {}
 
-    def row(self, position: int, entry: Entry) -> PlannedRow:
-        row = entry.row
-        if row is None:
-            return PlannedRow(position, entry)
-        pattern = self._pattern(row.prompt)
-        product = ProductItem.of(
-            self.scope,
-            row.sku,
-            pattern.key,
-            row.category_id or row.category,
-            row.selections,
-            edition=self.edition,
-        )
+    def row(
+        self, position: int, entry: Entry, row: Row, pattern: PatternItem, product: ProductItem
+    ) -> PlannedRow:
         reason = self._product_reason(product, self.retry(row))
         if reason in TO_DO and not self.only(row):
             reason = Reason.LEFT_OUT
@@ -208,7 +217,7 @@ class _Planner:
         if reason in TO_DO and pattern_reason not in TO_DO | {Reason.DONE}:
             reason = Reason.BLOCKED
         self.patterns.setdefault(pattern.key, (pattern, []))[1].append(pattern_reason)
-        self.products[product.key] = PlannedProduct(product, reason)
+        self.products[product.key] = PlannedProduct(product, reason, written_of(row))
         return PlannedRow(position, entry, pattern.key, product.key)
 
     def planned_patterns(self) -> dict[ItemKey, PlannedPattern]:
@@ -216,12 +225,6 @@ class _Planner:
             key: PlannedPattern(item, _strongest(reasons), sum(reason in TO_DO for reason in reasons))
             for key, (item, reasons) in self.patterns.items()
         }
-
-    def _pattern(self, prompt: str) -> PatternItem:
-        prompt = normalised(prompt)
-        if prompt not in self._by_prompt:
-            self._by_prompt[prompt] = PatternItem.of(self.scope, prompt, edition=self.edition)
-        return self._by_prompt[prompt]
 
     def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
         reason = self._known_reason(product, retried)
@@ -237,7 +240,7 @@ class _Planner:
             if product_reason is Reason.LEFT_OUT:
                 return Reason.LEFT_OUT if known is None or known in TO_DO else known
             return known or Reason.DONE
-        reason = self._known_reason(pattern, pattern.prompt in self.retried_prompts)
+        reason = self._known_reason(pattern, pattern.key in self.retried_patterns)
         return reason or (Reason.CHANGED if product_reason is Reason.CHANGED else Reason.NEW)
 
     def _known_reason(self, item: Item, retried: bool) -> Reason | None:

@@ -21,8 +21,8 @@ def canonical_json(value: Any) -> str:
 
 
 def normalised(text: str) -> str:
-    """NFC without outer white space: the form in which texts are compared and bought."""
-    return unicodedata.normalize("NFC", text).strip()
+    """NFC, lines ended by LF, without outer white space: the form in which texts are compared and bought."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
 def pattern_content(prompt: str, *, edition: str | None = None) -> dict[str, Any]:

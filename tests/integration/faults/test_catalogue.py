@@ -209,10 +209,7 @@ PAUSES = [
     stops(PRODUCT, "status", "API_KEY", params={"code": 401}),
     stops(POLL, "status", "API_KEY", params={"code": 401}),
     stops(POLL, "status", "402", params={"code": 402}),
-    *(
-        stops(PATTERN, "redirect", "STUDIO_URL", params={"code": code})
-        for code in (301, 302, 303, 307, 308)
-    ),
+    *(stops(PATTERN, "redirect", "STUDIO_URL", params={"code": code}) for code in (301, 302, 303, 307, 308)),
     stops(POLL, "redirect", "STUDIO_URL", params={"code": 307}),
 ]
 

@@ -187,7 +187,6 @@ class Shop(Workshop):
     """The workshop for one scope and edition."""
 
     scope: tuple[str, str] = SCOPES[0]
-    edition: str | None = None
 
     @property
     def settings(self) -> Settings:
@@ -197,7 +196,7 @@ class Shop(Workshop):
         return super().settings.model_copy(update=changes)
 
     def order(self, **options: Any) -> ImportOrder:
-        return replace(super().order(**options), catalog=self.scope[1], edition=self.edition)
+        return replace(super().order(**options), catalog=self.scope[1])
 
     async def begin(
         self,

@@ -74,6 +74,7 @@ class Workshop:
     service: Service
     #: None: SQLite in `home`.
     ledger_url: SecretStr | None = None
+    edition: str | None = None
 
     @property
     def settings(self) -> Settings:
@@ -86,7 +87,9 @@ class Workshop:
         )
 
     def order(self, **options: Any) -> ImportOrder:
-        return ImportOrder(self.home / "spring.csv", "spring", self.settings, RunOptions(**options))
+        return ImportOrder(
+            self.home / "spring.csv", "spring", self.settings, RunOptions(**options), edition=self.edition
+        )
 
     def run(
         self,

@@ -15,6 +15,7 @@ from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.plan import TO_BUY, TO_DO, Memory, Plan, Reason, make_plan
+from patternmill.planning.recognition import ContentItems
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked
 
@@ -77,7 +78,9 @@ def plan(
     header: str = HEADER,
 ) -> Plan:
     memory = past.memory if past else Memory()
-    return make_plan(scope, catalog(*lines, header=header), memory, retry=retry, edition=edition)
+    return make_plan(
+        scope, catalog(*lines, header=header), memory, retry=retry, items=ContentItems(scope, edition=edition)
+    )
 
 
 def reasons(planned: Plan, row: int = 0) -> tuple[Reason, Reason]:
@@ -180,7 +183,10 @@ def test_an_edition_buys_the_same_thing_again_once() -> None:
     assert again.purchases() == (1, 1)
     done = {key: Stood(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
     memory = Memory(past.standings | done, past.products)
-    assert make_plan(SCOPE, catalog(HERON), memory, edition="2").purchases() == (0, 0)
+    assert make_plan(SCOPE, catalog(HERON), memory, items=ContentItems(SCOPE, edition="2")).purchases() == (
+        0,
+        0,
+    )
 
 
 @pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.REJECTED])
