@@ -152,7 +152,7 @@ class Plan:
     catalog: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=lambda: CATALOG)
     #: Category IDs begin with it, as they differ between environments.
     environment: str = "staging"
-    #: Selections that are not offered are refused with 422.
+    #: Selections that are not offered, and names in place of category IDs, are refused with 422.
     strict: bool = True
     #: How many seconds a requestId is remembered; None: for ever.
     memory: float | None = None

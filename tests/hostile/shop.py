@@ -219,7 +219,7 @@ class Shop:
         pattern = self.made.get(_text(call.body.get("patternId")) or "")
         if pattern is None or pattern.key != call.key or pattern.kind != "pattern":
             return refusal(422, "invalid", "patternId is unknown.")
-        category = self.categories.get(_text(call.body.get("categoryId")) or "")
+        category = self._category(_text(call.body.get("categoryId")) or "")
         if category is None:
             return refusal(422, "invalid", "categoryId is unknown.")
         selections = call.body.get("selections")
@@ -229,6 +229,11 @@ class Shop:
         if wrong and self.plan.strict:
             return refusal(422, "invalid", f"not offered: {', '.join(sorted(wrong))}")
         return None
+
+    def _category(self, text: str) -> Category | None:
+        """By its ID; a shop that is not strict takes a name as well, whatever its case."""
+        named = {category.name.casefold(): category for category in self.categories.values()}
+        return self.categories.get(text) or (None if self.plan.strict else named.get(text.casefold()))
 
     def get_job(self, call: Call) -> Answer:
         return call.job.to_answer() if call.job else refusal(404, "not_found", "No such job.")

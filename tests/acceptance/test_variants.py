@@ -1,0 +1,99 @@
+"""One catalog, night after night, at services that answer differently: what exists is bought once, on each database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import Room, ServiceInThread, Zygote
+from tests.hostile import ExpectedRow, Plan, Rule
+from tests.integration.ledger.conftest import postgres_server as postgres_server
+from tests.integration.ledger.conftest import postgres_url as postgres_url
+
+#: As a person writes them: the offer has `50x50`, `linen` and `Cushion`.
+ROWS = [
+    ExpectedRow("A-1", "blue herons", "cushion", {"size": "50X50", "fabric": "Linen"}),
+    ExpectedRow("A-2", "blue herons", "MUG", {"size": "11OZ"}),
+    ExpectedRow("A-3", "green ferns", "tote bag", {"handle": "Long", "size": "LARGE"}),
+    ExpectedRow("A-4", "red foxes\r\nat dusk", "cushion", {"size": "40x40", "fabric": "velvet"}),
+]
+PURCHASES = 3 + len(ROWS)
+
+TOLERANT = Plan(strict=False)
+CLEAR = TOLERANT
+ONE_CATEGORY_AWAY = replace(
+    TOLERANT, rules=(Rule("categories/get", "status", {"code": 404}, matching="cushion"),)
+)
+ALL_OPTIONS_AWAY = replace(TOLERANT, rules=(Rule("categories/get", "status", {"code": 404}),))
+LIST_AWAY = replace(
+    TOLERANT,
+    rules=(
+        Rule("categories/list", "status", {"code": 404}),
+        Rule("categories/get", "status", {"code": 404}),
+    ),
+)
+UNREADABLE = replace(TOLERANT, shape="unreadable")
+PAGED = replace(TOLERANT, shape="paged")
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    warm = Zygote()
+    yield warm
+    warm.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def settings(request: pytest.FixtureRequest) -> dict[str, str]:
+    if request.param == "sqlite":
+        return {}
+    return {"PATTERNMILL_LEDGER_URL": str(request.getfixturevalue("postgres_url"))}
+
+
+@pytest.mark.parametrize(
+    "nights",
+    [
+        [CLEAR, ONE_CATEGORY_AWAY, CLEAR, LIST_AWAY, CLEAR],
+        [LIST_AWAY, CLEAR, ONE_CATEGORY_AWAY, UNREADABLE, PAGED],
+        [ONE_CATEGORY_AWAY, ALL_OPTIONS_AWAY, PAGED, CLEAR],
+        [UNREADABLE, ALL_OPTIONS_AWAY, CLEAR],
+        [PAGED, LIST_AWAY, ONE_CATEGORY_AWAY],
+    ],
+    ids=["one away", "blind first", "half first", "unreadable first", "paged first"],
+)
+def test_the_same_file_is_bought_once_whatever_can_be_read(
+    nights: list[Plan], settings: dict[str, str], zygote: Zygote, tmp_path: Path
+) -> None:
+    """A service that is tolerant of names and case would sell it all again."""
+    with ServiceInThread(nights[0], tmp_path) as service:
+        room = Room(tmp_path / "room", service, ROWS, zygote, settings)
+        products: list[str] = []
+        for number, night in enumerate(nights):
+            service.change(night)
+            if number == len(nights) - 1:
+                # An editor on another system, and a person who prefers small letters.
+                text = room.file.read_bytes().replace(b"foxes\r\n", b"foxes\n").replace(b"A-2", b"a-2")
+                room.file.write_bytes(text)
+            ended = room.run()
+            assert ended.code == 0, ended.said
+            made = [row["product_id"] for row in Evidence(room).results]
+            assert made == (products or made), "a row has another product than before"
+            products = made
+            assert len(Evidence(room).audit.purchases) == PURCHASES, f"night {number}"
+
+
+def test_a_strict_service_that_cannot_be_read_first_is_asked_in_its_own_words_later(
+    settings: dict[str, str], zygote: Zygote, tmp_path: Path
+) -> None:
+    """The first night's refusals cost no product; its patterns are used by the second."""
+    strict = replace(LIST_AWAY, strict=True)
+    with ServiceInThread(strict, tmp_path) as service:
+        room = Room(tmp_path / "room", service, ROWS, zygote, settings)
+        assert room.run().code == 3
+        service.change(Plan())
+        assert room.run().code == 0
+        assert len(Evidence(room).audit.purchases) == PURCHASES
