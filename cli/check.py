@@ -49,7 +49,10 @@ def _offer(settings: Settings) -> Offer:
         return _embedded_offer(settings.environment)
     import asyncio
 
+    from patternmill.mill.order import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
 
     async def ask() -> Offer:
         async with StudioApi.from_settings(settings) as api:

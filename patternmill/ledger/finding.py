@@ -1,6 +1,8 @@
-"""Finds the run that a person means: by its ID, the beginning of it, or as the latest of a catalog."""
+"""Finds runs: the one that a person means, those that came after it, and those that asked a service for anything."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
@@ -53,6 +55,34 @@ def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str |
 def held_its_catalog(run: RunRecord) -> bool:
     """False for one that found its catalog held by another: it has no rows and wrote no results."""
     return run.outcome is not Outcome.SKIPPED_OVERLAP
+
+
+@dataclass(frozen=True)
+class AskedService:
+    """A run that asked a service for something, which may have been made there."""
+
+    run_id: str
+    environment: str
+    url: str
+
+
+def asked_services(ledger: Ledger) -> list[AskedService]:
+    """The runs that asked a service for anything that it did not refuse, the newest first; not the embedded studio's.
+
+    A run whose every request was refused, or never left, says nothing of where the products of its environment are.
+    """
+    asked = {
+        run_id
+        for (run_id,) in ledger.database.rows(
+            "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.run_id = runs.run_id "
+            "AND a.state NOT IN ('withdrawn', 'rejected'))"
+        )
+    }
+    return [
+        AskedService(run.run_id, run.environment, run.studio_url)
+        for run in ledger.runs()
+        if run.studio_url and run.run_id in asked
+    ]
 
 
 def _named(names: list[str]) -> str:

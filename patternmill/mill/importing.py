@@ -20,7 +20,7 @@ from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder
+from patternmill.mill.order import ImportOrder, refuse_known_other_service
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 from patternmill.mill.running import forget, register
@@ -80,6 +80,8 @@ class Import:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
+        # Before the key is sent, and before anything of the offer is believed.
+        await asyncio.to_thread(refuse_known_other_service, self.order.settings)
         offer = await self._read_offer()
         limit = self.order.settings.prompt_limit
         self._checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)

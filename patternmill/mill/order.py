@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 from patternmill.catalog.rows import Row
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
+from patternmill.ledger.finding import AskedService, asked_services
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import existing_ledger, has_ledger
 from patternmill.mill.changing import RefreshTerms
 from patternmill.mill.options import RunOptions
 from patternmill.mill.selection import Selection
@@ -64,13 +67,39 @@ class ImportOrder:
         return self.out or Path("results") / self.catalog / run_id
 
 
-def refuse_other_environment(ledger: Ledger, settings: Settings) -> None:
-    """Raise ConfigurationError when the service's address was used for another environment before."""
-    if settings.embedded:
+def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
+    """Raise ConfigurationError when an environment's products are at another service than the one that would be asked.
+
+    What is in the ledger of an environment was made by the service of its last run that asked for anything.
+    """
+    if settings.embedded or settings.studio_url is None:
         return
-    for record in ledger.runs():
-        if record.studio_url == settings.studio_url and record.environment != settings.environment:
-            raise other_environment(record.studio_url, record.environment, settings.environment)
+    here, own = settings.service_at(settings.studio_url), None
+    for asked in asked_services(ledger):
+        same = settings.service_at(asked.url) == here
+        if asked.environment == settings.environment:
+            own = own or asked
+        elif same:
+            raise other_environment(settings.studio_url, asked.environment, settings.environment)
+    if own is not None and settings.service_at(own.url) != here:
+        raise _other_service(own, settings.studio_url)
+
+
+def refuse_known_other_service(settings: Settings) -> None:
+    """The same where there is a ledger; none is made."""
+    if has_ledger(settings):
+        with existing_ledger(settings) as ledger:
+            refuse_other_service(ledger, settings)
+
+
+def _other_service(asked: AskedService, url: str) -> ConfigurationError:
+    both = json.dumps([asked.url, url])
+    return ConfigurationError(
+        f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
+        code="other_service",
+        remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
+        f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
+    )
 
 
 def require_confirmation(order: ImportOrder, plan: Plan) -> None:

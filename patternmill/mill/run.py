@@ -28,7 +28,7 @@ from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
 from patternmill.mill.mill import Mill
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder, refuse_other_environment, require_confirmation
+from patternmill.mill.order import ImportOrder, refuse_other_service, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
 from patternmill.mill.recording import (
@@ -156,7 +156,7 @@ class Run(Driven):
         collect_rarely()
         ledger = open_ledger(order.settings)
         record = new_record(order, checked, prefect_flow_run_id)
-        refuse_other_environment(ledger, order.settings)
+        refuse_other_service(ledger, order.settings)
         try:
             hold = await take_hold(ledger, record.environment, record.catalog, record.run_id)
         except Overlap as overlap:
