@@ -33,9 +33,10 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     from patternmill.catalog.checking import check_rows
     from patternmill.catalog.report import report_lines
     from patternmill.catalog.source import read_catalog
+    from patternmill.mill.origin import environment_of
     from patternmill.settings import load_settings
 
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment=environment_of(file, environment))
     catalog = read_catalog(file, encoding=encoding)
     checked = check_rows(catalog, _offer(settings), prompt_limit=settings.prompt_limit)
     limit = len(checked.problems) if everything else 40

@@ -22,6 +22,7 @@ from cli.telling import ending_lines, plan_lines
 from patternmill.catalog.source import read_catalog
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.mill.importing import Import, order_import
+from patternmill.mill.origin import environment_of
 from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
 from patternmill.settings import Settings, load_settings
@@ -56,8 +57,9 @@ class Request:
     only: Path | None = None
 
     def settings(self) -> Settings:
+        environment = environment_of(self.file, self.environment)
         return load_settings(
-            environment=self.environment, max_in_flight=self.max_in_flight, attempts=self.attempts
+            environment=environment, max_in_flight=self.max_in_flight, attempts=self.attempts
         )
 
     def refuse_unusable(self) -> None:
@@ -212,6 +214,8 @@ class _Watched:
 
     def _on_begin(self, run: Run) -> None:
         self.begun = run
+        if run.order.origin is not None:
+            self.display.say(run.order.origin.sentence())
         self.display.watch(run)
 
     def known_ends(self) -> KnownEnds | None:

@@ -198,9 +198,18 @@ def load_settings(**overrides: object) -> Settings:
 
     Raises ConfigurationError that names every wrong variable, without its value.
     """
+    return _addressed(_read(overrides))
+
+
+def load_sources() -> Mapping[str, SecretStr]:
+    """The addresses of sources by name, whichever environment is meant. Raises ConfigurationError."""
+    return _read({}).sources
+
+
+def _read(overrides: Mapping[str, object]) -> Settings:
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
-        settings = Settings(**given)  # type: ignore[arg-type]
+        return Settings(**given)  # type: ignore[arg-type]
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         raise _unusable([f"{PREFIX}{field[1].upper() if field else '*'}: must be JSON"]) from None
@@ -208,7 +217,6 @@ def load_settings(**overrides: object) -> Settings:
         raise _unusable(list(dict.fromkeys(map(_fault, error.errors())))) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _unusable([f".env: cannot be read ({type(error).__name__})"]) from None
-    return _addressed(settings)
 
 
 def with_service(settings: Settings, url: str | None, key: SecretStr | None) -> Settings:

@@ -15,6 +15,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import existing_ledger, has_ledger
 from patternmill.mill.changing import RefreshTerms
 from patternmill.mill.options import RunOptions
+from patternmill.mill.origin import Origin
 from patternmill.mill.selection import Selection
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan
@@ -37,6 +38,11 @@ class ImportOrder:
     edition: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
+    #: False when environment and edition are only what is set, or nothing: nobody named them for this file.
+    environment_named: bool = True
+    edition_named: bool = True
+    #: The run whose results file the source is, where its manifest lies beside it.
+    origin: Origin | None = None
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: Only these rows are worked on; the others stand as they are.
     only: Callable[[Row], bool] = field(default=lambda row: True)

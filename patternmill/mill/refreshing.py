@@ -25,6 +25,7 @@ from patternmill.mill.changing import RefreshTerms, find_changes
 from patternmill.mill.importing import Import, order_import
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.plan import Plan
+from patternmill.settings import load_sources
 
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
@@ -92,8 +93,9 @@ def order_refresh(
     for address in (source, out or ""):
         _refuse_password(address)
     place = out if out and is_remote(out) else None
+    address = source_address(source)
     order = order_import(
-        Path(source),
+        Path(address),
         catalog=catalog,
         environment=environment,
         out=Path(out) if out and place is None else None,
@@ -108,11 +110,15 @@ def order_refresh(
         confirm=confirm,
         spread=spread,
     )
-    named = order.settings.sources.get(source)
-    address = named.get_secret_value() if named else whole_address(source)
     limit = RetireLimit.parse(retire_at_most or order.settings.retire_at_most)
     terms = RefreshTerms(address, limit, retire, place and whole_address(place))
     return replace(order, source=Path(source_name(address)), refresh=terms)
+
+
+def source_address(source: str) -> str:
+    """The path or address of a source, which may be named by PATTERNMILL_SOURCES; with its secrets."""
+    named = load_sources().get(source)
+    return named.get_secret_value() if named else whole_address(source)
 
 
 def _changes(order: ImportOrder, terms: RefreshTerms, plan: Plan) -> Changes:
