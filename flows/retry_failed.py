@@ -52,7 +52,8 @@ async def retry_failed(
     """
     chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
     if not chosen.rows:
-        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}")
+        left_out = f": {len(chosen.left_out)} rows were superseded by later runs" if chosen.left_out else ""
+        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}{left_out}")
     limits = {
         "attempts": attempts,
         "max_in_flight": max_in_flight,

@@ -265,9 +265,7 @@ def _environments_by_service(settings: Settings) -> Mapping[str, str]:
     for name, url in settings.environment_urls.items():
         other = found.setdefault(settings.service_at(url), name)
         if other != name:
-            raise _unusable(
-                [f"{PREFIX}ENVIRONMENT_URLS: {other!r} and {name!r} are the same service, {url}"]
-            )
+            raise _unusable([f"{PREFIX}ENVIRONMENT_URLS: {other!r} and {name!r} are the same service, {url}"])
     return found
 
 

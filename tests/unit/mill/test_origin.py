@@ -82,9 +82,7 @@ def edition_with_failures(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_the_failures_of_an_edition_are_made_in_that_edition(
-    desk: Desk, name: str, by_refresh: bool
-) -> None:
+def test_the_failures_of_an_edition_are_made_in_that_edition(desk: Desk, name: str, by_refresh: bool) -> None:
     """The old product is not given out as this edition's, and the edition is not given up."""
     edition_with_failures(desk)
     before = len(desk.service.bought)
@@ -263,9 +261,7 @@ def test_an_address_that_never_made_anything_binds_nothing(
     desk.run(desk.file())
 
 
-def test_embedded_studios_are_no_service_to_be_bound_to(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_embedded_studios_are_no_service_to_be_bound_to(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command has one on another port."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_EMBEDDED", "true")
