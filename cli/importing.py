@@ -25,7 +25,7 @@ from patternmill.mill.importing import Import, order_import
 from patternmill.mill.origin import environment_of
 from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
-from patternmill.settings import Settings, load_settings
+from patternmill.settings import Confirmation, Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from tasks.pictures import keep_pictures
 
@@ -51,7 +51,7 @@ class Request:
     max_patterns: int | None = None
     max_products: int | None = None
     budget: int | None = None
-    confirm: str | None = None
+    confirm: Confirmation | None = None
     spread: int | None = None
     #: A selection of rows, as `retry` writes it.
     only: Path | None = None

@@ -17,7 +17,7 @@ from patternmill.catalog.remote import keep_secret, read_source
 from patternmill.mill.changing import change_lines, counts_line
 from patternmill.mill.origin import environment_of
 from patternmill.mill.refreshing import Refresh, order_refresh, source_address
-from patternmill.settings import Settings, load_settings
+from patternmill.settings import Confirmation, Settings, load_settings
 
 if TYPE_CHECKING:
     from prefect import State
@@ -43,7 +43,7 @@ class RefreshRequest:
     max_patterns: int | None = None
     max_products: int | None = None
     budget: int | None = None
-    confirm: str | None = None
+    confirm: Confirmation | None = None
     spread: int | None = None
 
     def settings(self) -> Settings:

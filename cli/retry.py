@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.import_ import APPROVE_HELP
+from cli.import_ import APPROVE_HELP, confirm_option
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ _MOST_LEFT_OUT = 10
 @click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
 @click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
 @click.option("--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units.")
-@click.option(
-    "--confirm",
-    type=click.Choice(["production"]),
-    metavar="production",
-    help="Says that a large purchase in production is meant.",
-)
+@confirm_option
 def command(
     run: str | None,
     catalog: str | None,

@@ -58,7 +58,8 @@ def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
         try:
             re.compile(reason, re.IGNORECASE)
         except (re.error, RecursionError, OverflowError) as error:
-            at = f" (see its character {error.pos + 1})" if getattr(error, "pos", None) is not None else ""
+            position = getattr(error, "pos", None)
+            at = "" if position is None else f" (see its character {position + 1})"
             raise ValueError(f"entry {number} is no regular expression{at}") from None
     return reasons
 

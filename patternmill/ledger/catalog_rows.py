@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from patternmill.catalog.changes import Change, Content, Current, Kind, Verdict
@@ -78,6 +78,20 @@ def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Cur
         content = Content(kept["prompt"], kept["category"], kept["selections"])
         keys = ItemKey(product), ItemKey(pattern)
         yield Current(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
+
+
+def other_catalogs_rows(
+    ledger: Ledger, environment: str, catalog: str, skus: Collection[str]
+) -> Iterator[tuple[str, str, Content]]:
+    """What the other catalogs of an environment have under these skus now, as (catalog, sku, content), in no order."""
+    for other, sku, row in ledger.database.stream(
+        "SELECT catalog, sku, row FROM catalog_rows "
+        "WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL",
+        {"environment": environment, "catalog": catalog},
+    ):
+        if sku in skus:
+            kept = json.loads(row)
+            yield other, sku, Content(kept["prompt"], kept["category"], kept["selections"])
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:

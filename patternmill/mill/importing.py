@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -281,7 +282,7 @@ def order_import(
     max_patterns: int | None = None,
     max_products: int | None = None,
     budget: int | None = None,
-    confirm: str | None = None,
+    confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
     only: Path | None = None,
 ) -> ImportOrder:

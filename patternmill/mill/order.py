@@ -19,9 +19,7 @@ from patternmill.mill.origin import Origin
 from patternmill.mill.selection import Selection
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan
-from patternmill.settings import Settings, other_environment
-
-PRODUCTION = "production"
+from patternmill.settings import PRODUCTION, Settings, other_environment
 
 
 @dataclass(frozen=True)
@@ -114,11 +112,7 @@ def require_confirmation(order: ImportOrder, plan: Plan) -> None:
     Not to be asked about a plan that a person has approved.
     """
     settings, items = order.settings, sum(plan.purchases())
-    if (
-        settings.environment != PRODUCTION
-        or items <= settings.confirm_above
-        or settings.confirm == PRODUCTION
-    ):
+    if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
         return
     raise ConfigurationError(
         f"{items} items would be bought in production; more than {settings.confirm_above} have to be confirmed.",

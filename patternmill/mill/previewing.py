@@ -8,6 +8,7 @@ from datetime import timedelta
 from patternmill.catalog.checking import CheckedCatalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.mill.duplicates import Duplicates, known_duplicates
 from patternmill.mill.making import FINAL_CODES
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
@@ -37,6 +38,8 @@ class Preview:
     plan: Plan
     cost: Cost
     time: timedelta
+    #: What another catalog has already.
+    duplicates: Duplicates | None = None
 
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
@@ -53,7 +56,10 @@ def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     plan, options = _plan(order, checked, memory), order.options
     prices = {stage: options.price(stage) for stage in Stage}
     return Preview(
-        plan, cost_of(plan, prices, options.attempts), time_for(plan, lasting, options.max_in_flight)
+        plan,
+        cost_of(plan, prices, options.attempts),
+        time_for(plan, lasting, options.max_in_flight),
+        known_duplicates(order, plan),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ def order_refresh(
     max_patterns: int | None = None,
     max_products: int | None = None,
     budget: int | None = None,
-    confirm: str | None = None,
+    confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
 ) -> ImportOrder:
     """What a person or a schedule asks for, completed from the settings. Raises ConfigurationError.

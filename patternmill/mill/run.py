@@ -23,6 +23,7 @@ from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.mill.approving import Grant, beyond, granted, propose, refusal
 from patternmill.mill.changing import withheld_reason
+from patternmill.mill.duplicates import known_duplicates, refuse_duplicates
 from patternmill.mill.halt import Halt, HaltReason
 from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
@@ -48,7 +49,6 @@ from patternmill.states import Outcome, RowStatus, Stage
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
 
-PRODUCTION = "production"
 _CHUNK = 5000
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
@@ -170,6 +170,7 @@ class Run(Driven):
         heart.start()
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
+            duplicates = await asyncio.to_thread(known_duplicates, order, plan)
             proposal = propose(order, plan)
 
             def write(ledger: Ledger) -> tuple[RunRecord, Grant | None]:
@@ -177,6 +178,7 @@ class Run(Driven):
                     grant = granted(ledger, order, proposal) if refused is None else None
                     if grant is None and refused is None:
                         require_confirmation(order, plan)
+                        refuse_duplicates(order, duplicates)
                     close_broken_runs(ledger, order.scope)
                     said = grant.approval if grant is not None else refused
                     recorded = with_approval(record, said) if said is not None else record

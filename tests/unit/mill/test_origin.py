@@ -161,9 +161,9 @@ def test_another_environment_or_catalog_than_the_manifests_is_refused(desk: Desk
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     run, before = (desk.refresh if by_refresh else desk.run), len(desk.service.creates)
-    with pytest.raises(InputRefused, match="environment production.*'staging' is named"):
+    with pytest.raises(InputRefused, match=r"environment production.*'staging' is named"):
         run(desk.results(), environment="staging")
-    with pytest.raises(InputRefused, match="catalog spring.*'summer' is named"):
+    with pytest.raises(InputRefused, match=r"catalog spring.*'summer' is named"):
         run(desk.results(), catalog="summer")
     with pytest.raises(InputRefused, match="'staging' is named"):
         Request(desk.results(), environment="staging").settings()

@@ -1,0 +1,92 @@
+"""Rows that would be bought although another catalog of the environment has the same products."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from patternmill.catalog.changes import Content
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.catalog_rows import other_catalogs_rows
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.mill.order import ImportOrder
+from patternmill.planning.plan import Plan, Reason
+from patternmill.settings import DUPLICATES
+
+#: So many rows may be alike by chance, or on purpose, without anybody being asked.
+_HANDFUL = 5
+_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
+
+    rows: int
+    of: int
+    #: The catalog that has most of them.
+    catalog: str
+
+    def sentence(self) -> str:
+        return (
+            f"{self.rows} of {self.of} rows to buy have the sku and the content of products that catalog "
+            f"{self.catalog!r} has: they would be bought once more."
+        )
+
+
+def known_duplicates(order: ImportOrder, plan: Plan) -> Duplicates | None:
+    """On a connection of its own; None where there is no ledger yet."""
+    if not has_ledger(order.settings):
+        return None
+    ledger = open_ledger(order.settings)
+    try:
+        return find_duplicates(ledger, plan)
+    finally:
+        ledger.database.close()
+
+
+def find_duplicates(ledger: Ledger, plan: Plan) -> Duplicates | None:
+    """None up to a handful."""
+    bought = _first_purchases(plan)
+    if len(bought) <= _HANDFUL:
+        return None
+    found, catalogs = set[str](), Counter[str]()
+    scope = plan.scope
+    for catalog, sku, content in other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys()):
+        if content == bought[sku]:
+            found.add(sku)
+            catalogs[catalog] += 1
+    if len(found) <= _HANDFUL:
+        return None
+    return Duplicates(len(found), len(bought), catalogs.most_common(1)[0][0])
+
+
+def refuse_duplicates(order: ImportOrder, duplicates: Duplicates | None) -> None:
+    """Raise ConfigurationError when another catalog's products would be bought again and nobody has said so.
+
+    Not to be asked about a plan that a person has approved.
+    """
+    if duplicates is not None and not order.settings.confirms(DUPLICATES):
+        raise ConfigurationError(
+            duplicates.sentence(),
+            code="duplicates",
+            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
+            "same products are wanted once more. Nothing was bought.",
+        )
+
+
+def _first_purchases(plan: Plan) -> Mapping[str, Content]:
+    """By sku, what is to be bought for the first time in this catalog; what is tried again was decided about."""
+    return {
+        row.sku: Content(
+            row.entry.row.prompt,
+            row.entry.row.category_id or row.entry.row.category,
+            row.entry.row.selections,
+        )
+        for row in plan.to_do()
+        if row.entry.row is not None
+        and row.product is not None
+        and plan.products[row.product].reason in _FIRST_PURCHASES
+    }
