@@ -52,15 +52,14 @@ def find_duplicates(ledger: Ledger, plan: Plan) -> Duplicates | None:
     bought = _first_purchases(plan)
     if len(bought) <= _HANDFUL:
         return None
-    found, catalogs = set[str](), Counter[str]()
     scope = plan.scope
-    for catalog, sku, content in other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys()):
-        if content == bought[sku]:
-            found.add(sku)
-            catalogs[catalog] += 1
-    if len(found) <= _HANDFUL:
+    rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
+    found = {(catalog, sku) for catalog, sku, content in rows if content == bought[sku]}
+    skus = {sku for _, sku in found}
+    if len(skus) <= _HANDFUL:
         return None
-    return Duplicates(len(found), len(bought), catalogs.most_common(1)[0][0])
+    ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
+    return Duplicates(len(skus), len(bought), most)
 
 
 def refuse_duplicates(order: ImportOrder, duplicates: Duplicates | None) -> None:

@@ -35,6 +35,7 @@ from patternmill.mill.running import forget, register
 from patternmill.mill.selection import read_selection
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
+from patternmill.results.files import LATEST, latest_in
 from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -232,9 +233,10 @@ class Import:
         # pandas and all that comes with it is loaded for this alone.
         from patternmill.results.rebuild import rebuild
 
+        links = () if self.order.out else (LATEST, latest_in(self.order.settings.environment))
         ledger = open_ledger(self.order.settings)
         try:
-            return rebuild(ledger, run_id, out, latest=self.order.out is None)
+            return rebuild(ledger, run_id, out, links=links)
         finally:
             ledger.database.close()
 

@@ -18,7 +18,7 @@ from patternmill.mill.order import ImportOrder
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 
-from .fake_studio import FakeStudioApi, Service
+from .fake_studio import Crash, Create, FakeStudioApi, Service
 from .workshop import Workshop, drive, many, rows
 
 SIX, FIVE = many(6), many(5)
@@ -114,6 +114,22 @@ def test_a_catalog_that_has_them_no_longer(shop: Workshop) -> None:
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.run("UPDATE catalog_rows SET retired_at = 1")
     run(shop, order(shop), SIX)
+
+
+def test_a_run_that_crashed_has_them_too(shop: Workshop, service: Service) -> None:
+    """Its catalog is brought up to it by the next run; until then the ledger of attempts says what was asked for."""
+    asked = []
+
+    def heard(create: Create) -> None:
+        asked.append(create)
+        if len(asked) == 6:
+            raise Crash
+
+    service.heard = heard
+    shop.crash(SIX)
+    service.heard = lambda create: None
+    with pytest.raises(ConfigurationError, match="catalog 'spring' has"):
+        run(shop, order(shop), SIX)
 
 
 def test_the_catalog_with_most_of_them_is_named(shop: Workshop) -> None:

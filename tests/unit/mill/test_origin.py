@@ -147,6 +147,15 @@ def test_failures_are_made_in_the_environment_where_they_failed(desk: Desk, by_r
     assert any("environment production" in note for note in work.checked.notes)
 
 
+def test_each_environment_keeps_a_link_to_its_latest_results(desk: Desk) -> None:
+    """A try in staging does not hide what production has."""
+    production = desk.run(desk.file(), environment="production").ended.record.run_id
+    staging = desk.run(desk.file(), environment="staging").ended.record.run_id
+    folder = desk.folder / "results" / "spring"
+    assert (folder / "latest").resolve().name == (folder / "latest-staging").resolve().name == staging
+    assert (folder / "latest-production").resolve().name == production
+
+
 def test_an_environment_that_is_set_is_not_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """PATTERNMILL_ENVIRONMENT holds for every file, and says nothing of this one."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
