@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
@@ -78,6 +79,10 @@ def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
         return url
     if text != text.strip() or not text.isprintable():
         raise ValueError("contains a space, a line break or another character that no address has")
+    try:
+        urlsplit(text)
+    except ValueError:
+        raise ValueError("is an address that cannot be taken apart") from None
     return url
 
 

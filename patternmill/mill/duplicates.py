@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patternmill.catalog.changes import Content
 from patternmill.errors import ConfigurationError
@@ -13,6 +13,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.plan import Plan, Reason
+from patternmill.planning.request_ids import normalised
 from patternmill.settings import DUPLICATES
 
 #: So many rows may be alike by chance, or on purpose, without anybody being asked.
@@ -54,7 +55,7 @@ def find_duplicates(ledger: Ledger, plan: Plan) -> Duplicates | None:
         return None
     scope = plan.scope
     rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
-    found = {(catalog, sku) for catalog, sku, content in rows if content == bought[sku]}
+    found = {(catalog, sku) for catalog, sku, content in rows if _as_bought(content) == bought[sku]}
     skus = {sku for _, sku in found}
     if len(skus) <= _HANDFUL:
         return None
@@ -78,14 +79,13 @@ def refuse_duplicates(order: ImportOrder, duplicates: Duplicates | None) -> None
 
 def _first_purchases(plan: Plan) -> Mapping[str, Content]:
     """By sku, what is to be bought for the first time in this catalog; what is tried again was decided about."""
+    rows = [(row.entry.row, row.product) for row in plan.to_do()]
     return {
-        row.sku: Content(
-            row.entry.row.prompt,
-            row.entry.row.category_id or row.entry.row.category,
-            row.entry.row.selections,
-        )
-        for row in plan.to_do()
-        if row.entry.row is not None
-        and row.product is not None
-        and plan.products[row.product].reason in _FIRST_PURCHASES
+        row.sku: _as_bought(Content(row.prompt, row.category_id or row.category, row.selections))
+        for row, product in rows
+        if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
     }
+
+
+def _as_bought(content: Content) -> Content:
+    return replace(content, prompt=normalised(content.prompt))

@@ -8,12 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from patternmill.addresses import service_identity
 from patternmill.catalog.changes import RetireLimit
 from patternmill.errors import ConfigurationError
-from patternmill.settings import PREFIX, Settings, load_settings
+from patternmill.settings import PREFIX, Settings, load_settings, with_service
 
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: Set by the command line for itself; not for a person.
@@ -72,6 +72,7 @@ FAIL_LATER = [
     ("ledger_url", " postgresql://canary-7f3a"),
     ("ledger_url", "sqlite://canary-7f3a"),
     ("ledger_url", "canary-7f3a"),
+    ("ledger_url", "postgresql://u:canary-7f3a@[bad/ledger"),
     ("confirm", "production canary-7f3a"),
     ("retire_at_most", "10 %, canary-7f3a"),
     ("retire_at_most", "110%"),
@@ -226,6 +227,21 @@ def test_two_addresses_of_one_service(one: str, other: str) -> None:
 def test_addresses_of_two_services(other: str) -> None:
     """Path and port are part of what is asked."""
     assert service_identity(other) != service_identity("https://studio.example/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "key"), [("http://u:canary-7f3a@host/v1", None), (None, SecretStr("canary-7f3a\n"))]
+)
+def test_what_prefect_has_is_checked_as_a_setting(url: str | None, key: SecretStr | None) -> None:
+    """A block and a variable are typed by people too."""
+    with pytest.raises(ConfigurationError, match="that Prefect has for 'staging'") as caught:
+        with_service(load_settings(), url, key)
+    assert CANARY not in f"{caught.value}"
+    found = with_service(load_settings(), "https://studio.example/v1/", SecretStr("key"))
+    assert found.studio_url == "https://studio.example/v1"
+    urls = {"production": "https://studio.example/v1", "staging": "https://staging.example/v1"}
+    with pytest.raises(ConfigurationError, match="belongs to the environment 'production'"):
+        with_service(load_settings(environment_urls=urls), "https://STUDIO.example:443/v1", None)
 
 
 def test_services_that_a_person_says_are_one() -> None:
