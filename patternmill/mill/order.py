@@ -78,14 +78,14 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
     """
     if settings.embedded or settings.studio_url is None:
         return
-    here, own = settings.service_at(settings.studio_url), None
-    for asked in asked_services(ledger):
-        same = settings.service_at(asked.url) == here
-        if asked.environment == settings.environment:
-            own = own or asked
-        elif same:
-            raise other_environment(settings.studio_url, asked.environment, settings.environment)
-    if own is not None and settings.service_at(own.url) != here:
+    asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
+    own = next((run for run in asked if run.environment == settings.environment), None)
+    if own is not None and settings.service_at(own.url) == here:
+        return
+    for run in asked:
+        if run.environment != settings.environment and settings.service_at(run.url) == here:
+            raise other_environment(settings.studio_url, run.environment, settings.environment)
+    if own is not None:
         raise _other_service(own, settings.studio_url)
 
 

@@ -13,10 +13,12 @@ import pytest
 from cli.importing import Request
 from cli.refreshing import RefreshRequest
 from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.ledger.opening import existing_ledger
 from patternmill.mill.importing import Import, order_import
 from patternmill.mill.refreshing import Refresh, order_refresh
 from patternmill.service.studio_api import StudioApi
 from patternmill.service.verdicts import Refused
+from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
 
 from .fake_studio import FakeStudioApi, Service, failed
@@ -254,6 +256,20 @@ def test_another_name_of_the_same_service(desk: Desk, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="belongs to the environment 'staging'"):
         desk.run(desk.file(), environment="production")
     assert len(desk.service.bought) == before
+
+
+def test_environments_that_shared_a_service_before_go_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each of them has is there; an older version told two names of one service apart."""
+    for environment in ("staging", "production"):
+        desk.run(desk.file(), environment=environment)
+    with existing_ledger(load_settings()) as ledger, ledger.transaction():
+        ledger.database.run("UPDATE runs SET record = REPLACE(record, '127.0.0.1:10', 'localhost:9')")
+    monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://localhost:9/v1")
+    for environment in ("staging", "production"):
+        desk.run(desk.file(), environment=environment)
+    with pytest.raises(ConfigurationError, match="belongs to the environment"):
+        desk.run(desk.file(), environment="third")
 
 
 def test_an_address_that_never_made_anything_binds_nothing(
