@@ -33,9 +33,10 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     from patternmill.catalog.checking import check_rows
     from patternmill.catalog.report import report_lines
     from patternmill.catalog.source import read_catalog
+    from patternmill.mill.origin import environment_of
     from patternmill.settings import load_settings
 
-    settings = load_settings(environment=environment)
+    settings = load_settings(environment=environment_of(file, environment))
     catalog = read_catalog(file, encoding=encoding)
     checked = check_rows(catalog, _offer(settings), prompt_limit=settings.prompt_limit)
     limit = len(checked.problems) if everything else 40
@@ -49,7 +50,10 @@ def _offer(settings: Settings) -> Offer:
         return _embedded_offer(settings.environment)
     import asyncio
 
+    from patternmill.mill.order import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
 
     async def ask() -> Offer:
         async with StudioApi.from_settings(settings) as api:

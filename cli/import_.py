@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from patternmill.settings import Confirmation
+
 APPROVE_HELP = "Approves the plan with this digest (or its first 12 characters), as --plan-only shows it."
 ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs and the category IDs."
+_CONFIRM_HELP = (
+    "A large purchase in production, or another catalog's products once more, is meant; repeatable."
+)
+
+
+def _joined(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str | None:
+    if not words:
+        return None
+    from patternmill.settings import confirmation
+
+    return confirmation(words)
+
+
+confirm_option = click.option(
+    "--confirm",
+    type=click.Choice(["production", "duplicates"]),
+    metavar="production|duplicates",
+    multiple=True,
+    callback=_joined,
+    help=_CONFIRM_HELP,
+)
 
 
 @click.command("import")
@@ -33,12 +58,7 @@ ENVIRONMENT_HELP = "staging, production, ...; scopes the ledger, all request IDs
 @click.option(
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
-@click.option(
-    "--confirm",
-    type=click.Choice(["production"]),
-    metavar="production",
-    help="Says that a large purchase in production is meant.",
-)
+@confirm_option
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--spread", type=click.IntRange(1, 64), help="Drives the rows in so many parts on Prefect's workers."
@@ -59,7 +79,7 @@ def command(
     max_patterns: int | None,
     max_products: int | None,
     budget: int | None,
-    confirm: str | None,
+    confirm: Confirmation | None,
     approve: str | None,
     spread: int | None,
     plan_only: bool,

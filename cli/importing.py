@@ -22,9 +22,10 @@ from cli.telling import ending_lines, plan_lines
 from patternmill.catalog.source import read_catalog
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.mill.importing import Import, order_import
+from patternmill.mill.origin import environment_of
 from patternmill.mill.run import Run
 from patternmill.mill.running import on_begin
-from patternmill.settings import Settings, load_settings
+from patternmill.settings import Confirmation, Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from tasks.pictures import keep_pictures
 
@@ -50,14 +51,15 @@ class Request:
     max_patterns: int | None = None
     max_products: int | None = None
     budget: int | None = None
-    confirm: str | None = None
+    confirm: Confirmation | None = None
     spread: int | None = None
     #: A selection of rows, as `retry` writes it.
     only: Path | None = None
 
     def settings(self) -> Settings:
+        environment = environment_of(self.file, self.environment)
         return load_settings(
-            environment=self.environment, max_in_flight=self.max_in_flight, attempts=self.attempts
+            environment=environment, max_in_flight=self.max_in_flight, attempts=self.attempts
         )
 
     def refuse_unusable(self) -> None:
@@ -212,6 +214,8 @@ class _Watched:
 
     def _on_begin(self, run: Run) -> None:
         self.begun = run
+        if run.order.origin is not None:
+            self.display.say(run.order.origin.sentence())
         self.display.watch(run)
 
     def known_ends(self) -> KnownEnds | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP
+from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP, confirm_option
 
 
 @click.command("refresh")
@@ -36,12 +36,7 @@ from cli.import_ import APPROVE_HELP, ENVIRONMENT_HELP
 @click.option(
     "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
 )
-@click.option(
-    "--confirm",
-    type=click.Choice(["production"]),
-    metavar="production",
-    help="Says that a large purchase in production is meant.",
-)
+@confirm_option
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
 @click.option(
     "--spread", type=click.IntRange(1, 64), help="Drives the rows in so many parts on Prefect's workers."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +13,11 @@ import click
 from cli.importing import service_at_hand
 from cli.telling import plan_lines
 from patternmill.catalog.changes import Changes
-from patternmill.catalog.remote import keep_secret, read_source, whole_address
+from patternmill.catalog.remote import keep_secret, read_source
 from patternmill.mill.changing import change_lines, counts_line
-from patternmill.mill.refreshing import Refresh, order_refresh
-from patternmill.settings import Settings, load_settings
+from patternmill.mill.origin import environment_of
+from patternmill.mill.refreshing import Refresh, order_refresh, source_address
+from patternmill.settings import Confirmation, Settings, load_settings
 
 if TYPE_CHECKING:
     from prefect import State
@@ -41,19 +43,18 @@ class RefreshRequest:
     max_patterns: int | None = None
     max_products: int | None = None
     budget: int | None = None
-    confirm: str | None = None
+    confirm: Confirmation | None = None
     spread: int | None = None
 
     def settings(self) -> Settings:
+        environment = environment_of(Path(source_address(self.source)), self.environment)
         return load_settings(
-            environment=self.environment, max_in_flight=self.max_in_flight, attempts=self.attempts
+            environment=environment, max_in_flight=self.max_in_flight, attempts=self.attempts
         )
 
     def refuse_unusable(self) -> None:
         """Raises InputRefused for a source that cannot be used, before any server is started."""
-        named = self.settings().sources.get(self.source)
-        address = named.get_secret_value() if named else whole_address(self.source)
-        read_source(address, encoding=self.encoding, empty=True)
+        read_source(source_address(self.source), encoding=self.encoding, empty=True)
 
     def work(self) -> Refresh:
         return Refresh(order_refresh(**self._values()))

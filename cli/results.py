@@ -44,8 +44,8 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         record = find_run(ledger, run, catalog=catalog, environment=environment)
         _refuse_skipped(record)
         place = out or Path("results") / record.catalog / record.run_id
-        latest = out is None and _is_latest(ledger, record)
-        published = rebuild(ledger, record.run_id, place, latest=latest).published
+        links = _links_to(ledger, record) if out is None else []
+        published = rebuild(ledger, record.run_id, place, links=links).published
     if record.options.get(BESIDE):
         share_pictures(place, settings.home / "pictures")
     if record.outcome is None:
@@ -69,8 +69,12 @@ def _refuse_skipped(record: RunRecord) -> None:
         )
 
 
-def _is_latest(ledger: Ledger, record: RunRecord) -> bool:
-    from patternmill.ledger.finding import latest_run
+def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
+    """`latest` for the catalog's latest run, and the like for the latest in its environment."""
+    from patternmill.ledger.finding import held_its_catalog
+    from patternmill.results.files import LATEST, latest_in
 
-    newest = latest_run(ledger, catalog=record.catalog, environment=record.environment)
-    return newest.run_id == record.run_id
+    runs = list(filter(held_its_catalog, ledger.runs(catalog=record.catalog)))
+    here = [run for run in runs if run.environment == record.environment]
+    named = {LATEST: runs, latest_in(record.environment): here}
+    return [name for name, those in named.items() if those[0].run_id == record.run_id]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.import_ import APPROVE_HELP
+from cli.import_ import APPROVE_HELP, confirm_option
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from patternmill.settings import Settings
 
 _MOST_ROWS = 40
+_MOST_LEFT_OUT = 10
 
 
 @click.command("retry")
@@ -44,12 +45,7 @@ _MOST_ROWS = 40
 @click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
 @click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
 @click.option("--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units.")
-@click.option(
-    "--confirm",
-    type=click.Choice(["production"]),
-    metavar="production",
-    help="Says that a large purchase in production is meant.",
-)
+@confirm_option
 def command(
     run: str | None,
     catalog: str | None,
@@ -112,14 +108,12 @@ def command(
 def _choose(
     ledger: Ledger, run: str | None, catalog: str | None, environment: str | None, choice: Choice
 ) -> Chosen:
-    from patternmill.ledger.finding import LATEST, find_run, latest_run
+    from patternmill.ledger.finding import LATEST, find_run
     from patternmill.ledger.row_results import input_file
     from patternmill.mill.retrying import choose
 
     record = find_run(ledger, run or LATEST, catalog=catalog, environment=environment)
-    newest = latest_run(ledger, catalog=record.catalog, environment=record.environment)
-    latest = newest if newest.run_id != record.run_id else None
-    return choose(ledger, record, input_file(ledger, record), choice, latest=latest)
+    return choose(ledger, record, input_file(ledger, record), choice)
 
 
 def retry_lines(chosen: Chosen, options: RunOptions, now: float) -> Iterator[str]:
@@ -129,8 +123,7 @@ def retry_lines(chosen: Chosen, options: RunOptions, now: float) -> Iterator[str
 
     record = chosen.record
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
-    if chosen.superseded:
-        yield f"Left out: {len(chosen.superseded)} rows that a later run asked for with other content."
+    yield from chosen.left_out_lines(_MOST_LEFT_OUT)
     if not chosen.rows:
         yield "Nothing to retry."
         return

@@ -1,7 +1,7 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from prefect import State, flow
 from pydantic import Field
@@ -11,6 +11,7 @@ from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.mill.importing import order_import
 from patternmill.mill.order import ImportOrder
 from patternmill.mill.refreshing import work_of
+from patternmill.settings import Confirmation
 from patternmill.states import Outcome
 from tasks.addressing import addressed
 from tasks.approving import word_heard
@@ -37,7 +38,7 @@ async def bulk_import(
     max_failures: Annotated[
         str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
     ] = None,
-    confirm: Literal["production"] | None = None,
+    confirm: Confirmation | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
     spread: Annotated[int | None, Field(ge=1, le=64)] = None,
@@ -56,7 +57,7 @@ async def bulk_import(
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
         max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
-        confirm: Says that a large purchase in production is meant.
+        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
         spread: In how many parts, for as many workers; none: this run drives all rows itself.

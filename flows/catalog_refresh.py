@@ -1,12 +1,13 @@
 """The catalog refresh: a catalog follows its source, and makes only what has changed in it."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from prefect import State, flow
 from pydantic import Field
 
 from flows.bulk_import import import_rows
 from patternmill.mill.refreshing import order_refresh
+from patternmill.settings import Confirmation
 from tasks.stopping import told_to_stop
 
 
@@ -24,7 +25,7 @@ async def catalog_refresh(
     max_failures: Annotated[
         str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
     ] = None,
-    confirm: Literal["production"] | None = None,
+    confirm: Confirmation | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
     spread: Annotated[int | None, Field(ge=1, le=64)] = None,
@@ -44,7 +45,7 @@ async def catalog_refresh(
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
         max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
-        confirm: Says that a large purchase in production is meant.
+        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
         spread: In how many parts, for as many workers; none: this run drives all rows itself.

@@ -7,6 +7,7 @@ from prefect import State, flow
 from pydantic import Field
 
 from flows.bulk_import import import_rows
+from patternmill.settings import Confirmation
 from patternmill.states import Outcome
 from tasks.outcomes import state_of
 from tasks.retrying import Wish, choose_rows, laid_out
@@ -25,7 +26,7 @@ async def retry_failed(
     budget: Annotated[int | None, Field(ge=0)] = None,
     max_patterns: Annotated[int | None, Field(ge=0)] = None,
     max_products: Annotated[int | None, Field(ge=0)] = None,
-    confirm: Literal["production"] | None = None,
+    confirm: Confirmation | None = None,
     attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
     max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
     spread: Annotated[int | None, Field(ge=1, le=64)] = None,
@@ -44,7 +45,7 @@ async def retry_failed(
         budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
-        confirm: Says that a large purchase in production is meant.
+        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
         attempts: How often an item is tried when the service says that its job failed; none: as set (2).
         max_in_flight: The most jobs in flight at once; none: as set (200).
         spread: In how many parts, for as many workers; none: this run drives all rows itself.
@@ -52,7 +53,8 @@ async def retry_failed(
     """
     chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
     if not chosen.rows:
-        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}")
+        left_out = f": {len(chosen.left_out)} rows were superseded by later runs" if chosen.left_out else ""
+        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}{left_out}")
     limits = {
         "attempts": attempts,
         "max_in_flight": max_in_flight,

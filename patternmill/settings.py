@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from patternmill.addresses import checked_url, service_identity
 from patternmill.errors import ConfigurationError
 
 PREFIX = "PATTERNMILL_"
+PRODUCTION = "production"
+DUPLICATES = "duplicates"
+ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+_RETIRE_WORD = r"\d{1,9}|(\d{1,2}(\.\d+)?|100)%"
+_LEDGER_SCHEMES = frozenset({"postgresql", "postgres", "sqlite"})
+
+#: What a person confirms: a large purchase in production, a second purchase of another catalog's products.
+Confirmation = Literal["production", "duplicates", "production,duplicates"]
+
+
+def confirmation(words: str | Iterable[str] | None) -> Confirmation | None:
+    """Read `production, duplicates` or a list of these words. Raises ValueError."""
+    parts = re.split(r"[\s,]+", words) if isinstance(words, str) else (words or ())
+    found = {part for part in parts if part}
+    if found - {PRODUCTION, DUPLICATES}:
+        raise ValueError(f"must be of these words, with commas between them: {PRODUCTION}, {DUPLICATES}")
+    if len(found) == 2:
+        return "production,duplicates"
+    if not found:
+        return None
+    return "production" if PRODUCTION in found else "duplicates"
 
 
 def _checked_url(url: str | None) -> str | None:
-    if not url:
-        return None
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError("must be an http:// or https:// address")
-    if parts.username or parts.password:
-        raise ValueError("must not contain a user name or password; the key goes into PATTERNMILL_API_KEY")
-    if parts.query or parts.fragment:
-        raise ValueError("must end with its path, without ? or #")
-    return url.rstrip("/")
+    return checked_url(url) if url else None
 
 
 def _checked_key(key: SecretStr | None) -> SecretStr | None:
@@ -36,6 +50,76 @@ def _checked_key(key: SecretStr | None) -> SecretStr | None:
     if text != text.strip() or not text.isprintable() or not text.isascii() or " " in text:
         raise ValueError("contains a space, a line break or another character that a header cannot carry")
     return key
+
+
+def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    for number, reason in enumerate(reasons, 1):
+        if not reason.strip():
+            raise ValueError(f"entry {number} is empty, and would match every reason")
+        try:
+            re.compile(reason, re.IGNORECASE)
+        except (re.error, RecursionError, OverflowError) as error:
+            position = getattr(error, "pos", None)
+            at = "" if position is None else f" (see its character {position + 1})"
+            raise ValueError(f"entry {number} is no regular expression{at}") from None
+    return reasons
+
+
+def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
+    """A database that is known, and an address that can be taken apart; whether it answers is seen as it is opened."""
+    if url is None or not url.get_secret_value():
+        return None
+    text = url.get_secret_value()
+    scheme = text.partition(":")[0]
+    if scheme not in _LEDGER_SCHEMES or not text.startswith(f"{scheme}://"):
+        raise ValueError("must be postgresql://..., or empty for SQLite in PATTERNMILL_HOME")
+    if scheme == "sqlite":
+        if not text.startswith("sqlite:///") or text == "sqlite:///":
+            raise ValueError("must name its file: sqlite:///path/to/ledger.sqlite3")
+        return url
+    if text != text.strip() or not text.isprintable():
+        raise ValueError("contains a space, a line break or another character that no address has")
+    try:
+        urlsplit(text)
+    except ValueError:
+        raise ValueError("is an address that cannot be taken apart") from None
+    return url
+
+
+def _checked_sources(sources: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for number, (name, address) in enumerate(sources.items(), 1):
+        if not name.strip() or not address.get_secret_value().strip():
+            raise ValueError(f"entry {number} has no name, or no address")
+        if "://" in name:
+            raise ValueError(f"entry {number} has an address for its name")
+    return sources
+
+
+def _checked_environments(urls: dict[str, str]) -> dict[str, str]:
+    for number, name in enumerate(urls, 1):
+        if not re.fullmatch(ENVIRONMENT_PATTERN, name):
+            raise ValueError(f"entry {number} has a name that no environment can have")
+    return urls
+
+
+def _checked_retire_limit(text: str) -> str:
+    """As the catalog's RetireLimit reads it."""
+    words = [word for word in re.split(r"[\s,;]+|\band\b", text) if word]
+    if not words or not all(re.fullmatch(_RETIRE_WORD, word) for word in words):
+        raise ValueError("must be a count, a percentage, or both: 20,10%")
+    return text
+
+
+def _in_groups(addresses: object) -> object:
+    """One list of addresses is one service; a list of such lists, several."""
+    if isinstance(addresses, list | tuple) and addresses and all(isinstance(url, str) for url in addresses):
+        return (tuple(addresses),)
+    return addresses
+
+
+_Url = Annotated[str, AfterValidator(checked_url)]
+_Duration = Annotated[timedelta, Field(gt=timedelta(0))]
+_Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
@@ -51,26 +135,26 @@ class Settings(BaseSettings):
     #: Ledger and local state.
     home: Path = Path(".patternmill")
     #: Scopes request IDs and the ledger, together with the catalog's name.
-    environment: str = Field(default="staging", pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
+    environment: str = Field(default="staging", pattern=ENVIRONMENT_PATTERN)
     #: None: SQLite under `home`. postgresql://... for several machines.
-    ledger_url: SecretStr | None = None
+    ledger_url: Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)] = None
     #: The most jobs in flight at once.
     max_in_flight: int = Field(default=200, ge=1, le=5000)
     #: Requests a second, creates and polls apart.
-    create_rate: float = Field(default=500.0, gt=0)
-    poll_rate: float = Field(default=300.0, gt=0)
+    create_rate: _Rate = 500.0
+    poll_rate: _Rate = 300.0
     #: One exchange: connecting, sending, and reading the whole answer.
-    request_timeout: timedelta = timedelta(seconds=30)
+    request_timeout: _Duration = timedelta(seconds=30)
     #: How long a job is waited for before its row reads `waiting`.
-    job_timeout: timedelta = timedelta(minutes=30)
+    job_timeout: _Duration = timedelta(minutes=30)
     #: How long one create is sent again while its fate is unknown.
-    create_timeout: timedelta = timedelta(minutes=10)
+    create_timeout: _Duration = timedelta(minutes=10)
     #: Past this age an unanswered request is not sent again without a person's word.
-    in_doubt_limit: timedelta = timedelta(hours=12)
+    in_doubt_limit: _Duration = timedelta(hours=12)
     #: How many times an item is tried when the service says that its job failed.
     attempts: int = Field(default=2, ge=1, le=10)
     #: Patterns of text (regular expressions, case ignored) in a failed job's reason that make the failure final.
-    final_reasons: tuple[str, ...] = ()
+    final_reasons: Annotated[tuple[str, ...], AfterValidator(_checked_reasons)] = ()
     #: The longest prompt accepted, in characters.
     prompt_limit: int = Field(default=4000, ge=1)
     #: What one pattern and one product cost, in minor units (cents); 0 where costs are not counted.
@@ -84,19 +168,35 @@ class Settings(BaseSettings):
     #: How long a flow run waits for a person's word on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.
-    environment_urls: dict[str, Annotated[str, AfterValidator(_checked_url)]] = Field(default_factory=dict)
+    environment_urls: Annotated[dict[str, _Url], AfterValidator(_checked_environments)] = Field(
+        default_factory=dict
+    )
+    #: Addresses that are one service, which has moved or has several names: a JSON list; or a list of such lists.
+    same_service: Annotated[tuple[tuple[_Url, ...], ...], BeforeValidator(_in_groups)] = ()
     #: In production, more items than this are bought only when `production` is confirmed.
     confirm_above: int = Field(default=100, ge=0)
-    #: `production`: purchases there need no further confirmation.
-    confirm: str | None = None
+    #: `production`: purchases there need no further confirmation; `duplicates`: nor do another catalog's products.
+    confirm: Annotated[Confirmation | None, BeforeValidator(confirmation)] = None
     #: Set by the command line when it starts the embedded studio.
     embedded: bool = False
     #: The most rows that a refresh retires without a person's word: a count, a percentage, or both.
-    retire_at_most: str = "20,10%"
+    retire_at_most: Annotated[str, AfterValidator(_checked_retire_limit)] = "20,10%"
     #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then says the name alone.
-    sources: dict[str, SecretStr] = Field(default_factory=dict)
+    sources: Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)] = Field(default_factory=dict)
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
     shard_rows: int = Field(default=500, ge=1, le=2500)
+
+    def confirms(self, word: str) -> bool:
+        return self.confirm is not None and word in self.confirm.split(",")
+
+    def service_at(self, url: str) -> str:
+        """What names the service at an address: the same for every address of that service."""
+        identity = service_identity(url)
+        for group in self.same_service:
+            known = [service_identity(other) for other in group]
+            if identity in known:
+                return known[0]
+        return identity
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -104,16 +204,42 @@ def load_settings(**overrides: object) -> Settings:
 
     Raises ConfigurationError that names every wrong variable, without its value.
     """
+    return _addressed(_read(overrides))
+
+
+def load_sources() -> Mapping[str, SecretStr]:
+    """The addresses of sources by name, whichever environment is meant. Raises ConfigurationError."""
+    return _read({}).sources
+
+
+def _read(overrides: Mapping[str, object]) -> Settings:
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
-        settings = Settings(**given)  # type: ignore[arg-type]
+        return Settings(**given)  # type: ignore[arg-type]
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         raise _unusable([f"{PREFIX}{field[1].upper() if field else '*'}: must be JSON"]) from None
     except ValidationError as error:
-        faults = [f"{PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg']}" for fault in error.errors()]
-        raise _unusable(faults) from None
-    return _addressed(settings)
+        raise _unusable(list(dict.fromkeys(map(_fault, error.errors())))) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unusable([f".env: cannot be read ({type(error).__name__})"]) from None
+
+
+def with_service(settings: Settings, url: str | None, key: SecretStr | None) -> Settings:
+    """The settings with an address and a key found elsewhere, checked as their own. Raises ConfigurationError."""
+    try:
+        found = {"studio_url": _checked_url(url), "api_key": _checked_key(key)}
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The address or the key that Prefect has for {settings.environment!r} cannot be used: it {error}.",
+            remedy="Correct the Variable, or the Secret block.",
+        ) from None
+    known = {name: value for name, value in found.items() if value is not None}
+    return _addressed(settings.model_copy(update=known)) if known else settings
+
+
+def _fault(fault: Mapping[str, Any]) -> str:
+    return f"{PREFIX}{str(fault['loc'][0]).upper()}: {fault['msg'].removeprefix('Value error, ')}"
 
 
 def _unusable(faults: list[str]) -> ConfigurationError:
@@ -125,7 +251,7 @@ def _unusable(faults: list[str]) -> ConfigurationError:
 
 def _addressed(settings: Settings) -> Settings:
     """Take the address from the environments' list where none is named, and refuse one that belongs to another."""
-    belongs = {url: name for name, url in settings.environment_urls.items()}
+    belongs = _environments_by_service(settings)
     if settings.studio_url is None:
         if settings.environment_urls and settings.environment not in settings.environment_urls:
             raise ConfigurationError(
@@ -134,10 +260,19 @@ def _addressed(settings: Settings) -> Settings:
                 remedy="Name one of these environments, or add its address.",
             )
         return settings.model_copy(update={"studio_url": settings.environment_urls.get(settings.environment)})
-    its = belongs.get(settings.studio_url, settings.environment)
+    its = belongs.get(settings.service_at(settings.studio_url), settings.environment)
     if its != settings.environment:
         raise other_environment(settings.studio_url, its, settings.environment)
     return settings
+
+
+def _environments_by_service(settings: Settings) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for name, url in settings.environment_urls.items():
+        other = found.setdefault(settings.service_at(url), name)
+        if other != name:
+            raise _unusable([f"{PREFIX}ENVIRONMENT_URLS: {other!r} and {name!r} are the same service, {url}"])
+    return found
 
 
 def other_environment(url: str, its: str, named: str) -> ConfigurationError:

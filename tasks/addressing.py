@@ -14,7 +14,7 @@ from prefect.variables import Variable
 from pydantic import SecretStr
 
 from patternmill.mill.order import ImportOrder
-from patternmill.settings import Settings
+from patternmill.settings import Settings, with_service
 
 
 def url_variable(environment: str) -> str:
@@ -34,14 +34,12 @@ async def addressed(order: ImportOrder) -> ImportOrder:
 
 async def addressed_settings(settings: Settings) -> Settings:
     """The settings with what Prefect has, where they have none of their own."""
-    found: dict[str, Any] = {}
+    url, key = None, None
     if settings.studio_url is None:
         url = str(await Variable.aget(url_variable(settings.environment), default="") or "")
-        found["studio_url"] = url.rstrip("/") or None
     if settings.api_key is None:
-        found["api_key"] = await _key(settings.environment)
-    given = {name: value for name, value in found.items() if value is not None}
-    return settings.model_copy(update=given) if given else settings
+        key = await _key(settings.environment)
+    return with_service(settings, url, key)
 
 
 async def _key(environment: str) -> SecretStr | None:

@@ -23,6 +23,7 @@ from pydantic import Field, create_model
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
 from patternmill.mill.approving import LEAST_DIGEST, Word
+from patternmill.mill.duplicates import Duplicates
 from patternmill.mill.importing import Import
 from patternmill.mill.previewing import Preview
 from patternmill.planning.plan import TO_DO
@@ -94,13 +95,13 @@ async def _ask(work: Import, preview: Preview, proposal: Proposal) -> None:
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
     left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - time.time())
     await asuspend_flow_run(
-        wait_for_input=_form(proposal),
+        wait_for_input=_form(proposal, preview.duplicates),
         timeout=max(10, round(left.total_seconds())),
         key=question.question,
     )
 
 
-def _form(proposal: Proposal) -> type[Answer]:
+def _form(proposal: Proposal, duplicates: Duplicates | None) -> type[Answer]:
     up_to = Field(
         default=proposal.items,
         ge=1,
@@ -109,7 +110,8 @@ def _form(proposal: Proposal) -> type[Answer]:
         description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
     )
     form: type[Answer] = create_model("Answer", __base__=Answer, up_to=(int, up_to))
-    return form.with_initial_data(description=_summary(proposal))
+    summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else [])]
+    return form.with_initial_data(description=" ".join(summary))
 
 
 def _summary(proposal: Proposal) -> str:
@@ -141,6 +143,9 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""
+    if preview.duplicates is not None:
+        yield f"> {preview.duplicates.sentence()}"
+        yield ""
     yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
     yield ""
     items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]

@@ -14,7 +14,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from patternmill.catalog.rows import tidy
-from patternmill.ledger.finding import find_run, latest_run
+from patternmill.ledger.finding import find_run
 from patternmill.ledger.opening import existing_ledger
 from patternmill.ledger.row_results import input_file
 from patternmill.mill.importing import order_import
@@ -22,6 +22,9 @@ from patternmill.mill.order import ImportOrder
 from patternmill.mill.retrying import Choice, Chosen, choose, statuses_of
 from patternmill.mill.selection import write_selection
 from patternmill.settings import load_settings
+from tasks.noting import noted
+
+_MOST_LEFT_OUT = 10
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,10 @@ async def choose_rows(wish: Wish) -> Chosen:
     """Raises ConfigurationError when the run, or one of the rows, is not known."""
     with existing_ledger(load_settings(environment=wish.environment)) as ledger:
         record = find_run(ledger, wish.run, catalog=wish.catalog, environment=wish.environment)
-        newest = latest_run(ledger, catalog=record.catalog, environment=record.environment)
-        latest = newest if newest.run_id != record.run_id else None
-        return choose(ledger, record, input_file(ledger, record), wish.choice(), latest=latest)
+        chosen = choose(ledger, record, input_file(ledger, record), wish.choice())
+    if chosen.left_out:
+        noted("\n".join(chosen.left_out_lines(_MOST_LEFT_OUT)))
+    return chosen
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from patternmill.catalog.changes import Change, Content, Current, Kind, Verdict
@@ -35,6 +35,15 @@ _RETIRE = """
 UPDATE catalog_rows SET retired_at = :now
 WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku IN
     (SELECT sku FROM run_changes WHERE run_id = :run_id AND verdict = 'retired')
+"""
+_OTHER_CATALOGS = """
+SELECT catalog, sku, row FROM catalog_rows
+WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL
+UNION
+SELECT n.catalog, r.sku, r.row FROM runs n JOIN run_rows r ON r.run_id = n.run_id
+WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NULL AND EXISTS
+    (SELECT 1 FROM attempts a WHERE a.item_key IN (r.pattern_key, r.product_key)
+     AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
 """
 
 
@@ -78,6 +87,20 @@ def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Cur
         content = Content(kept["prompt"], kept["category"], kept["selections"])
         keys = ItemKey(product), ItemKey(pattern)
         yield Current(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
+
+
+def other_catalogs_rows(
+    ledger: Ledger, environment: str, catalog: str, skus: Collection[str]
+) -> Iterator[tuple[str, str, Content]]:
+    """What the other catalogs of an environment have under these skus now, as (catalog, sku, content), in no order.
+
+    With what was asked for in runs that have not ended, or crashed: their catalogs do not have it yet.
+    """
+    scope = {"environment": environment, "catalog": catalog}
+    for other, sku, row in ledger.database.stream(_OTHER_CATALOGS, scope):
+        if sku in skus:
+            kept = json.loads(row)
+            yield other, sku, Content(kept["prompt"], kept["category"], kept["selections"])
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:

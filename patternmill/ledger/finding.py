@@ -1,14 +1,20 @@
-"""Finds the run that a person means: by its ID, the beginning of it, or as the latest of a catalog."""
+"""Finds runs: the one that a person means, those that came after it, and those that asked a service for anything."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.states import Outcome
 
 LATEST = "latest"
 _MOST_NAMED = 5
+_CHUNK = 500
 
 
 def find_run(
@@ -50,9 +56,63 @@ def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str |
     return runs[0]
 
 
+def later_runs(ledger: Ledger, record: RunRecord) -> list[RunRecord]:
+    """The runs of its catalog after the one whose rows `record` asks for, the newest first.
+
+    Without retries: each repeats what an earlier run asked for, and says nothing new.
+    """
+    runs = ledger.runs(environment=record.environment, catalog=record.catalog)
+    by_id = {run.run_id: run for run in runs}
+    while record.options.get(RETRY_OF) in by_id:
+        record = by_id[record.options[RETRY_OF]]
+    place = next((place for place, run in enumerate(runs) if run.run_id == record.run_id), len(runs))
+    return [run for run in runs[:place] if RETRY_OF not in run.options and held_its_catalog(run)]
+
+
+def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> dict[str, ItemKey | None]:
+    """The product items of those of these skus that a run had; None for a row that was refused."""
+    found: dict[str, ItemKey | None] = {}
+    for first in range(0, len(skus), _CHUNK):
+        named = {f"sku_{number}": sku for number, sku in enumerate(skus[first : first + _CHUNK])}
+        found |= ledger.database.rows(
+            "SELECT sku, product_key FROM run_rows WHERE run_id = :run_id "  # noqa: S608
+            f"AND sku IN ({', '.join(f':{name}' for name in named)}) ORDER BY product_key IS NOT NULL",
+            {"run_id": run_id, **named},
+        )
+    return found
+
+
 def held_its_catalog(run: RunRecord) -> bool:
     """False for one that found its catalog held by another: it has no rows and wrote no results."""
     return run.outcome is not Outcome.SKIPPED_OVERLAP
+
+
+@dataclass(frozen=True)
+class AskedService:
+    """A run that asked a service for something, which may have been made there."""
+
+    run_id: str
+    environment: str
+    url: str
+
+
+def asked_services(ledger: Ledger) -> list[AskedService]:
+    """The runs that asked a service for anything that it did not refuse, the newest first; not the embedded studio's.
+
+    A run whose every request was refused, or never left, says nothing of where the products of its environment are.
+    """
+    asked = {
+        run_id
+        for (run_id,) in ledger.database.rows(
+            "SELECT run_id FROM runs WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.run_id = runs.run_id "
+            "AND a.state NOT IN ('withdrawn', 'rejected'))"
+        )
+    }
+    return [
+        AskedService(run.run_id, run.environment, run.studio_url)
+        for run in ledger.runs()
+        if run.studio_url and run.run_id in asked
+    ]
 
 
 def _named(names: list[str]) -> str:

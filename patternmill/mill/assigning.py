@@ -104,13 +104,18 @@ def _read(ledger: Ledger, run_id: RunId, number: int) -> Assignment:
 def require_same_service(assigned: Assignment) -> None:
     """Raise ConfigurationError when this process would ask another service than its run began with."""
     settings, record = assigned.settings, assigned.record
-    here = "" if settings.embedded else settings.studio_url
-    if here != record.studio_url:
+    here = "" if settings.embedded else settings.studio_url or ""
+    if _service(settings, here) != _service(settings, record.studio_url):
         raise ConfigurationError(
             f"Run {record.run_id} asks {record.studio_url or 'an embedded studio'}, "
             f"this worker {here or 'an embedded studio'}.",
             remedy="Give all workers the same PATTERNMILL_STUDIO_URL. Nothing was asked for by this one.",
         )
+
+
+def _service(settings: Settings, url: str) -> str:
+    """Empty for an embedded studio."""
+    return settings.service_at(url) if url else ""
 
 
 def with_address(assigned: Assignment, settings: Settings) -> Assignment:

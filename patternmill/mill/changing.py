@@ -60,6 +60,12 @@ def counts_of(record: RunRecord) -> Mapping[str, int] | None:
     return counts
 
 
+def is_whole(record: RunRecord) -> bool:
+    """Whether what a run's source did not have was gone: a refresh's, unless so much was missing that it waits."""
+    counts = counts_of(record)
+    return counts is not None and not counts.get(Verdict.WITHHELD.value, 0)
+
+
 def withheld_reason(record: RunRecord) -> str | None:
     """Why rows that the source has no longer were not retired, and what lets them go."""
     counts = counts_of(record) or {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -16,17 +17,25 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.source import CatalogFile, read_catalog
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
 from patternmill.identifiers import RunId
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder
+from patternmill.mill.order import ImportOrder, refuse_known_other_service
+from patternmill.mill.origin import (
+    environment_of,
+    origin_of,
+    refuse_lost_edition,
+    refuse_other_catalog,
+    refuse_unknown_environment,
+)
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 from patternmill.mill.running import forget, register
 from patternmill.mill.selection import read_selection
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
+from patternmill.results.files import LATEST, latest_in
 from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -72,6 +81,8 @@ class Import:
                 code="catalog_unknown",
                 remedy="Name the catalog with --catalog, or leave the file in its results folder.",
             )
+        if self._file.columns.ours and self.order.taken_up is None:
+            await asyncio.to_thread(_refuse_unknown_origin, self.order)
         return f"{len(self._file.records)} rows in {self._file.name}"
 
     async def _read(self) -> CatalogFile:
@@ -80,9 +91,13 @@ class Import:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
+        # Before the key is sent, and before anything of the offer is believed.
+        await asyncio.to_thread(refuse_known_other_service, self.order.settings)
         offer = await self._read_offer()
         limit = self.order.settings.prompt_limit
-        self._checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)
+        checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)
+        origin = self.order.origin
+        self._checked = replace(checked, notes=(origin.sentence(), *checked.notes)) if origin else checked
         return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
 
     @property
@@ -218,11 +233,24 @@ class Import:
         # pandas and all that comes with it is loaded for this alone.
         from patternmill.results.rebuild import rebuild
 
+        links = () if self.order.out else (LATEST, latest_in(self.order.settings.environment))
         ledger = open_ledger(self.order.settings)
         try:
-            return rebuild(ledger, run_id, out, latest=self.order.out is None)
+            return rebuild(ledger, run_id, out, links=links)
         finally:
             ledger.database.close()
+
+
+def _refuse_unknown_origin(order: ImportOrder) -> None:
+    """Raise InputRefused when a file of ours may be of another environment or edition than it would go on with."""
+    if not has_ledger(order.settings):
+        return
+    file, environment = order.source.name, order.settings.environment
+    with existing_ledger(order.settings) as ledger:
+        if not order.environment_named:
+            refuse_unknown_environment(ledger, file, order.catalog, environment)
+        if not order.edition_named:
+            refuse_lost_edition(ledger, file, order.catalog, environment, order.edition)
 
 
 def catalog_name(file: Path) -> tuple[str, bool]:
@@ -256,17 +284,24 @@ def order_import(
     max_patterns: int | None = None,
     max_products: int | None = None,
     budget: int | None = None,
-    confirm: str | None = None,
+    confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
     only: Path | None = None,
 ) -> ImportOrder:
-    """What a person asks for, completed from the settings. Raises ConfigurationError.
+    """What a person asks for, completed from the settings. Raises ConfigurationError and InputRefused.
 
     `spread` is a number of parts, for as many workers. `only` is a selection, as `patternmill retry` writes it:
-    its rows alone are worked on, failed ones again.
+    its rows alone are worked on, failed ones again. A results file of an earlier run goes on with the catalog, the
+    environment and the edition of that run; an `edition` that is empty is none.
     """
+    origin = origin_of(source)
+    if origin is not None:
+        refuse_other_catalog(origin, catalog)
     settings = load_settings(
-        environment=environment, max_in_flight=max_in_flight, attempts=attempts, confirm=confirm
+        environment=environment_of(source, environment),
+        max_in_flight=max_in_flight,
+        attempts=attempts,
+        confirm=confirm,
     )
     name, sure = (catalog, True) if catalog else catalog_name(source)
     if not re.fullmatch(r"[\w][\w .-]{0,62}", name) or name != name.strip():
@@ -289,8 +324,11 @@ def order_import(
         ),
         encoding=encoding,
         out=out,
-        edition=edition,
+        edition=(origin.edition if edition is None and origin else edition) or None,
         spread=spread,
+        environment_named=environment is not None or origin is not None,
+        edition_named=edition is not None,
+        origin=origin,
     )
     if only is None:
         return order

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,15 +10,16 @@ from pathlib import Path
 from patternmill.catalog.rows import Row
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
+from patternmill.ledger.finding import AskedService, asked_services
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import existing_ledger, has_ledger
 from patternmill.mill.changing import RefreshTerms
 from patternmill.mill.options import RunOptions
+from patternmill.mill.origin import Origin
 from patternmill.mill.selection import Selection
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan
-from patternmill.settings import Settings, other_environment
-
-PRODUCTION = "production"
+from patternmill.settings import PRODUCTION, Settings, other_environment
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class ImportOrder:
     edition: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
+    #: False when environment and edition are only what is set, or nothing: nobody named them for this file.
+    environment_named: bool = True
+    edition_named: bool = True
+    #: The run whose results file the source is, where its manifest lies beside it.
+    origin: Origin | None = None
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: Only these rows are worked on; the others stand as they are.
     only: Callable[[Row], bool] = field(default=lambda row: True)
@@ -64,13 +71,39 @@ class ImportOrder:
         return self.out or Path("results") / self.catalog / run_id
 
 
-def refuse_other_environment(ledger: Ledger, settings: Settings) -> None:
-    """Raise ConfigurationError when the service's address was used for another environment before."""
-    if settings.embedded:
+def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
+    """Raise ConfigurationError when an environment's products are at another service than the one that would be asked.
+
+    What is in the ledger of an environment was made by the service of its last run that asked for anything.
+    """
+    if settings.embedded or settings.studio_url is None:
         return
-    for record in ledger.runs():
-        if record.studio_url == settings.studio_url and record.environment != settings.environment:
-            raise other_environment(record.studio_url, record.environment, settings.environment)
+    asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
+    own = next((run for run in asked if run.environment == settings.environment), None)
+    if own is not None and settings.service_at(own.url) == here:
+        return
+    for run in asked:
+        if run.environment != settings.environment and settings.service_at(run.url) == here:
+            raise other_environment(settings.studio_url, run.environment, settings.environment)
+    if own is not None:
+        raise _other_service(own, settings.studio_url)
+
+
+def refuse_known_other_service(settings: Settings) -> None:
+    """The same where there is a ledger; none is made."""
+    if has_ledger(settings):
+        with existing_ledger(settings) as ledger:
+            refuse_other_service(ledger, settings)
+
+
+def _other_service(asked: AskedService, url: str) -> ConfigurationError:
+    both = json.dumps([asked.url, url])
+    return ConfigurationError(
+        f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
+        code="other_service",
+        remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
+        f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
+    )
 
 
 def require_confirmation(order: ImportOrder, plan: Plan) -> None:
@@ -79,11 +112,7 @@ def require_confirmation(order: ImportOrder, plan: Plan) -> None:
     Not to be asked about a plan that a person has approved.
     """
     settings, items = order.settings, sum(plan.purchases())
-    if (
-        settings.environment != PRODUCTION
-        or items <= settings.confirm_above
-        or settings.confirm == PRODUCTION
-    ):
+    if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
         return
     raise ConfigurationError(
         f"{items} items would be bought in production; more than {settings.confirm_above} have to be confirmed.",

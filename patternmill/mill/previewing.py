@@ -10,6 +10,7 @@ from patternmill.catalog.selections import understood
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.mill.duplicates import Duplicates, known_duplicates
 from patternmill.mill.making import FINAL_CODES, is_passing
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
@@ -43,6 +44,8 @@ class Preview:
     plan: Plan
     cost: Cost
     time: timedelta
+    #: What another catalog has already.
+    duplicates: Duplicates | None = None
 
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
@@ -62,7 +65,10 @@ def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
         plan = _plan(order, checked, Memory(), ContentItems(order.scope, edition=order.edition))
     prices = {stage: options.price(stage) for stage in Stage}
     return Preview(
-        plan, cost_of(plan, prices, options.attempts), time_for(plan, lasting, options.max_in_flight)
+        plan,
+        cost_of(plan, prices, options.attempts),
+        time_for(plan, lasting, options.max_in_flight),
+        known_duplicates(order, plan),
     )
 
 

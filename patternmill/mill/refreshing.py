@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from patternmill.mill.changing import RefreshTerms, find_changes
 from patternmill.mill.importing import Import, order_import
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.plan import Plan
+from patternmill.settings import load_sources
 
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
@@ -82,7 +84,7 @@ def order_refresh(
     max_patterns: int | None = None,
     max_products: int | None = None,
     budget: int | None = None,
-    confirm: str | None = None,
+    confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
 ) -> ImportOrder:
     """What a person or a schedule asks for, completed from the settings. Raises ConfigurationError.
@@ -92,8 +94,9 @@ def order_refresh(
     for address in (source, out or ""):
         _refuse_password(address)
     place = out if out and is_remote(out) else None
+    address = source_address(source)
     order = order_import(
-        Path(source),
+        Path(address),
         catalog=catalog,
         environment=environment,
         out=Path(out) if out and place is None else None,
@@ -108,11 +111,15 @@ def order_refresh(
         confirm=confirm,
         spread=spread,
     )
-    named = order.settings.sources.get(source)
-    address = named.get_secret_value() if named else whole_address(source)
     limit = RetireLimit.parse(retire_at_most or order.settings.retire_at_most)
     terms = RefreshTerms(address, limit, retire, place and whole_address(place))
     return replace(order, source=Path(source_name(address)), refresh=terms)
+
+
+def source_address(source: str) -> str:
+    """The path or address of a source, which may be named by PATTERNMILL_SOURCES; with its secrets."""
+    named = load_sources().get(source)
+    return named.get_secret_value() if named else whole_address(source)
 
 
 def _changes(order: ImportOrder, terms: RefreshTerms, plan: Plan) -> Changes:

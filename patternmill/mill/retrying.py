@@ -6,13 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from patternmill.catalog.changes import Verdict
 from patternmill.catalog.rows import tidy
 from patternmill.catalog.source import CatalogFile
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.catalog_rows import changes_of
+from patternmill.ledger.finding import later_runs, products_asked_for
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.present import PresentRow, present_rows
 from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.mill.changing import is_whole
 from patternmill.mill.options import RunOptions
 from patternmill.mill.selection import Selection
 from patternmill.states import AttemptState, RowStatus, Stage
@@ -57,18 +61,34 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A row that would fit, and what a later run has made of its sku."""
+
+    sku: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The rows of a run that a retry takes up, as they stand now."""
 
     record: RunRecord
     rows: tuple[PresentRow, ...]
-    #: Rows that would fit, but whose sku a later run asked for with other content.
-    superseded: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def by_status(self) -> Mapping[RowStatus, int]:
         found = Counter(row.standing.status for row in self.rows)
         return {status: found[status] for status in RowStatus if found[status]}
+
+    def left_out_lines(self, most: int) -> Iterator[str]:
+        """What is left out and why, as far as a screen bears it; nothing when nothing is."""
+        if self.left_out:
+            yield f"Left out, because of later runs: {len(self.left_out)} rows"
+        for row in self.left_out[:most]:
+            yield f"  {row.sku}: {row.why}"
+        if len(self.left_out) > most:
+            yield f"  … and {len(self.left_out) - most} more"
 
     def selection(self) -> Selection:
         return Selection(self.record.run_id, self.record.source, frozenset(row.sku for row in self.rows))
@@ -107,26 +127,56 @@ def statuses_of(words: str) -> tuple[RowStatus, ...]:
     return tuple(found) or RETRIABLE
 
 
-def choose(
-    ledger: Ledger, record: RunRecord, file: CatalogFile, choice: Choice, *, latest: RunRecord | None = None
-) -> Chosen:
-    """The rows of a run that fit, in the order of its file.
+def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: Choice) -> Chosen:
+    """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
 
-    `latest` is the catalog's latest run, where that is another one: what it asks for under a sku supersedes.
     Raises ConfigurationError for a sku that the run does not have.
     """
-    rows, known, superseded = [], set(), []
-    newer = dict(_products(ledger, latest)) if latest is not None else {}
-    for row in present_rows(ledger, record):
-        known.add(row.sku)
-        if row.product_key is None or not choice.fits(row, _category(file, row)):
-            continue
-        if newer.get(row.sku, row.product_key) == row.product_key:
-            rows.append(row)
-        else:
-            superseded.append(row.sku)
-    _refuse_unknown(choice.skus - known, record)
-    return Chosen(record, tuple(rows), tuple(superseded))
+    present = list(present_rows(ledger, record))
+    _refuse_unknown(choice.skus - {row.sku for row in present}, record)
+    fitting = {
+        row.sku: row
+        for row in present
+        if row.product_key is not None and choice.fits(row, _category(file, row))
+    }
+    superseded = _superseded(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
+    return Chosen(
+        record,
+        tuple(row for sku, row in fitting.items() if sku not in superseded),
+        tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
+    )
+
+
+def _superseded(
+    ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
+) -> Mapping[str, str]:
+    """Why, by sku: what the last later run that says anything of a sku says, where that is something else.
+
+    A refresh speaks for every sku, because its source is the whole catalog.
+    """
+    undecided, found = set(products), dict[str, str]()
+    for run in later_runs(ledger, record):
+        if not undecided:
+            break
+        asked = products_asked_for(ledger, run.run_id, sorted(undecided))
+        gone = _gone(ledger, run, undecided - asked.keys())
+        found |= {sku: f"gone from the source of run {run.run_id}" for sku in gone}
+        for sku in asked.keys() & undecided:
+            if asked[sku] is None:
+                found[sku] = f"refused in run {run.run_id}, which has it with other content"
+            elif asked[sku] != products[sku]:
+                found[sku] = f"run {run.run_id} asked for it with other content"
+        undecided -= asked.keys() | gone
+    return found
+
+
+def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
+    """Those of the skus missing from a run's source that are gone from the catalog."""
+    if is_whole(run):
+        return set(missing)
+    return {
+        change.sku for change in changes_of(ledger, run.run_id) if change.verdict is Verdict.RETIRED
+    } & set(missing)
 
 
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> Cost:
@@ -173,11 +223,6 @@ def _most_left(last: Attempt | None, most: int) -> int:
     if last.state in _OPEN:
         return max(0, most - last.attempt)
     return most
-
-
-def _products(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, ItemKey | None]]:
-    for row in present_rows(ledger, record):
-        yield row.sku, row.product_key
 
 
 def _category(file: CatalogFile, row: PresentRow) -> str:

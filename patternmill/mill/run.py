@@ -23,12 +23,13 @@ from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.mill.approving import Grant, beyond, granted, propose, refusal
 from patternmill.mill.changing import withheld_reason
+from patternmill.mill.duplicates import known_duplicates, refuse_duplicates
 from patternmill.mill.halt import Halt, HaltReason
 from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
 from patternmill.mill.mill import Mill
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder, refuse_other_environment, require_confirmation
+from patternmill.mill.order import ImportOrder, refuse_other_service, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
 from patternmill.mill.recording import (
@@ -48,7 +49,6 @@ from patternmill.states import Outcome, RowStatus, Stage
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
 
-PRODUCTION = "production"
 _CHUNK = 5000
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
@@ -156,7 +156,7 @@ class Run(Driven):
         collect_rarely()
         ledger = open_ledger(order.settings)
         record = new_record(order, checked, prefect_flow_run_id)
-        refuse_other_environment(ledger, order.settings)
+        refuse_other_service(ledger, order.settings)
         try:
             hold = await take_hold(ledger, record.environment, record.catalog, record.run_id)
         except Overlap as overlap:
@@ -171,6 +171,7 @@ class Run(Driven):
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
             api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(record.environment)))
+            duplicates = await asyncio.to_thread(known_duplicates, order, plan)
             proposal = propose(order, plan)
 
             def write(ledger: Ledger) -> tuple[RunRecord, Grant | None]:
@@ -178,6 +179,7 @@ class Run(Driven):
                     grant = granted(ledger, order, proposal) if refused is None else None
                     if grant is None and refused is None:
                         require_confirmation(order, plan)
+                        refuse_duplicates(order, duplicates)
                     close_broken_runs(ledger, order.scope)
                     said = grant.approval if grant is not None else refused
                     recorded = with_approval(record, said) if said is not None else record

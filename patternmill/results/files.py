@@ -60,19 +60,24 @@ def mark_of(path: Path) -> FileMark:
     return FileMark(path.name, digest.hexdigest(), size)
 
 
-def link_latest(out: Path) -> Path | None:
-    """Let `latest`, beside the run's directory `out`, lead to it.
+def latest_in(environment: str) -> str:
+    """The name of the link to the latest run in one environment; `latest` leads to that in any."""
+    return f"{LATEST}-{environment}"
+
+
+def link_latest(out: Path, name: str = LATEST) -> Path | None:
+    """Let `latest` (or `name`), beside the run's directory `out`, lead to it.
 
     Where links are impossible, or something of a person's own bears that name, `latest.txt` names the
     directory instead. Returns what now leads there; None when `out` is itself called `latest`, or when
     nothing could be written.
     """
-    if out.name in {LATEST, ""}:
+    if out.name in {LATEST, name, ""}:
         return None
     try:
-        return _replace_link(out.with_name(LATEST), out.name)
+        return _replace_link(out.with_name(name), out.name)
     except (OSError, NotImplementedError):
-        note = out.with_name(f"{LATEST}.txt")
+        note = out.with_name(f"{name}.txt")
     with contextlib.suppress(OSError):
         write_whole(note, [f"{out.name}\n".encode()])
         return note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,10 +25,10 @@ class Results:
     causes: tuple[Cause, ...]
 
 
-def rebuild(ledger: Ledger, run_id: RunId, out: Path, *, latest: bool = False) -> Results:
+def rebuild(ledger: Ledger, run_id: RunId, out: Path, *, links: Iterable[str] = ()) -> Results:
     """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
 
-    `latest`: lead the link `latest` beside `out` to it.
+    `links`: the names of links beside `out` to lead to it.
     """
     record = ledger.run(run_id)
     if record is None:
@@ -40,6 +41,6 @@ def rebuild(ledger: Ledger, run_id: RunId, out: Path, *, latest: bool = False) -
     changes = changes_of(ledger, run_id) if record.options.get(CHANGES) is not None else None
     kept = file.columns.kept
     published = publish(record, file.header, kept, rows, out, pictures=pictures, changes=changes)
-    if latest:
-        link_latest(out)
+    for name in links:
+        link_latest(out, name)
     return Results(published, tuple(failures_by_cause(rows)))

@@ -143,7 +143,7 @@ BAD_SETTINGS = [
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@127.0.0.1:9/ledger"}, 1),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@no-such-host.invalid/x"}, 1),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"mysql://mill:{PASSWORDS['DSN']}@127.0.0.1/ledger"}, 2),
-    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@[bad/ledger?x=y&=="}, 1),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@[bad/ledger?x=y&=="}, 2),
     ("STUDIO_URL", {"PATTERNMILL_STUDIO_URL": f"http://me:{PASSWORDS['STUDIO_URL']}@127.0.0.1:9/v1"}, 2),
     ("QUERY", {"PATTERNMILL_STUDIO_URL": f"http://127.0.0.1:9/v1?key={PASSWORDS['QUERY']}"}, 2),
     ("BROKEN_KEY", {"PATTERNMILL_API_KEY": f"sk_{PASSWORDS['BROKEN_KEY']}"}, 2),

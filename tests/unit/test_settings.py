@@ -8,10 +8,12 @@ import re
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
+from patternmill.addresses import service_identity
+from patternmill.catalog.changes import RetireLimit
 from patternmill.errors import ConfigurationError
-from patternmill.settings import PREFIX, Settings, load_settings
+from patternmill.settings import PREFIX, Settings, load_settings, with_service
 
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: Set by the command line for itself; not for a person.
@@ -45,9 +47,44 @@ MALFORMED = {
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
     "environment_urls": f"not JSON {CANARY}",
+    "ledger_url": f"mysql://{CANARY}",
+    "confirm": f"{CANARY}",
+    "retire_at_most": f"20,{CANARY}",
+    "same_service": f'["ftp://{CANARY}"]',
 }
 #: Fields that take any text.
-ANYTHING = {"home", "ledger_url", "confirm", "retire_at_most"}
+ANYTHING = {"home"}
+#: More that would fail later, after the first purchases.
+FAIL_LATER = [
+    ("final_reasons", '["broken", "(canary-7f3a"]'),
+    ("final_reasons", '["canary-7f3a", " "]'),
+    ("final_reasons", '["(?P<a>x)(?P<a>canary-7f3a)"]'),
+    *((field, "PT0S") for field in ("request_timeout", "job_timeout", "create_timeout", "in_doubt_limit")),
+    *((field, "-PT1H") for field in ("request_timeout", "job_timeout", "create_timeout", "in_doubt_limit")),
+    *((field, value) for field in ("create_rate", "poll_rate") for value in ("inf", "nan", "-1")),
+    ("studio_url", "http://canary-7f3a:99999/v1"),
+    ("studio_url", "http://canary-7f3a:port/v1"),
+    ("studio_url", "http://[canary-7f3a/v1"),
+    ("studio_url", "http://user:canary-7f3a\u2100@host/v1"),
+    ("studio_url", "http://canary-7f3a /v1"),
+    ("studio_url", "http://canary-7f3a\n/v1"),
+    ("ledger_url", "postgresql:canary-7f3a"),
+    ("ledger_url", " postgresql://canary-7f3a"),
+    ("ledger_url", "sqlite://canary-7f3a"),
+    ("ledger_url", "canary-7f3a"),
+    ("ledger_url", "postgresql://u:canary-7f3a@[bad/ledger"),
+    ("confirm", "production canary-7f3a"),
+    ("retire_at_most", "10 %, canary-7f3a"),
+    ("retire_at_most", "110%"),
+    ("sources", '{"shop": "", "other": "canary-7f3a"}'),
+    ("sources", '{" ": "canary-7f3a"}'),
+    ("sources", '{"https://canary-7f3a": "spring.csv"}'),
+    ("environment_urls", '{"staging": ""}'),
+    ("environment_urls", '{"Canary-7f3a !": "http://host/v1"}'),
+    ("environment_urls", '{"staging": "http://u:canary-7f3a@host/v1"}'),
+    ("environment_urls", '{"staging": "http://localhost:9/v1", "other": "http://127.0.0.1:9/v1/"}'),
+    ("same_service", '[["http://host/v1", "http://u:canary-7f3a@host/v1"]]'),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -119,6 +156,101 @@ def test_what_is_malformed_is_refused_by_name_alone(field: str, monkeypatch: pyt
         load_settings()
     assert variable(field) in str(caught.value)
     assert CANARY not in f"{caught.value} {caught.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(("field", "value"), FAIL_LATER)
+def test_what_would_fail_later_is_refused_at_once(
+    field: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is spent, by the variable's name, and without its value."""
+    monkeypatch.setenv(variable(field), value)
+    with pytest.raises(ConfigurationError, match=variable(field)) as caught:
+        load_settings()
+    assert CANARY not in f"{caught.value} {caught.value.__cause__!r}".lower()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("final_reasons", '["broken( loom)?", "^no "]'),
+        ("ledger_url", "postgres://user:p%20w@host:5432/db?sslmode=require"),
+        ("ledger_url", "postgresql:///ledger?host=/run/postgresql"),
+        ("ledger_url", "sqlite:///ledger.sqlite3"),
+        ("retire_at_most", "20"),
+        ("retire_at_most", "10.5% and 3"),
+        ("same_service", '["http://old/v1", "https://new/v1"]'),
+        ("confirm", "duplicates, production"),
+    ],
+)
+def test_what_is_right_is_taken(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every form that its reader takes."""
+    monkeypatch.setenv(variable(field), value)
+    found = load_settings()
+    RetireLimit.parse(found.retire_at_most)
+    assert getattr(found, field) != Settings.model_fields[field].default
+
+
+def test_a_file_of_settings_that_is_no_text(tmp_path: Path) -> None:
+    """Saved in another encoding, for one: it is named."""
+    (tmp_path / ".env").write_bytes(b"PATTERNMILL_HOME=\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"\.env: cannot be read"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://localhost:8123/v1", "http://127.0.0.1:8123/v1"),
+        ("http://[::1]:8123/v1", "http://LOCALHOST.:8123/v1/"),
+        ("http://127.0.0.1:8123/v1", "http://[::ffff:127.0.0.1]:8123/v1"),
+        ("https://Studio.Example./v1", "https://studio.example:443/v1/"),
+        ("http://studio.example:80/v1", "https://studio.example/v1"),
+        ("https://stüdio.example/v1", "https://xn--stdio-lva.example/v1"),
+    ],
+)
+def test_two_addresses_of_one_service(one: str, other: str) -> None:
+    """Names of this machine, case, default ports and slashes are no other service."""
+    assert service_identity(one) == service_identity(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "https://studio.example/V1",
+        "https://studio.example/v2",
+        "https://studio.example/v%31",
+        "https://studio.example:8443/v1",
+        "https://other.example/v1",
+        "http://localhost/v1",
+    ],
+)
+def test_addresses_of_two_services(other: str) -> None:
+    """Path and port are part of what is asked."""
+    assert service_identity(other) != service_identity("https://studio.example/v1")
+
+
+@pytest.mark.parametrize(
+    ("url", "key"), [("http://u:canary-7f3a@host/v1", None), (None, SecretStr("canary-7f3a\n"))]
+)
+def test_what_prefect_has_is_checked_as_a_setting(url: str | None, key: SecretStr | None) -> None:
+    """A block and a variable are typed by people too."""
+    with pytest.raises(ConfigurationError, match="that Prefect has for 'staging'") as caught:
+        with_service(load_settings(), url, key)
+    assert CANARY not in f"{caught.value}"
+    found = with_service(load_settings(), "https://studio.example/v1/", SecretStr("key"))
+    assert found.studio_url == "https://studio.example/v1"
+    urls = {"production": "https://studio.example/v1", "staging": "https://staging.example/v1"}
+    with pytest.raises(ConfigurationError, match="belongs to the environment 'production'"):
+        with_service(load_settings(environment_urls=urls), "https://STUDIO.example:443/v1", None)
+
+
+def test_services_that_a_person_says_are_one() -> None:
+    """One list, or a list of lists."""
+    one = load_settings(same_service=["https://old.example/v1", "https://new.example/v1"])
+    assert one.service_at("http://OLD.example/v1/") == one.service_at("https://new.example/v1")
+    assert one.service_at("https://third.example/v1") == "third.example/v1"
+    two = load_settings(same_service=[["http://a/v1", "http://b/v1"], ["http://c/v1", "http://d/v1"]])
+    assert two.service_at("http://a/v1") == two.service_at("http://b/v1") != two.service_at("http://d/v1")
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,14 @@ def test_the_form_explains_itself(deployed: dict[str, dict[str, Any]]) -> None:
             assert not SECRET.search(parameter), f"{name}: {parameter}"
 
 
+def test_confirmations_are_chosen_from_a_list(deployed: dict[str, dict[str, Any]]) -> None:
+    """Nobody has to know the words."""
+    for name in ("bulk-import", "catalog-refresh", "retry-failed"):
+        schema = deployed[name]["parameter_openapi_schema"]["properties"]["confirm"]
+        (choice,) = [part for part in schema["anyOf"] if part.get("type") != "null"]
+        assert choice["enum"] == ["production", "duplicates", "production,duplicates"]
+
+
 def test_the_refresh_has_its_time_and_zone(deployed: dict[str, dict[str, Any]]) -> None:
     """A cron line in a time zone, off until somebody has named the source; never two at once."""
     refresh = deployed["catalog-refresh"]

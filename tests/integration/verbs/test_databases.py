@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from cli.status import status_lines
+from patternmill.ledger.catalog_rows import other_catalogs_rows, settle_catalog
 from patternmill.ledger.export import COLUMNS, csv_lines, jsonl
-from patternmill.ledger.finding import find_run
+from patternmill.ledger.finding import asked_services, find_run, products_asked_for
 from patternmill.ledger.integrity import problems
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.overview import rows_by_status
@@ -61,6 +62,24 @@ def test_status_story_and_choice(run: BegunRun) -> None:
     record = find_run(run.ledger, "latest")
     chosen = choose(run.ledger, record, input_file(run.ledger, record), Choice())
     assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
+
+
+def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> None:
+    """What decides about superseded rows, other services and other catalogs' products."""
+    past = run.past
+    skus = [f"S-{number}" for number in range(1200)]
+    asked = products_asked_for(run.ledger, run.record.run_id, ["H-1", "R-1", *skus])
+    assert asked == {"H-1": run.product("H-1").key, "R-1": None}
+    refused = past.begin("S-1,storks,Mug,11oz,,", catalog="autumn", studio_url="http://127.0.0.1:7/v1")
+    refused.attempt(refused.pattern("S-1"), AttemptState.REJECTED)
+    assert [asked.run_id for asked in asked_services(run.ledger)] == [run.record.run_id]
+    others = other_catalogs_rows(run.ledger, "staging", "summer", {"H-1", "F-1", "S-1"})
+    assert {(catalog, sku) for catalog, sku, _ in others} == {("spring", "H-1"), ("spring", "F-1")}
+    settle_catalog(run.ledger, run.end())
+    others = other_catalogs_rows(run.ledger, "staging", "summer", {"H-1", "F-1", "S-1"})
+    assert [(sku, content.prompt) for _, sku, content in others] == [("H-1", "blue herons")]
+    assert not list(other_catalogs_rows(run.ledger, "staging", "spring", {"H-1"}))
+    assert not list(other_catalogs_rows(run.ledger, "production", "summer", {"H-1"}))
 
 
 @pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])

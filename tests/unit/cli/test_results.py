@@ -65,6 +65,19 @@ def test_latest_is_led_to_for_the_latest_run_alone(past: Past, tmp_path: Path) -
     assert link.resolve().name == new.record.run_id
 
 
+def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
+    """`latest` is the catalog's last run, wherever that was; each environment keeps a link of its own."""
+    production, staging = past.begin(HERON, environment="production"), past.begin(HERON)
+    for run in (production, staging):
+        run.end()
+    for run in (staging, production):
+        assert main.run(["results", run.record.run_id]) == 0
+    folder = tmp_path / "results" / "spring"
+    assert (folder / "latest").resolve().name == staging.record.run_id
+    assert (folder / "latest-staging").resolve().name == staging.record.run_id
+    assert (folder / "latest-production").resolve().name == production.record.run_id
+
+
 def test_crashed_run_shows_what_is_known_now(
     past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

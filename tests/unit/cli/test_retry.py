@@ -10,7 +10,9 @@ import pytest
 
 from cli import importing, main
 from cli.importing import Request
+from patternmill.catalog.changes import Change, Kind, Verdict
 from patternmill.errors import ConfigurationError
+from patternmill.ledger.catalog_rows import add_changes
 from patternmill.ledger.row_results import input_file
 from patternmill.mill.importing import order_import
 from patternmill.mill.options import RunOptions
@@ -34,9 +36,8 @@ def troubled(past: Past) -> BegunRun:
     return run
 
 
-def chosen(past: Past, run: BegunRun, latest: BegunRun | None = None, **choice: Any) -> Chosen:
-    file = input_file(past.ledger, run.record)
-    return choose(past.ledger, run.record, file, Choice(**choice), latest=latest and latest.record)
+def chosen(past: Past, run: BegunRun, **choice: Any) -> Chosen:
+    return choose(past.ledger, run.record, input_file(past.ledger, run.record), Choice(**choice))
 
 
 def skus(found: Chosen) -> list[str]:
@@ -71,16 +72,102 @@ def test_rows_stand_as_they_do_now(past: Past) -> None:
     later = past.begin(HERON, HERON_MUG)
     later.attempt(later.product("H-2"), AttemptState.SUCCEEDED, 2)
     later.end()
-    assert "H-2" not in skus(chosen(past, first, later))
+    assert "H-2" not in skus(chosen(past, first))
+
+
+def left_out(found: Chosen) -> dict[str, str]:
+    return {row.sku: row.why for row in found.left_out}
 
 
 def test_row_that_a_later_run_changed_is_left_out(past: Past) -> None:
     """What was asked for before the row was edited is not bought from an old run."""
     first = troubled(past)
     later = past.begin(HERON, "H-2,grey herons,Mug,11oz,,", FERN, FOX, OWL, DOE)
-    found = chosen(past, first, later)
+    found = chosen(past, first)
     assert "H-2" not in skus(found)
-    assert found.superseded == ("H-2",)
+    assert left_out(found) == {"H-2": f"run {later.record.run_id} asked for it with other content"}
+
+
+@pytest.mark.parametrize("partial", [(FERN,), (OWL, DOE), ()])
+def test_a_partial_run_in_between_does_not_bring_old_content_back(
+    past: Past, partial: tuple[str, ...]
+) -> None:
+    """The import of a failures.csv says nothing of the rows that it does not have."""
+    first = troubled(past)
+    past.begin(HERON, "H-2,grey herons,Mug,11oz,,", FERN, FOX, OWL, "D-1,deer,Mug,11oz,,").end()
+    if partial:
+        past.begin(*partial).end()
+    found = chosen(past, first)
+    assert skus(found) == (["F-1", "O-1", "D-1"] if DOE in partial else ["F-1", "O-1"])
+    assert set(left_out(found)) == {"H-2", "D-1"} - set(skus(found))
+
+
+def test_a_retry_says_nothing_new_of_its_rows(past: Past) -> None:
+    """It has every row of the file that it takes up, the superseded ones too; nor is it a way to them itself."""
+    first = troubled(past)
+    past.begin("H-2,grey herons,Mug,11oz,,").end()
+    again = past.begin(HERON, HERON_MUG, FERN, options={"retry_of": first.record.run_id})
+    again.end()
+    assert list(left_out(chosen(past, first))) == list(left_out(chosen(past, again))) == ["H-2"]
+
+
+def refresh_of(past: Past, *rows: str, withheld: int = 0) -> BegunRun:
+    run = past.begin(*rows, options={"changes": {"removed": 1, "withheld": withheld}})
+    run.end()
+    return run
+
+
+def test_row_that_its_source_has_no_longer_is_left_out(past: Past) -> None:
+    """A refresh's source is the whole catalog, also where nothing was made of the row that could be retired."""
+    first = troubled(past)
+    later = refresh_of(past, HERON, FERN, FOX, OWL)
+    past.begin(FERN).end()
+    found = chosen(past, first)
+    assert skus(found) == ["F-1", "O-1"]
+    assert left_out(found)["D-1"] == f"gone from the source of run {later.record.run_id}"
+
+
+def test_row_that_came_back_is_taken_up(past: Past) -> None:
+    """What was said last counts."""
+    first = troubled(past)
+    refresh_of(past, HERON)
+    past.begin(HERON_MUG, DOE).end()
+    assert skus(chosen(past, first)) == ["H-2", "D-1"]
+
+
+def test_a_source_that_may_be_broken_supersedes_nothing(past: Past) -> None:
+    """Rows that wait for a person to let them go are not gone."""
+    first = troubled(past)
+    refresh_of(past, HERON, withheld=5)
+    assert skus(chosen(past, first)) == ["H-2", "F-1", "O-1", "D-1"]
+
+
+def test_row_that_a_person_let_go_is_left_out(past: Past) -> None:
+    """Also where others of that source still wait."""
+    first = troubled(past)
+    later = refresh_of(past, HERON, withheld=5)
+    with past.ledger.transaction():
+        add_changes(past.ledger, later.record.run_id, [Change("H-2", Kind.REMOVED, verdict=Verdict.RETIRED)])
+    assert list(left_out(chosen(past, first))) == ["H-2"]
+
+
+def test_row_that_is_refused_now_is_left_out(past: Past) -> None:
+    """It was edited; what it says now cannot be bought, and what it said then is no longer asked for."""
+    first = troubled(past)
+    past.begin("H-2,grey herons,Sofa,,,", FERN).end()
+    assert "refused in run" in left_out(chosen(past, first))["H-2"]
+
+
+def test_what_is_left_out_is_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the run that has superseded it."""
+    first = troubled(past)
+    later = past.begin("H-2,grey herons,Mug,11oz,,")
+    later.end()
+    past.begin(FERN).end()
+    assert main.run(["retry", first.record.run_id, "--plan-only"]) == 0
+    shown = capsys.readouterr().out
+    assert "Left out, because of later runs: 1 rows" in shown
+    assert f"H-2: run {later.record.run_id} asked for it with other content" in shown
 
 
 def test_unknown_sku_is_refused(past: Past) -> None:

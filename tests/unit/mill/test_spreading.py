@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -284,6 +286,18 @@ def test_a_worker_with_another_service(spreads: Spreads, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:8/v1")
     with pytest.raises(ConfigurationError, match="same PATTERNMILL_STUDIO_URL"):
         require_same_service(assignment(run_id, 1, "staging"))
+
+
+def test_a_worker_with_another_name_of_the_service(spreads: Spreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a machine calls the service is its own affair."""
+    run_id = spreads(many(2)).record.run_id
+    url = os.environ["PATTERNMILL_STUDIO_URL"]
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url.replace("127.0.0.1", "localhost") + "/")
+    require_same_service(assignment(run_id, 1, "staging"))
+    both = json.dumps([url, "https://studio.example/v1"])
+    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", both)
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.example/v1")
+    require_same_service(assignment(run_id, 1, "staging"))
 
 
 def test_reasons_to_stop_go_through_the_ledger() -> None:

@@ -1,0 +1,65 @@
+"""Addresses of the service: which can be used, and which two of them name the same service."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, ip_address
+from urllib.parse import SplitResult, urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_LOOPBACK = "localhost"
+
+
+def checked_url(url: str) -> str:
+    """The address without a slash at its end. Raises ValueError, which never shows the address."""
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise ValueError("contains a space, a line break or another character that no address has")
+    parts = _parts(url)
+    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("must be an http:// or https:// address")
+    if parts.username or parts.password:
+        raise ValueError("must not contain a user name or password; the key goes into PATTERNMILL_API_KEY")
+    if parts.query or parts.fragment:
+        raise ValueError("must end with its path, without ? or #")
+    return url.rstrip("/")
+
+
+def service_identity(url: str) -> str:
+    """What two addresses of one service have in common: host, port where it is not the default, and path.
+
+    This machine's own names are one; case and a dot at the end of the host, http or https, and a slash at the end of
+    the path do not matter. The path's own case and percent-encoding do.
+    """
+    parts = urlsplit(url)
+    port = parts.port
+    shown = "" if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f":{port}"
+    return f"{_host(parts.hostname or '')}{shown}{parts.path.rstrip('/')}"
+
+
+def _parts(url: str) -> SplitResult | None:
+    """None where the address cannot be taken apart; what Python says of that would show it."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port != 0 else None
+    except ValueError:
+        return None
+
+
+def _host(name: str) -> str:
+    name = name.lower().rstrip(".")
+    if name == _LOOPBACK or name.endswith(f".{_LOOPBACK}"):
+        return _LOOPBACK
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return _in_ascii(name)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    address = mapped or address
+    return _LOOPBACK if address.is_loopback or address.is_unspecified else address.compressed
+
+
+def _in_ascii(name: str) -> str:
+    """As name servers know it."""
+    try:
+        return name.encode("idna").decode("ascii")
+    except UnicodeError:
+        return name

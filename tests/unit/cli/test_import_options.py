@@ -1,0 +1,95 @@
+"""What the verbs that make things pass on of what a person names: confirmations, environments, services."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli import importing, main
+from patternmill.states import AttemptState
+from tests.unit.cli.ledgers import HERON, HERON_MUG, Past
+
+ROWS = "sku,prompt,category,status,error_code\nH-1,blue herons,Mug,failed,product_failed\n"
+
+
+@pytest.fixture
+def requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What would be run."""
+    found: list[Any] = []
+    monkeypatch.setattr(importing, "run_import", lambda request, approve: found.append(request) or 0)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "confirmed"),
+    [
+        ([], None),
+        (["production"], "production"),
+        (["duplicates"], "duplicates"),
+        (["duplicates", "production"], "production,duplicates"),
+        (["production", "production"], "production"),
+    ],
+)
+@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("refresh", "spring.csv", "--catalog", "spring")])
+def test_several_confirmations(
+    requests: list[Any], verb: tuple[str, ...], words: list[str], confirmed: str | None
+) -> None:
+    """One option each, in any order; the flow gets them as one value of its form."""
+    options = [part for word in words for part in ("--confirm", word)]
+    assert main.run([*verb, *options]) == 0
+    assert [request.confirm for request in requests] == [confirmed]
+
+
+def test_a_retry_passes_its_confirmations_on(past: Past, requests: list[Any]) -> None:
+    """As the other verbs do."""
+    past.begin(HERON).end()
+    assert main.run(["retry", "--yes", "--confirm", "production", "--confirm", "duplicates"]) == 0
+    assert requests[0].confirm == "production,duplicates"
+
+
+def test_a_confirmation_of_something_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is refused with those that there are."""
+    assert main.run(["import", "spring.csv", "--confirm", "everything"]) == 2
+    assert "'production', 'duplicates'" in capsys.readouterr().err
+
+
+def test_check_asks_the_environment_of_the_manifest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same rows are checked that an import would make."""
+    (home.parent / "failures.csv").write_text(ROWS)
+    (home.parent / "manifest.json").write_text(json.dumps(_manifest("production")))
+    assert main.run(["check", "failures.csv", "--environment", "staging"]) == 2
+    assert "environment production" in capsys.readouterr().err
+
+
+def test_check_asks_no_other_service(
+    past: Past, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What another service offers says nothing of this environment's rows."""
+    run = past.begin(HERON, HERON_MUG)
+    run.attempt(run.pattern("H-1"), AttemptState.INTENDED)
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.invalid/v1")
+    monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
+    Path("spring.csv").write_text("sku,prompt,category\nH-1,blue herons,Mug\n")
+    for verb in (["check", "spring.csv"], ["import", "spring.csv", "--plan-only"]):
+        assert main.run(verb) == 2
+        assert "has asked http://127.0.0.1:9/v1 so far" in capsys.readouterr().err
+
+
+def _manifest(environment: str) -> dict[str, Any]:
+    return {
+        "run_id": "run-1",
+        "catalog": "spring",
+        "environment": environment,
+        "studio_url": "http://127.0.0.1:9/v1",
+        "outcome": "Completed",
+        "reason": None,
+        "started_at": "2027-01-15T12:00:00+00:00",
+        "ended_at": None,
+        "input": {"name": "spring.csv", "sha256": "0", "encoding": None},
+        "counts": dict.fromkeys(("rows", "products", "patterns", "product_attempts", "pattern_attempts"), 0)
+        | {"by_status": {}},
+        "files": {},
+    }
