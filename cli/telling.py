@@ -29,6 +29,8 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     if plan.refused():
         yield f"  refused:  {plan.refused()} rows"
     yield f"To buy: {patterns} patterns and {products} products."
+    if preview.limited:
+        yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost.expected} expected, {cost.worst} at worst (minor units)."
     if preview.time:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalBook
-from patternmill.ledger.records import Intent, Limits
+from patternmill.ledger.records import FirstPurchases, Intent, Limits
 from patternmill.states import Stage
 
 
@@ -15,29 +16,17 @@ class SpendingBook(ApprovalBook):
     """Reservations, by day and run. Amounts are in minor units."""
 
     def reserve(self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str) -> None:
+        """Take the price of a request from what a run may buy. Raises BudgetReached, and then nothing was taken.
+
+        A second attempt leaves untouched what the run's plan has still to buy for the first time.
+        """
         if limits != Limits():
             self.database.lock(f"spending {environment}")
-        of_run, day_amount = self._spent(run_id, environment, day)
-        items, _ = of_run.get(intent.stage, (0, 0))
-        run_amount = sum(amount for _, amount in of_run.values())
-        limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
-        if limit is not None and items + 1 > limit:
-            raise BudgetReached(
-                f"The limit of {limit} {intent.stage}s a run is reached.",
-                code=f"max_{intent.stage}s",
-                remedy=f"Raise --max-{intent.stage}s and run the same command again.",
+            failed_here = intent.attempt > 1 and bool(
+                self.database.rows(_FAILED_HERE, _about(run_id, intent))
             )
-        for spent, most, name, option in (
-            (run_amount, limits.run_amount, "this run", "--budget"),
-            (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
-        ):
-            if most is not None and spent + intent.price > most:
-                raise BudgetReached(
-                    f"The budget of {most} for {name} is reached: {spent} is spent or reserved, "
-                    f"and the next {intent.stage} costs {intent.price} (minor units).",
-                    code="budget",
-                    remedy=f"Raise {option} and run the same command again.",
-                )
+            kept = self._outstanding(run_id, intent, limits.first) if failed_here else None
+            self._refuse_beyond(run_id, environment, intent, limits, day, kept)
         if limits.approval is not None:
             self.draw(limits.approval, intent)
         self.database.run(
@@ -75,6 +64,65 @@ class SpendingBook(ApprovalBook):
         if approval is not None:
             self.put_back(approval, price)
 
+    def spent_today(self, environment: str) -> int:
+        """What all runs of an environment have reserved today (UTC), in minor units."""
+        ((amount,),) = self.database.rows(
+            "SELECT coalesce(sum(amount), 0) FROM spending WHERE environment = :environment AND day = :day",
+            {"environment": environment, "day": day_of(self.now())},
+        )
+        return int(amount)
+
+    def _refuse_beyond(
+        self,
+        run_id: RunId,
+        environment: str,
+        intent: Intent,
+        limits: Limits,
+        day: str,
+        kept: Mapping[Stage, int] | None,
+    ) -> None:
+        """`kept`: how many purchases of each stage a second attempt has to leave possible; None: it is a first one."""
+        of_run, day_amount = self._spent(run_id, environment, day)
+        items, _ = of_run.get(intent.stage, (0, 0))
+        run_amount = sum(amount for _, amount in of_run.values())
+        limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
+        kept_items = kept[intent.stage] if kept else 0
+        if limit is not None and items + 1 + kept_items > limit:
+            raise BudgetReached(
+                f"The limit of {limit} {intent.stage}s a run is reached{_kept_for_others(kept)}.",
+                code=f"max_{intent.stage}s" if kept is None else SECOND_ATTEMPT,
+                remedy=f"Raise --max-{intent.stage}s and run the same command again.",
+            )
+        kept_amount = _amount(kept, limits.first)
+        for spent, most, name, option in (
+            (run_amount, limits.run_amount, "this run", "--budget"),
+            (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
+        ):
+            if most is not None and spent + intent.price + kept_amount > most:
+                raise BudgetReached(
+                    f"The budget of {most} for {name} is reached: {spent} is spent or reserved, "
+                    f"and the next {intent.stage} costs {intent.price} (minor units){_kept_for_others(kept)}.",
+                    code="budget" if kept is None else SECOND_ATTEMPT,
+                    remedy=f"Raise {option} and run the same command again.",
+                )
+
+    def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
+        """How many first purchases of a run's plan are still to come, for other items than the intent's.
+
+        A pattern that has come to a bad end gives up the purchase of (at least) one product.
+        """
+        if first == FirstPurchases():
+            return dict.fromkeys(Stage, 0)
+        about = _about(run_id, intent)
+        begun = dict.fromkeys(Stage, 0) | {
+            Stage(stage): count for stage, count in self.database.rows(_FIRST_BEGUN, about)
+        }
+        ((lost,),) = self.database.rows(_LOST_PATTERNS, about)
+        return {
+            Stage.PATTERN: max(0, first.patterns - begun[Stage.PATTERN]),
+            Stage.PRODUCT: max(0, first.products - begun[Stage.PRODUCT] - lost),
+        }
+
     def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[dict[Stage, tuple[int, int]], int]:
         of_run: dict[Stage, tuple[int, int]] = {}
         day_amount = 0
@@ -89,6 +137,47 @@ class SpendingBook(ApprovalBook):
             if its_day == day:
                 day_amount += amount
         return of_run, day_amount
+
+
+#: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
+SECOND_ATTEMPT = "second_attempt"
+
+#: Whether the attempt before failed in the same run.
+_FAILED_HERE = (
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
+)
+#: Attempts of a run that no attempt of the same item which failed in the run went before, by stage.
+_FIRST_BEGUN = (
+    "SELECT i.stage, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
+    "WHERE a.run_id = :run_id AND (a.attempt = 1 OR NOT EXISTS ("
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed')) "
+    "GROUP BY i.stage"
+)
+#: Patterns that a run began and that will not be there: no product of theirs is bought.
+_LOST_PATTERNS = (
+    "SELECT count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
+    "WHERE a.run_id = :run_id AND i.stage = 'pattern' AND a.state IN ('failed', 'rejected', 'held') "
+    "AND a.item_key <> :key AND NOT EXISTS "
+    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt)"
+)
+
+
+def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
+    return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
+
+
+def _amount(kept: Mapping[Stage, int] | None, first: FirstPurchases) -> int:
+    prices = {Stage.PATTERN: first.pattern_price, Stage.PRODUCT: first.product_price}
+    return sum(count * prices[stage] for stage, count in (kept or {}).items())
+
+
+def _kept_for_others(kept: Mapping[Stage, int] | None) -> str:
+    """Why less than the whole limit is there for a second attempt."""
+    if kept is None or not sum(kept.values()):
+        return ""
+    return f"; what is left is kept for {kept[Stage.PATTERN]} patterns and {kept[Stage.PRODUCT]} products of the plan"
 
 
 def day_of(moment: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from patternmill.catalog.rows import Row
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, Limits
 from patternmill.mill.changing import RefreshTerms
 from patternmill.mill.options import RunOptions
 from patternmill.mill.selection import Selection
@@ -55,9 +55,8 @@ class ImportOrder:
     def scope(self) -> Scope:
         return Scope(self.settings.environment, self.catalog)
 
-    def resting_on(self, approval_id: str) -> ImportOrder:
-        """The order that buys nothing but what an approval reaches to."""
-        limits = replace(self.options.limits, approval=approval_id)
+    def limited(self, limits: Limits) -> ImportOrder:
+        """The order under other limits."""
         return replace(self, options=replace(self.options, limits=limits))
 
     def out_of(self, run_id: RunId) -> Path:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 
 from patternmill.catalog.checking import CheckedCatalog
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
+from patternmill.mill.bounding import bounds
 from patternmill.mill.making import FINAL_CODES
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
+from patternmill.planning.limiting import LimitedPlan, limit_plan
 from patternmill.planning.plan import Memory, Plan, make_plan
 from patternmill.states import AttemptState, Stage
 
@@ -37,24 +41,29 @@ class Preview:
     plan: Plan
     cost: Cost
     time: timedelta
+    #: How far the limits reach; None: to all of it.
+    limited: LimitedPlan | None = None
 
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
-    memory, lasting = Memory(), dict(ASSUMED)
-    if has_ledger(order.settings):
-        ledger = open_ledger(order.settings)
-        memory = remembered(ledger, order.scope, order.options)
-        for stage in Stage:
-            seconds = ledger.job_seconds(order.scope.environment, stage)
-            if seconds is not None:
-                lasting[stage] = timedelta(seconds=seconds)
-        ledger.database.close()
-    plan, options = _plan(order, checked, memory), order.options
+    with existing_ledger(order.settings) if has_ledger(order.settings) else nullcontext() as ledger:
+        memory = remembered(ledger, order.scope, order.options) if ledger else Memory()
+        lasting = _lasting(ledger, order.scope) if ledger else ASSUMED
+        plan, options = _plan(order, checked, memory), order.options
+        limited = limit_plan(plan, bounds(ledger, order))
+    made = limited.plan if limited else plan
     prices = {stage: options.price(stage) for stage in Stage}
     return Preview(
-        plan, cost_of(plan, prices, options.attempts), time_for(plan, lasting, options.max_in_flight)
+        plan, cost_of(plan, prices, options.attempts), time_for(made, lasting, options.max_in_flight), limited
     )
+
+
+def _lasting(ledger: Ledger, scope: Scope) -> Mapping[Stage, timedelta]:
+    """How long jobs of each stage usually last."""
+    seen = {stage: ledger.job_seconds(scope.environment, stage) for stage in Stage}
+    known = {stage: timedelta(seconds=seconds) for stage, seconds in seen.items() if seconds is not None}
+    return dict(ASSUMED) | known
 
 
 def remember_and_plan(order: ImportOrder, checked: CheckedCatalog) -> tuple[Memory, Plan]:

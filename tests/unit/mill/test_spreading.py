@@ -292,8 +292,8 @@ def test_reasons_to_stop_go_through_the_ledger() -> None:
     halt.begin(HaltReason(Outcome.BUDGET_REACHED, "budget", "No more."), stages=(Stage.PATTERN,))
     halt.begin(HaltReason(Outcome.FAILED, "unauthorized", "401"), stages=(Stage.PRODUCT,))
     again = Halt()
-    for stage, reason in halts_from(halt.on_record()):
-        again.begin(reason, stages=(stage,))
+    for stages, reason in halts_from(halt.on_record()):
+        again.begin(reason, stages=stages)
     assert again.on_record() == halt.on_record() and again.reason == halt.reason
 
 
