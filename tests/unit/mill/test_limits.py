@@ -170,10 +170,8 @@ def test_what_is_begun_and_fails_eats_nothing_either(shop: Workshop, service: Se
     service.heard = lambda create: None
     for number in range(2):
         service.on_follow[f"prompt {number:03}"] = [failed()]
-    before = bought(service)
     ended = shop.run(many(6), max_in_flight=6, limits=Limits(run_amount=220), **PRICES)
-    after = bought(service)
-    assert after[0] - before[0] == after[1] - before[1] == 4
+    assert bought(service) == (6, 4)
     assert ended.counts[RowStatus.SUCCEEDED] == 4
     assert shop.stranded() == 0
 
@@ -200,8 +198,8 @@ def test_an_approval_that_is_used_up_in_part_is_spent_on_whole_rows(shop: Worksh
     checked = check_rows(shop.file(many(6)), service.offer, prompt_limit=100)
     approving.approve(its, approving.propose(its, preview(its, checked).plan), Word("anna"))
     service.on_follow["prompt 000"] = [failed()]
-    shop.run(many(6), only=lambda row: row.sku == "S-000", **terms)
-    shop.run(many(6), only=lambda row: row.sku == "S-000", retry=lambda row: True, **terms)
+    shop.run(many(1), **terms)
+    shop.run(many(1), retry=lambda row: True, **terms)
     ended = shop.run(many(6), max_in_flight=6, **terms)
     assert bought(service) == (6, 5)
     assert shop.stranded() == 0
