@@ -53,6 +53,37 @@ def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
     )
 
 
+def in_doubt(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
+    """Requests without an answer that are young enough for the next run of their catalog to send them again."""
+    return list(
+        _unsettled(
+            ledger,
+            f"{_QUERY}WHERE a.state = 'intended' AND a.intended_at >= :oldest "
+            "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
+            {"oldest": ledger.now() - limit.total_seconds()},
+        )
+    )
+
+
+def request_of_result(ledger: Ledger, result_id: str, stage: Stage) -> RequestId | None:
+    """The request that a pattern or product was made for, if any is known."""
+    rows = ledger.database.rows(
+        "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE a.result_id = :result_id AND i.stage = :stage LIMIT 1",
+        {"result_id": result_id, "stage": stage.value},
+    )
+    return RequestId(rows[0][0]) if rows else None
+
+
+def service_of(ledger: Ledger, request_id: RequestId) -> str:
+    """The address that a request was sent to; empty for an embedded studio."""
+    rows = ledger.database.rows(
+        "SELECT run_id FROM attempts WHERE request_id = :request_id", {"request_id": request_id}
+    )
+    record = ledger.run(RunId(rows[0][0])) if rows else None
+    return record.studio_url if record is not None else ""
+
+
 def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
     """Open an attempt anew, as if it had been intended just now, so that the next run sends the same request.
 

@@ -53,7 +53,9 @@ def test_a_budget_holds_over_both(site: MakeSite) -> None:
     ending = asyncio.run(made.run(max_in_flight=20, budget=200))
     assert ending.outcome is Outcome.BUDGET_REACHED
     bought = made.audit
-    assert (bought.bought("pattern"), bought.bought("product")) == (15, 15)
+    patterns, products = bought.bought("pattern"), bought.bought("product")
+    assert ending.rows[RowStatus.SUCCEEDED] == products >= patterns
+    assert 200 - 13 < 10 * patterns + 3 * products <= 200
     assert made.spent(ending) == 10 * bought.bought("pattern") + 3 * bought.bought("product")
 
 
