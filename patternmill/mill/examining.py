@@ -58,8 +58,7 @@ def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
 def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
     if job.job_id != job_id:
         yield f"the service answers with job {job.job_id}."
-    kind = job.kind.strip().casefold()
-    if kind and (kind == Stage.PATTERN) != (item.stage is Stage.PATTERN):
+    if _is_of_another_kind(job.kind.strip().casefold(), item.stage):
         yield f"its kind is {job.kind!r}, and a {item.stage} was asked for."
     made = {stage for stage, field in _RESULT_FIELD.items() if _result(job).get(field)}
     if made and item.stage not in made:
@@ -69,6 +68,11 @@ def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
         for name in asked.keys() & said.keys():
             if said[name] not in (None, "", {}) and _plain(said[name]) != _plain(asked[name]):
                 yield f"its {name} is {said[name]!r}, and the request's is {asked[name]!r}."
+
+
+def _is_of_another_kind(kind: str, stage: Stage) -> bool:
+    """The interface names the kind of pattern jobs alone: every other word may be a product's, but no pattern's."""
+    return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
 
 
 def _result(job: Job) -> Mapping[str, Any]:

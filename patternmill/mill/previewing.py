@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -47,23 +45,28 @@ class Preview:
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
-    with existing_ledger(order.settings) if has_ledger(order.settings) else nullcontext() as ledger:
-        memory = remembered(ledger, order.scope, order.options) if ledger else Memory()
-        lasting = _lasting(ledger, order.scope) if ledger else ASSUMED
-        plan, options = _plan(order, checked, memory), order.options
-        limited = limit_plan(plan, bounds(ledger, order))
-    made = limited.plan if limited else plan
+    memory, lasting = Memory(), dict(ASSUMED)
+    if has_ledger(order.settings):
+        ledger = open_ledger(order.settings)
+        memory = remembered(ledger, order.scope, order.options)
+        for stage in Stage:
+            seconds = ledger.job_seconds(order.scope.environment, stage)
+            if seconds is not None:
+                lasting[stage] = timedelta(seconds=seconds)
+        ledger.database.close()
+    plan, options = _plan(order, checked, memory), order.options
     prices = {stage: options.price(stage) for stage in Stage}
-    return Preview(
-        plan, cost_of(plan, prices, options.attempts), time_for(made, lasting, options.max_in_flight), limited
-    )
+    limited = _limited(order, plan)
+    made = limited.plan if limited else plan
+    time = time_for(made, lasting, options.max_in_flight)
+    return Preview(plan, cost_of(plan, prices, options.attempts), time, limited)
 
 
-def _lasting(ledger: Ledger, scope: Scope) -> Mapping[Stage, timedelta]:
-    """How long jobs of each stage usually last."""
-    seen = {stage: ledger.job_seconds(scope.environment, stage) for stage in Stage}
-    known = {stage: timedelta(seconds=seconds) for stage, seconds in seen.items() if seconds is not None}
-    return dict(ASSUMED) | known
+def _limited(order: ImportOrder, plan: Plan) -> LimitedPlan | None:
+    if not has_ledger(order.settings):
+        return limit_plan(plan, bounds(None, order))
+    with existing_ledger(order.settings) as ledger:
+        return limit_plan(plan, bounds(ledger, order))
 
 
 def remember_and_plan(order: ImportOrder, checked: CheckedCatalog) -> tuple[Memory, Plan]:

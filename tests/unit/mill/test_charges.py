@@ -28,7 +28,7 @@ from patternmill.ledger.settlements import unsettled
 from patternmill.mill.run import Run
 from patternmill.mill.settling import Decision, Settlement, settle
 from patternmill.service import verdicts
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import Job, read_job
 from patternmill.states import AttemptState, RowStatus, Stage
 
 from .charges import (
@@ -222,10 +222,10 @@ class Charging(RuleBasedStateMachine):
         if decision is Decision.WRITE_OFF:
             self.service.written_off.add(request_id)
 
-    async def _look_up(self, job_id: str) -> Job:
+    async def _look_up(self, job_id: str) -> Job | None:
         request_id = next(request for request, job in self.service.jobs.items() if job == job_id)
-        asked = json.loads(self.service.bodies[request_id])
-        return Job(job_id, self.service.names[job_id][0], "running", None, None, None, {"request": asked})
+        asked, kind = json.loads(self.service.bodies[request_id]), self.service.names[job_id][0]
+        return read_job({"jobId": job_id, "kind": kind.value, "status": "running", "request": asked})
 
     def _spent_today(self, asking: Asking) -> int:
         if not (self.shop.home / "ledger.sqlite3").exists():
