@@ -42,26 +42,36 @@ def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
     """Held attempts, and those that have been without an answer for longer than `limit`."""
-    return list(
-        _unsettled(
-            ledger,
-            f"{_QUERY}WHERE a.state = 'held' OR (a.state = 'intended' AND a.intended_at < :oldest) "
-            "OR (a.state = 'accepted' AND a.accepted_at < :oldest) "
-            "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
-            {"oldest": ledger.now() - limit.total_seconds()},
-        )
-    )
+    return [item for item in _open_or_held(ledger) if is_for_a_person(ledger, item, limit)]
 
 
 def in_doubt(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
     """Requests without an answer that are young enough for the next run of their catalog to send them again."""
-    return list(
-        _unsettled(
-            ledger,
-            f"{_QUERY}WHERE a.state = 'intended' AND a.intended_at >= :oldest "
-            "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
-            {"oldest": ledger.now() - limit.total_seconds()},
-        )
+    return [
+        item
+        for item in _open_or_held(ledger)
+        if item.attempt.state is AttemptState.INTENDED and not is_for_a_person(ledger, item, limit)
+    ]
+
+
+def age_of(ledger: Ledger, item: Unsettled) -> timedelta:
+    """How long an attempt has been in its state."""
+    return timedelta(seconds=max(0.0, ledger.now() - item.since))
+
+
+def is_for_a_person(ledger: Ledger, item: Unsettled, limit: timedelta) -> bool:
+    """Whether no run goes on with an attempt by itself."""
+    state = item.attempt.state
+    is_open = state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
+    return state is AttemptState.HELD or (is_open and age_of(ledger, item) > limit)
+
+
+def _open_or_held(ledger: Ledger) -> Iterator[Unsettled]:
+    return _unsettled(
+        ledger,
+        f"{_QUERY}WHERE a.state IN ('held', 'intended', 'accepted') "
+        "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
+        {},
     )
 
 
@@ -95,7 +105,7 @@ def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
     now = ledger.now()
     _move_reservation(ledger, request_id, _day(before.intended_at), _day(now))
     ledger.database.run(
-        "UPDATE attempts SET intended_at = :now, accepted_at = NULL WHERE request_id = :request_id",
+        "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL WHERE request_id = :request_id",
         {"now": now, "request_id": request_id},
     )
     return replace(before, intended_at=now, accepted_at=None)

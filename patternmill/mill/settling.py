@@ -14,7 +14,14 @@ from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Hold, Ledger
 from patternmill.ledger.records import Attempt
-from patternmill.ledger.settlements import Unsettled, in_doubt, open_attempt, send_again
+from patternmill.ledger.settlements import (
+    Unsettled,
+    age_of,
+    in_doubt,
+    is_for_a_person,
+    open_attempt,
+    send_again,
+)
 from patternmill.mill.examining import LookUp, examined, refuse_result_of_another
 from patternmill.mill.holding import is_free, take_hold
 from patternmill.states import AttemptState, Stage
@@ -196,7 +203,8 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
             f"There is no request {settlement.request_id!r} in this ledger.",
             remedy="See `patternmill settle --list`.",
         )
-    _refuse_young(found, timedelta(seconds=max(0.0, ledger.now() - found.since)), limit)
+    if not is_for_a_person(ledger, found, limit):
+        raise _not_for_a_person(found, age_of(ledger, found), limit)
     if settlement.decision is Decision.JOB:
         _refuse_job(ledger, found, settlement)
     if settlement.decision is Decision.RESEND and found.attempt.state is AttemptState.ACCEPTED:
@@ -207,24 +215,18 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
     return found
 
 
-def _refuse_young(found: Unsettled, age: timedelta, limit: timedelta) -> None:
+def _not_for_a_person(found: Unsettled, age: timedelta, limit: timedelta) -> ConfigurationError:
     state = found.attempt.state
-    if state is AttemptState.HELD or (_is_open(state) and age > limit):
-        return
-    if _is_open(state):
-        raise ConfigurationError(
+    if state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
+        return ConfigurationError(
             f"Request {found.attempt.request_id} is {state} since {age.total_seconds() / 3600:.1f} h; "
             f"a person decides after {limit.total_seconds() / 3600:g} h only.",
             remedy="Run the same import again: it goes on with it.",
         )
-    raise ConfigurationError(
+    return ConfigurationError(
         f"Request {found.attempt.request_id} is {state}: there is nothing to decide.",
         remedy=f"See `patternmill explain {found.attempt.request_id}`.",
     )
-
-
-def _is_open(state: AttemptState) -> bool:
-    return state in (AttemptState.INTENDED, AttemptState.ACCEPTED)
 
 
 def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
