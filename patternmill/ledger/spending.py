@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from patternmill.errors import BudgetReached
@@ -22,11 +23,7 @@ class SpendingBook(ApprovalBook):
         """
         if limits != Limits():
             self.database.lock(f"spending {environment}")
-            failed_here = intent.attempt > 1 and bool(
-                self.database.rows(_FAILED_HERE, _about(run_id, intent))
-            )
-            kept = self._outstanding(run_id, intent, limits.first) if failed_here else None
-            self._refuse_beyond(run_id, environment, intent, limits, day, kept)
+            self._refuse_beyond(run_id, environment, intent, limits, day)
         if limits.approval is not None:
             self.draw(limits.approval, intent)
         self.database.run(
@@ -73,51 +70,42 @@ class SpendingBook(ApprovalBook):
         return int(amount)
 
     def _refuse_beyond(
-        self,
-        run_id: RunId,
-        environment: str,
-        intent: Intent,
-        limits: Limits,
-        day: str,
-        kept: Mapping[Stage, int] | None,
+        self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str
     ) -> None:
-        """`kept`: how many purchases of each stage a second attempt has to leave possible; None: it is a first one."""
         of_run, day_amount = self._spent(run_id, environment, day)
-        items, _ = of_run.get(intent.stage, (0, 0))
-        run_amount = sum(amount for _, amount in of_run.values())
-        limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
-        kept_items = kept[intent.stage] if kept else 0
-        if limit is not None and items + 1 + kept_items > limit:
-            raise BudgetReached(
-                f"The limit of {limit} {intent.stage}s a run is reached{_kept_for_others(kept)}.",
-                code=f"max_{intent.stage}s" if kept is None else SECOND_ATTEMPT,
-                remedy=f"Raise --max-{intent.stage}s and run the same command again.",
-            )
-        kept_amount = _amount(kept, limits.first)
-        for spent, most, name, option in (
-            (run_amount, limits.run_amount, "this run", "--budget"),
-            (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
-        ):
-            if most is not None and spent + intent.price + kept_amount > most:
-                raise BudgetReached(
-                    f"The budget of {most} for {name} is reached: {spent} is spent or reserved, "
-                    f"and the next {intent.stage} costs {intent.price} (minor units){_kept_for_others(kept)}.",
-                    code="budget" if kept is None else SECOND_ATTEMPT,
-                    remedy=f"Raise {option} and run the same command again.",
-                )
+        spent = _SoFar(
+            of_run.get(intent.stage, (0, 0))[0], sum(amount for _, amount in of_run.values()), day_amount
+        )
+        refusal = _refusal(intent, limits, spent, _NOTHING)
+        if intent.attempt > 1 and self._failed_here(run_id, intent):
+            refusal = refusal or self._refuse_second(run_id, intent, limits, spent)
+            if refusal is not None:
+                refusal.code = SECOND_ATTEMPT
+        if refusal is not None:
+            raise refusal
+
+    def _failed_here(self, run_id: RunId, intent: Intent) -> bool:
+        """Whether the attempt before failed in the same run."""
+        return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
+
+    def _refuse_second(
+        self, run_id: RunId, intent: Intent, limits: Limits, spent: _SoFar
+    ) -> BudgetReached | None:
+        """What is outstanding is counted only where a limit does not cover the whole plan once more."""
+        plan = {Stage.PATTERN: limits.first.patterns, Stage.PRODUCT: limits.first.products}
+        if _refusal(intent, limits, spent, plan) is None:
+            return None
+        return _refusal(intent, limits, spent, self._outstanding(run_id, intent, limits.first))
 
     def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
         """How many first purchases of a run's plan are still to come, for other items than the intent's.
 
         A pattern that has come to a bad end gives up the purchase of (at least) one product.
         """
-        if first == FirstPurchases():
-            return dict.fromkeys(Stage, 0)
-        about = _about(run_id, intent)
-        begun = dict.fromkeys(Stage, 0) | {
-            Stage(stage): count for stage, count in self.database.rows(_FIRST_BEGUN, about)
-        }
-        ((lost,),) = self.database.rows(_LOST_PATTERNS, about)
+        begun, lost = dict.fromkeys(Stage, 0), 0
+        for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
+            begun[Stage(stage)] = its_begun
+            lost += its_lost if Stage(stage) is Stage.PATTERN else 0
         return {
             Stage.PATTERN: max(0, first.patterns - begun[Stage.PATTERN]),
             Stage.PRODUCT: max(0, first.products - begun[Stage.PRODUCT] - lost),
@@ -142,40 +130,72 @@ class SpendingBook(ApprovalBook):
 #: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
 SECOND_ATTEMPT = "second_attempt"
 
-#: Whether the attempt before failed in the same run.
+
+@dataclass(frozen=True)
+class _SoFar:
+    """What is spent or reserved: items of one stage and minor units of a run, minor units of a day."""
+
+    items: int
+    run_amount: int
+    day_amount: int
+
+
+_NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
+
 _FAILED_HERE = (
     "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
     "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
 )
-#: Attempts of a run that no attempt of the same item which failed in the run went before, by stage.
-_FIRST_BEGUN = (
-    "SELECT i.stage, count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
-    "WHERE a.run_id = :run_id AND (a.attempt = 1 OR NOT EXISTS ("
+#: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
+#: those of other items that came to a bad end and have none after them.
+_BEGUN_AND_LOST = (
+    "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
     "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
-    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed')) "
-    "GROUP BY i.stage"
+    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed') "
+    "THEN 1 ELSE 0 END), "
+    "sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS "
+    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END) "
+    "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage"
 )
-#: Patterns that a run began and that will not be there: no product of theirs is bought.
-_LOST_PATTERNS = (
-    "SELECT count(*) FROM attempts a JOIN items i ON i.key = a.item_key "
-    "WHERE a.run_id = :run_id AND i.stage = 'pattern' AND a.state IN ('failed', 'rejected', 'held') "
-    "AND a.item_key <> :key AND NOT EXISTS "
-    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt)"
-)
+
+
+def _refusal(
+    intent: Intent, limits: Limits, spent: _SoFar, kept: Mapping[Stage, int]
+) -> BudgetReached | None:
+    """Why a purchase would pass a limit; `kept`: how many of each stage have to remain possible after it."""
+    limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
+    if limit is not None and spent.items + 1 + kept[intent.stage] > limit:
+        return BudgetReached(
+            f"The limit of {limit} {intent.stage}s a run is reached{_kept_for_others(kept)}.",
+            code=f"max_{intent.stage}s",
+            remedy=f"Raise --max-{intent.stage}s and run the same command again.",
+        )
+    for amount, most, name, option in (
+        (spent.run_amount, limits.run_amount, "this run", "--budget"),
+        (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
+    ):
+        if most is not None and amount + intent.price + _amount(kept, limits.first) > most:
+            return BudgetReached(
+                f"The budget of {most} for {name} is reached: {amount} is spent or reserved, "
+                f"and the next {intent.stage} costs {intent.price} (minor units){_kept_for_others(kept)}.",
+                code="budget",
+                remedy=f"Raise {option} and run the same command again.",
+            )
+    return None
 
 
 def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
     return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
 
 
-def _amount(kept: Mapping[Stage, int] | None, first: FirstPurchases) -> int:
+def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
     prices = {Stage.PATTERN: first.pattern_price, Stage.PRODUCT: first.product_price}
-    return sum(count * prices[stage] for stage, count in (kept or {}).items())
+    return sum(count * prices[stage] for stage, count in kept.items())
 
 
-def _kept_for_others(kept: Mapping[Stage, int] | None) -> str:
+def _kept_for_others(kept: Mapping[Stage, int]) -> str:
     """Why less than the whole limit is there for a second attempt."""
-    if kept is None or not sum(kept.values()):
+    if not sum(kept.values()):
         return ""
     return f"; what is left is kept for {kept[Stage.PATTERN]} patterns and {kept[Stage.PRODUCT]} products of the plan"
 
