@@ -13,6 +13,15 @@ from patternmill.ledger.records import FirstPurchases, Intent, Limits
 from patternmill.states import Stage
 
 
+@dataclass(frozen=True)
+class _SoFar:
+    """What is spent or reserved: items of one stage and minor units of a run, minor units of a day."""
+
+    items: int
+    run_amount: int
+    day_amount: int
+
+
 class SpendingBook(ApprovalBook):
     """Reservations, by day and run. Amounts are in minor units."""
 
@@ -129,15 +138,6 @@ class SpendingBook(ApprovalBook):
 
 #: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
 SECOND_ATTEMPT = "second_attempt"
-
-
-@dataclass(frozen=True)
-class _SoFar:
-    """What is spent or reserved: items of one stage and minor units of a run, minor units of a day."""
-
-    items: int
-    run_amount: int
-    day_amount: int
 
 
 _NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)

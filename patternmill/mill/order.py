@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from patternmill.catalog.rows import Row
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.ledger.ledger import Ledger
 from patternmill.mill.changing import RefreshTerms
 from patternmill.mill.options import RunOptions
 from patternmill.mill.selection import Selection
@@ -54,10 +54,6 @@ class ImportOrder:
     @property
     def scope(self) -> Scope:
         return Scope(self.settings.environment, self.catalog)
-
-    def limited(self, limits: Limits) -> ImportOrder:
-        """The order under other limits."""
-        return replace(self, options=replace(self.options, limits=limits))
 
     def out_of(self, run_id: RunId) -> Path:
         return self.out or Path("results") / self.catalog / run_id
