@@ -31,6 +31,8 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     yield f"To buy: {patterns} patterns and {products} products."
     if preview.duplicates is not None:
         yield f"Note: {preview.duplicates.sentence()}"
+    if preview.limited:
+        yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost.expected} expected, {cost.worst} at worst (minor units)."
     if preview.time:

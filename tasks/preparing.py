@@ -26,4 +26,7 @@ async def plan_items(work: Import) -> str:
     patterns, products = run.plan.purchases()
     cost = run.forecast
     money = f": {cost.expected:,} expected, {cost.worst:,} at worst (minor units)" if cost.worst else ""
-    return noted(f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}")
+    left_out = f". {run.beyond.message}" if run.beyond else ""
+    return noted(
+        f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}{left_out}"
+    )

@@ -114,7 +114,7 @@ class AttemptBook(SpendingBook):
             self.database.rows(
                 "SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance "
                 "WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id "
-                "AND kind = 'intended') LIMIT 1",
+                "AND kind IN ('intended', 'settled')) LIMIT 1",
                 {"request_id": request_id, "tolerance": _CLOCK_TOLERANCE},
             )
         )

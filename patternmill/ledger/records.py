@@ -147,6 +147,16 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class FirstPurchases:
+    """What a run's plan buys when every first attempt succeeds: how many of each stage, for how much each."""
+
+    patterns: int = 0
+    products: int = 0
+    pattern_price: int = 0
+    product_price: int = 0
+
+
+@dataclass(frozen=True)
 class Limits:
     """What a run may buy; None is without limit. Amounts are in minor units."""
 
@@ -156,6 +166,8 @@ class Limits:
     day_amount: int | None = None
     #: Nothing but what this approval reaches to.
     approval: str | None = None
+    #: What no second attempt may use up.
+    first: FirstPurchases = FirstPurchases()
 
 
 @dataclass(frozen=True)

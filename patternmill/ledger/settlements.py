@@ -42,15 +42,60 @@ def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
     """Held attempts, and those that have been without an answer for longer than `limit`."""
-    return list(
-        _unsettled(
-            ledger,
-            f"{_QUERY}WHERE a.state = 'held' OR (a.state = 'intended' AND a.intended_at < :oldest) "
-            "OR (a.state = 'accepted' AND a.accepted_at < :oldest) "
-            "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
-            {"oldest": ledger.now() - limit.total_seconds()},
-        )
+    return [item for item in _open_or_held(ledger) if is_for_a_person(ledger, item, limit)]
+
+
+def in_doubt(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
+    """Requests without an answer that are young enough for the next run of their catalog to send them again."""
+    return [
+        item
+        for item in _open_or_held(ledger)
+        if item.attempt.state is AttemptState.INTENDED and not is_for_a_person(ledger, item, limit)
+    ]
+
+
+def age_of(ledger: Ledger, item: Unsettled) -> timedelta | None:
+    """How long an attempt has been in its state; None where the clocks contradict one another."""
+    if item.attempt.state is AttemptState.INTENDED:
+        return ledger.age_of(item.attempt)
+    return timedelta(seconds=max(0.0, ledger.now() - item.since))
+
+
+def is_for_a_person(ledger: Ledger, item: Unsettled, limit: timedelta) -> bool:
+    """Whether no run goes on with an attempt by itself."""
+    state = item.attempt.state
+    if state not in (AttemptState.INTENDED, AttemptState.ACCEPTED):
+        return state is AttemptState.HELD
+    age = age_of(ledger, item)
+    return age is None or age > limit
+
+
+def _open_or_held(ledger: Ledger) -> Iterator[Unsettled]:
+    return _unsettled(
+        ledger,
+        f"{_QUERY}WHERE a.state IN ('held', 'intended', 'accepted') "
+        "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
+        {},
     )
+
+
+def request_of_result(ledger: Ledger, result_id: str, stage: Stage) -> RequestId | None:
+    """The request that a pattern or product was made for, if any is known."""
+    rows = ledger.database.rows(
+        "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE a.result_id = :result_id AND i.stage = :stage LIMIT 1",
+        {"result_id": result_id, "stage": stage.value},
+    )
+    return RequestId(rows[0][0]) if rows else None
+
+
+def service_of(ledger: Ledger, request_id: RequestId) -> str:
+    """The address that a request was sent to; empty for an embedded studio."""
+    rows = ledger.database.rows(
+        "SELECT run_id FROM attempts WHERE request_id = :request_id", {"request_id": request_id}
+    )
+    record = ledger.run(RunId(rows[0][0])) if rows else None
+    return record.studio_url if record is not None else ""
 
 
 def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
@@ -64,7 +109,7 @@ def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
     now = ledger.now()
     _move_reservation(ledger, request_id, _day(before.intended_at), _day(now))
     ledger.database.run(
-        "UPDATE attempts SET intended_at = :now, accepted_at = NULL WHERE request_id = :request_id",
+        "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL WHERE request_id = :request_id",
         {"now": now, "request_id": request_id},
     )
     return replace(before, intended_at=now, accepted_at=None)

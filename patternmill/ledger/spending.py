@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalBook
-from patternmill.ledger.records import Intent, Limits
+from patternmill.ledger.records import FirstPurchases, Intent, Limits
 from patternmill.states import Stage
+
+
+@dataclass(frozen=True)
+class _SoFar:
+    """What is spent or reserved: items of one stage and minor units of a run, minor units of a day."""
+
+    items: int
+    run_amount: int
+    day_amount: int
 
 
 class SpendingBook(ApprovalBook):
     """Reservations, by day and run. Amounts are in minor units."""
 
     def reserve(self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str) -> None:
+        """Take the price of a request from what a run may buy. Raises BudgetReached, and then nothing was taken.
+
+        A second attempt leaves untouched what the run's plan has still to buy for the first time.
+        """
         if limits != Limits():
             self.database.lock(f"spending {environment}")
-        of_run, day_amount = self._spent(run_id, environment, day)
-        items, _ = of_run.get(intent.stage, (0, 0))
-        run_amount = sum(amount for _, amount in of_run.values())
-        limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
-        if limit is not None and items + 1 > limit:
-            raise BudgetReached(
-                f"The limit of {limit} {intent.stage}s a run is reached.",
-                code=f"max_{intent.stage}s",
-                remedy=f"Raise --max-{intent.stage}s and run the same command again.",
-            )
-        for spent, most, name, option in (
-            (run_amount, limits.run_amount, "this run", "--budget"),
-            (day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
-        ):
-            if most is not None and spent + intent.price > most:
-                raise BudgetReached(
-                    f"The budget of {most} for {name} is reached: {spent} is spent or reserved, "
-                    f"and the next {intent.stage} costs {intent.price} (minor units).",
-                    code="budget",
-                    remedy=f"Raise {option} and run the same command again.",
-                )
+            self._refuse_beyond(run_id, environment, intent, limits, day)
         if limits.approval is not None:
             self.draw(limits.approval, intent)
         self.database.run(
@@ -75,6 +70,56 @@ class SpendingBook(ApprovalBook):
         if approval is not None:
             self.put_back(approval, price)
 
+    def spent_today(self, environment: str) -> int:
+        """What all runs of an environment have reserved today (UTC), in minor units."""
+        ((amount,),) = self.database.rows(
+            "SELECT coalesce(sum(amount), 0) FROM spending WHERE environment = :environment AND day = :day",
+            {"environment": environment, "day": day_of(self.now())},
+        )
+        return int(amount)
+
+    def _refuse_beyond(
+        self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str
+    ) -> None:
+        of_run, day_amount = self._spent(run_id, environment, day)
+        spent = _SoFar(
+            of_run.get(intent.stage, (0, 0))[0], sum(amount for _, amount in of_run.values()), day_amount
+        )
+        refusal = _refusal(intent, limits, spent, _NOTHING)
+        if intent.attempt > 1 and self._failed_here(run_id, intent):
+            refusal = refusal or self._refuse_second(run_id, intent, limits, spent)
+            if refusal is not None:
+                refusal.code = SECOND_ATTEMPT
+        if refusal is not None:
+            raise refusal
+
+    def _failed_here(self, run_id: RunId, intent: Intent) -> bool:
+        """Whether the attempt before failed in the same run."""
+        return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
+
+    def _refuse_second(
+        self, run_id: RunId, intent: Intent, limits: Limits, spent: _SoFar
+    ) -> BudgetReached | None:
+        """What is outstanding is counted only where a limit does not cover the whole plan once more."""
+        plan = {Stage.PATTERN: limits.first.patterns, Stage.PRODUCT: limits.first.products}
+        if _refusal(intent, limits, spent, plan) is None:
+            return None
+        return _refusal(intent, limits, spent, self._outstanding(run_id, intent, limits.first))
+
+    def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
+        """How many first purchases of a run's plan are still to come, for other items than the intent's.
+
+        A pattern that has come to a bad end gives up the purchase of (at least) one product.
+        """
+        begun, lost = dict.fromkeys(Stage, 0), 0
+        for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
+            begun[Stage(stage)] = its_begun
+            lost += its_lost if Stage(stage) is Stage.PATTERN else 0
+        return {
+            Stage.PATTERN: max(0, first.patterns - begun[Stage.PATTERN]),
+            Stage.PRODUCT: max(0, first.products - begun[Stage.PRODUCT] - lost),
+        }
+
     def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[dict[Stage, tuple[int, int]], int]:
         of_run: dict[Stage, tuple[int, int]] = {}
         day_amount = 0
@@ -89,6 +134,70 @@ class SpendingBook(ApprovalBook):
             if its_day == day:
                 day_amount += amount
         return of_run, day_amount
+
+
+#: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
+SECOND_ATTEMPT = "second_attempt"
+
+
+_NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
+
+_FAILED_HERE = (
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
+)
+#: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
+#: those of other items that came to a bad end and have none after them.
+_BEGUN_AND_LOST = (
+    "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed') "
+    "THEN 1 ELSE 0 END), "
+    "sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS "
+    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END) "
+    "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage"
+)
+
+
+def _refusal(
+    intent: Intent, limits: Limits, spent: _SoFar, kept: Mapping[Stage, int]
+) -> BudgetReached | None:
+    """Why a purchase would pass a limit; `kept`: how many of each stage have to remain possible after it."""
+    limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
+    if limit is not None and spent.items + 1 + kept[intent.stage] > limit:
+        return BudgetReached(
+            f"The limit of {limit} {intent.stage}s a run is reached{_kept_for_others(kept)}.",
+            code=f"max_{intent.stage}s",
+            remedy=f"Raise --max-{intent.stage}s and run the same command again.",
+        )
+    for amount, most, name, option in (
+        (spent.run_amount, limits.run_amount, "this run", "--budget"),
+        (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
+    ):
+        if most is not None and amount + intent.price + _amount(kept, limits.first) > most:
+            return BudgetReached(
+                f"The budget of {most} for {name} is reached: {amount} is spent or reserved, "
+                f"and the next {intent.stage} costs {intent.price} (minor units){_kept_for_others(kept)}.",
+                code="budget",
+                remedy=f"Raise {option} and run the same command again.",
+            )
+    return None
+
+
+def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
+    return {"run_id": run_id, "key": intent.item_key, "attempt": intent.attempt}
+
+
+def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
+    prices = {Stage.PATTERN: first.pattern_price, Stage.PRODUCT: first.product_price}
+    return sum(count * prices[stage] for stage, count in kept.items())
+
+
+def _kept_for_others(kept: Mapping[Stage, int]) -> str:
+    """Why less than the whole limit is there for a second attempt."""
+    if not sum(kept.values()):
+        return ""
+    return f"; what is left is kept for {kept[Stage.PATTERN]} patterns and {kept[Stage.PRODUCT]} products of the plan"
 
 
 def day_of(moment: float) -> str:

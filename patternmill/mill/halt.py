@@ -20,10 +20,15 @@ class HaltReason:
     message: str
 
 
-def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[Stage, HaltReason]]:
-    """The reasons by stage, as `Halt.on_record` wrote them down."""
+#: Beside the stages, in what `Halt.on_record` writes down.
+_NO_STAGE = "held_back"
+
+
+def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[Stage, ...], HaltReason]]:
+    """The reasons, as `Halt.on_record` wrote them down, and the stages that each of them halts."""
     for stage, reason in record.items():
-        yield Stage(stage), HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
+        stages = () if stage == _NO_STAGE else (Stage(stage),)
+        yield stages, HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
 
 
 class Halt:
@@ -31,9 +36,16 @@ class Halt:
 
     def __init__(self) -> None:
         self._reasons: dict[Stage, HaltReason] = {}
+        #: Why a purchase was held back, where all else goes on.
+        self.held_back: HaltReason | None = None
 
     def begin(self, reason: HaltReason, *, stages: tuple[Stage, ...] = tuple(Stage)) -> None:
-        """Halt these stages. The first reason counts, unless a graver one comes: a person's stop is the gravest."""
+        """Halt these stages. The first reason counts, unless a graver one comes: a person's stop is the gravest.
+
+        Without stages nothing is halted, and the reason is remembered all the same.
+        """
+        if not stages:
+            self.held_back = self.held_back or reason
         for stage in stages:
             before = self._reasons.get(stage)
             if before is None or _GRAVITY.index(reason.outcome) < _GRAVITY.index(before.outcome):
@@ -49,7 +61,8 @@ class Halt:
 
     def on_record(self) -> dict[str, dict[str, str]]:
         """The reasons by stage, as plain JSON."""
-        return {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
+        found = {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
+        return found | ({_NO_STAGE: asdict(self.held_back)} if self.held_back else {})
 
     @property
     def reason(self) -> HaltReason | None:

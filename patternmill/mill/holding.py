@@ -84,7 +84,7 @@ async def take_hold(
     step = timedelta(seconds=0.5)
     while True:
         lease = ledger.holder(environment, catalog)
-        if lease is None or _is_free(lease[2]) or silent >= SILENCE:
+        if lease is None or is_free(lease[2]) or silent >= SILENCE:
             with ledger.transaction():
                 me = json.dumps(asdict(Holder.this_process()))
                 hold = ledger.take(environment, catalog, run_id, me, over=None if lease is None else lease[0])
@@ -102,7 +102,8 @@ async def take_hold(
         silent += step
 
 
-def _is_free(holder: str) -> bool:
+def is_free(holder: str) -> bool:
+    """Whether nobody holds a lease, or surely a dead process; one of another machine is taken to live."""
     return not holder or Holder(**json.loads(holder)).is_surely_dead()
 
 

@@ -11,6 +11,7 @@ from patternmill.errors import BudgetReached, NotStarted, RowFailed
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Intent, Ledger
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.mill.halt import Halt, HaltReason
 from patternmill.mill.options import RunOptions
@@ -72,8 +73,11 @@ class Maker:
             most = begun.attempt.attempt + self._options.attempts - 1
         attempt = await self._to_its_end(item, begun)
         while attempt.state is AttemptState.FAILED and self._may_try_again(item, attempt, most):
+            try:
+                begun = await self._begin(item, body, retried=False, after=attempt.attempt)
+            except BudgetReached:
+                break
             self._progress.tried_again += 1
-            begun = await self._begin(item, body, retried=False, after=attempt.attempt)
             attempt = await self._to_its_end(item, begun)
         return self._ended(item, attempt)
 
@@ -104,7 +108,8 @@ class Maker:
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
             # Without products, patterns would be bought for nothing; the other way round, what is there is used.
-            self._halt.begin(reason, stages=(item.stage,) if item.stage is Stage.PATTERN else tuple(Stage))
+            stages = (item.stage,) if item.stage is Stage.PATTERN else tuple(Stage)
+            self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
             raise
 
     def _next_number(self, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:

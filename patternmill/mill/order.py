@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from patternmill.catalog.rows import Row
@@ -61,11 +61,6 @@ class ImportOrder:
     @property
     def scope(self) -> Scope:
         return Scope(self.settings.environment, self.catalog)
-
-    def resting_on(self, approval_id: str) -> ImportOrder:
-        """The order that buys nothing but what an approval reaches to."""
-        limits = replace(self.options.limits, approval=approval_id)
-        return replace(self, options=replace(self.options, limits=limits))
 
     def out_of(self, run_id: RunId) -> Path:
         return self.out or Path("results") / self.catalog / run_id

@@ -152,11 +152,11 @@ class Part(Driven):
         """Stop for what stops the run: a person, the service, too many failures over all parts."""
         others = [standing for standing in said if standing.number != self.assigned.number]
         for standing in others:
-            for stage, reason in halts_from(standing.halt):
+            for stages, reason in halts_from(standing.halt):
                 if reason.outcome is Outcome.CANCELLED:
                     self._stop_with_the_run(reason)
                 elif reason.outcome is Outcome.FAILED or standing.number == COORDINATOR:
-                    self.halt.begin(reason, stages=(stage,))
+                    self.halt.begin(reason, stages=stages)
         failed = self._over_all("items_failed", others)
         ended = self._over_all("items_ended", others)
         if self.assigned.failure_limit.passed(failed, ended):

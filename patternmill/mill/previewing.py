@@ -9,13 +9,15 @@ from patternmill.catalog.checking import CheckedCatalog
 from patternmill.catalog.selections import understood
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
+from patternmill.mill.bounding import bounds
 from patternmill.mill.duplicates import Duplicates, known_duplicates
 from patternmill.mill.making import FINAL_CODES, is_passing
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
+from patternmill.planning.limiting import LimitedPlan, limit_plan
 from patternmill.planning.plan import Memory, Plan, make_plan
 from patternmill.planning.recognition import ContentItems, Items, RecognizedItems
 from patternmill.states import AttemptState, Stage
@@ -46,6 +48,8 @@ class Preview:
     time: timedelta
     #: What another catalog has already.
     duplicates: Duplicates | None = None
+    #: How far the limits reach; None: to all of it.
+    limited: LimitedPlan | None = None
 
 
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
@@ -64,12 +68,17 @@ def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     else:
         plan = _plan(order, checked, Memory(), ContentItems(order.scope, edition=order.edition))
     prices = {stage: options.price(stage) for stage in Stage}
-    return Preview(
-        plan,
-        cost_of(plan, prices, options.attempts),
-        time_for(plan, lasting, options.max_in_flight),
-        known_duplicates(order, plan),
-    )
+    limited = _limited(order, plan)
+    time = time_for(limited.plan if limited else plan, lasting, options.max_in_flight)
+    cost = cost_of(plan, prices, options.attempts)
+    return Preview(plan, cost, time, known_duplicates(order, plan), limited)
+
+
+def _limited(order: ImportOrder, plan: Plan) -> LimitedPlan | None:
+    if not has_ledger(order.settings):
+        return limit_plan(plan, bounds(None, order))
+    with existing_ledger(order.settings) as ledger:
+        return limit_plan(plan, bounds(ledger, order))
 
 
 def remember_and_plan(order: ImportOrder, checked: CheckedCatalog) -> tuple[Memory, Plan]:

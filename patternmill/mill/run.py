@@ -21,7 +21,8 @@ from patternmill.ledger.overview import Spent, spent_by_run
 from patternmill.ledger.records import Approval, Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
-from patternmill.mill.approving import Grant, beyond, granted, propose, refusal
+from patternmill.mill.approving import Grant, granted, propose, refusal
+from patternmill.mill.bounding import bounded, within_bounds
 from patternmill.mill.changing import withheld_reason
 from patternmill.mill.duplicates import known_duplicates, refuse_duplicates
 from patternmill.mill.halt import Halt, HaltReason
@@ -41,7 +42,6 @@ from patternmill.mill.recording import (
 )
 from patternmill.planning.forecast import cost_of
 from patternmill.planning.plan import Memory, Plan
-from patternmill.planning.proposal import within
 from patternmill.results.summary import joined
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
@@ -133,8 +133,8 @@ class Run(Driven):
         #: What was written at the end, once that is so.
         self.results: Results | None = None
         self._heart = heart
-        #: Why rows were left out of the plan from the beginning: the approval does not reach to them.
-        self._beyond = beyond
+        #: Why rows were left out of the plan from the beginning: no limit or approval reaches to them.
+        self.beyond = beyond
 
     @classmethod
     async def begin(
@@ -174,7 +174,7 @@ class Run(Driven):
             duplicates = await asyncio.to_thread(known_duplicates, order, plan)
             proposal = propose(order, plan)
 
-            def write(ledger: Ledger) -> tuple[RunRecord, Grant | None]:
+            def write(ledger: Ledger) -> tuple[RunRecord, Grant | None, Plan, HaltReason | None]:
                 with ledger.transaction(hold):
                     grant = granted(ledger, order, proposal) if refused is None else None
                     if grant is None and refused is None:
@@ -183,21 +183,17 @@ class Run(Driven):
                     close_broken_runs(ledger, order.scope)
                     said = grant.approval if grant is not None else refused
                     recorded = with_approval(record, said) if said is not None else record
-                    return put_on_record(ledger, order, recorded, plan, checked, offer), grant
+                    reached = bounded(ledger, order, plan, grant)
+                    return put_on_record(ledger, order, recorded, plan, checked, offer), grant, *reached
 
-            record, grant = await writer.aside(write)
+            record, grant, bought, left_out = await writer.aside(write)
         except BaseException:
             await heart.stop()
             with suppress(LedgerError):
                 await writer.write(lambda ledger: ledger.release(hold))
             await writer.close()
             raise
-        if grant is None:
-            run = cls(order, record, plan, memory, writer, api, heart)
-        else:
-            kept_to = order.resting_on(grant.approval.id)
-            bought = within(plan, grant.keys)
-            run = cls(kept_to, record, bought, memory, writer, api, heart, beyond(grant, plan, bought))
+        run = cls(within_bounds(order, bought, grant), record, bought, memory, writer, api, heart, left_out)
         if refused is not None:
             run.halt.begin(refusal(refused))
         return run
@@ -229,7 +225,7 @@ class Run(Driven):
     @property
     def _held_back(self) -> HaltReason | None:
         """What kept the run from its whole plan."""
-        return self.halt.reason or self._beyond
+        return self.halt.reason or self.beyond or self.halt.held_back
 
     def _halted_outcome(self) -> Outcome:
         reason = self._held_back

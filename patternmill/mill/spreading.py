@@ -194,8 +194,8 @@ class Crew:
         for name in COUNTS:
             setattr(self._run.progress, name, sum(standing.counts.get(name, 0) for standing in parts))
         for standing in parts:
-            for stage, reason in halts_from(standing.halt):
-                self._run.halt.begin(reason, stages=(stage,))
+            for stages, reason in halts_from(standing.halt):
+                self._run.halt.begin(reason, stages=stages)
 
     async def _tend(self, part: _Tended, standing: PartStanding) -> None:
         if standing.state is PartState.ENDED:

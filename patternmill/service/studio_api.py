@@ -19,6 +19,7 @@ from patternmill.service.answers import Answer, Happening
 from patternmill.service.client import StudioClient
 from patternmill.service.interrupt import Interrupt
 from patternmill.service.jobs import Job
+from patternmill.service.lookup import look_up
 from patternmill.service.offering import read_offer
 from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
 from patternmill.service.polling import Poller, PollPolicy
@@ -179,6 +180,13 @@ class StudioApi:
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
         return await self.poller.follow(job_id, stage, age=age, known=known)
+
+    async def job(self, job_id: str) -> Job | None:
+        """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
+
+        Raises ServiceStopped when nobody answers so that it can be read.
+        """
+        return await look_up(self._ask, job_id, self._sleep, self._jitter)
 
     async def offer(self) -> Offer:
         """Read the categories and their options. What cannot be read is said in the offer's note.

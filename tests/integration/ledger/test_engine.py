@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
 from patternmill.ledger.ledger import Limits
 from patternmill.states import Outcome, RowStatus
-from tests.unit.mill.fake_studio import Crash, Service
+from tests.unit.mill.fake_studio import Crash, Service, failed
 from tests.unit.mill.workshop import Workshop, many
 
 
@@ -35,3 +36,19 @@ def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
     asked = len(service.creates)
     assert shop.run(many(20)).outcome is Outcome.COMPLETED
     assert len(service.creates) == asked
+
+
+def test_limits_buy_whole_rows_on_each_database(url: str, tmp_path: Path) -> None:
+    """A day's budget over two runs, with patterns that fail: no pattern without its product, to the last row."""
+    service = Service()
+    shop = Workshop(tmp_path / "other-home", service, SecretStr(url))
+    for name in ("prompt 001", "prompt 004"):
+        service.on_follow[name] = [failed()]
+    terms: dict[str, Any] = {"pattern_price": 40, "product_price": 10, "max_in_flight": 25}
+    first = shop.run(many(60), limits=Limits(run_amount=300, day_amount=1000), **terms)
+    assert first.counts == {RowStatus.SUCCEEDED: 4, RowStatus.FAILED: 2, RowStatus.NOT_STARTED: 54}
+    rest = shop.run(many(60), limits=Limits(day_amount=1000), **terms)
+    assert rest.outcome is Outcome.BUDGET_REACHED
+    assert "reaches to 14 of 56 rows" in (rest.ending.record.reason or "")
+    assert rest.counts == {RowStatus.SUCCEEDED: 18, RowStatus.NOT_STARTED: 42}
+    assert shop.stranded() == 0

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.ledger.records import FirstPurchases
+from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.states import AttemptState, Stage
 
 from .conftest import Clock, OpenLedger
@@ -135,6 +138,66 @@ def test_a_second_attempt_is_a_second_purchase(ledger: Ledger) -> None:
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     with pytest.raises(BudgetReached):
         begin(ledger, "a", 2, limits=limits)
+
+
+FIRST = FirstPurchases(patterns=3, products=3, pattern_price=40, product_price=10)
+
+
+@pytest.mark.parametrize(
+    ("enough", "short"),
+    [
+        (Limits(run_amount=190, first=FIRST), Limits(run_amount=189, first=FIRST)),
+        (Limits(day_amount=190, first=FIRST), Limits(day_amount=189, first=FIRST)),
+        (Limits(patterns=4, first=FIRST), Limits(patterns=3, first=FIRST)),
+    ],
+)
+def test_a_second_attempt_leaves_the_plan_its_money(ledger: Ledger, enough: Limits, short: Limits) -> None:
+    """Three rows for 50 each are planned, one pattern fails: 150 stay reserved for them, whatever was bought so far."""
+    begin(ledger, "a", limits=short, price=40)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    with pytest.raises(BudgetReached) as caught:
+        begin(ledger, "a", 2, limits=short, price=40)
+    assert caught.value.code == SECOND_ATTEMPT
+    begin(ledger, "b", limits=short, price=40)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "a", 2, limits=short, price=40)
+    begin(ledger, "a", 2, limits=enough, price=40)
+    begin(ledger, "c", limits=enough, price=40)
+    for name in "abc":
+        begin(ledger, f"{name}-product", stage=Stage.PRODUCT, limits=enough, price=10)
+    assert spent(ledger) == (7, 190)
+
+
+def test_a_pattern_that_is_lost_leaves_its_products_money(ledger: Ledger) -> None:
+    """Held, rejected or failed for good: what its product would have cost is there for a second attempt."""
+    limits = Limits(run_amount=160, first=replace(FIRST, pattern_price=10))
+    for name in "abc":
+        begin(ledger, name, limits=limits, price=40)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "a", 2, limits=limits, price=20)
+    change(ledger, "b", AttemptState.HELD)
+    begin(ledger, "a", 2, limits=limits, price=20)
+
+
+def test_an_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> None:
+    """It is what the plan reckoned with."""
+    begin(ledger, "a", price=40)
+    change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
+    limits = Limits(run_amount=50, first=FirstPurchases(1, 1, 40, 10))
+    begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
+    begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
+
+
+def test_what_an_environment_has_spent_today(ledger: Ledger, clock: Clock) -> None:
+    """All its runs and catalogs, until midnight (UTC)."""
+    assert ledger.spent_today(STAGING) == 0
+    begin(ledger, "a", price=30)
+    begin(ledger, "b", price=40, run=OTHER_RUN, catalog="autumn")
+    begin(ledger, "c", price=50, environment="production")
+    assert ledger.spent_today(STAGING) == 70
+    clock.now += DAY
+    assert ledger.spent_today(STAGING) == 0
 
 
 def test_what_is_held_stays_reserved_until_it_is_decided(ledger: Ledger) -> None:

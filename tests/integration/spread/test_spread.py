@@ -48,12 +48,14 @@ def test_two_processes_make_what_one_would(site: MakeSite) -> None:
 
 
 def test_a_budget_holds_over_both(site: MakeSite) -> None:
-    """What both want at once is counted as if one had wanted it: not a unit more is spent."""
+    """What both want at once is counted as if one had wanted it: whole rows, and not a unit more is spent."""
     made = site(Plan(), ROWS)
     ending = asyncio.run(made.run(max_in_flight=20, budget=200))
     assert ending.outcome is Outcome.BUDGET_REACHED
     bought = made.audit
-    assert 200 - 10 < 10 * bought.bought("pattern") + 3 * bought.bought("product") <= 200
+    patterns, products = bought.bought("pattern"), bought.bought("product")
+    assert ending.rows[RowStatus.SUCCEEDED] == products >= patterns
+    assert 200 - 13 < 10 * patterns + 3 * products <= 200
     assert made.spent(ending) == 10 * bought.bought("pattern") + 3 * bought.bought("product")
 
 

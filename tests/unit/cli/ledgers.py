@@ -15,6 +15,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Intent, Ledger, Limits, NewItem, RunRow
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows, understood
+from patternmill.mill.making import body_of
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
 from patternmill.planning.plan import Memory, Plan, make_plan
 from patternmill.planning.request_ids import canonical_json
@@ -38,6 +39,8 @@ WAYS: dict[AttemptState, tuple[AttemptState, ...]] = {
     AttemptState.REJECTED: (AttemptState.REJECTED,),
     AttemptState.HELD: (AttemptState.HELD,),
 }
+#: On which all products are asked for.
+PATTERN_ID = "pat-1"
 PRICES = {Stage.PATTERN: 50, Stage.PRODUCT: 200}
 
 
@@ -121,7 +124,8 @@ class BegunRun:
         """Bring the n-th attempt at an item to a state; a second later each."""
         request_id = item.request_id(number)
         name = request_id[:8]
-        intent = Intent(request_id, item.key, item.stage, number, b"{}", PRICES[item.stage])
+        body = body_of(item, PATTERN_ID)(request_id)
+        intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
             found = self.ledger.intend(self.record.run_id, self.record.environment, intent, Limits())
             for to in WAYS[state] if found.state is AttemptState.INTENDED else ():

@@ -6,6 +6,7 @@ import asyncio
 import json
 from dataclasses import asdict
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from patternmill.ledger.records import Attempt
 from patternmill.ledger.settlements import unsettled
 from patternmill.mill.holding import Holder, take_hold
 from patternmill.mill.settling import WRITTEN_OFF, Decision, Settlement, settle
+from patternmill.service.jobs import Job, read_job
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
 
@@ -26,9 +28,21 @@ LIMIT = timedelta(hours=12)
 LATER = 13 * 3600.0
 
 
-def decide(past: Past, request_id: RequestId, decision: Decision, *, job_id: str | None = None) -> Attempt:
+def decide(
+    past: Past,
+    request_id: RequestId,
+    decision: Decision,
+    *,
+    job_id: str | None = None,
+    answer: dict[str, Any] | None = None,
+) -> Attempt:
+    """`answer`: what the service shows of the job beyond its ID."""
     settlement = Settlement(request_id, decision, "the console says so", "A. Weaver", job_id)
-    return asyncio.run(settle(past.ledger, settlement, limit=LIMIT))
+
+    async def look_up(asked: str) -> Job | None:
+        return read_job({"jobId": asked} | (answer or {}))
+
+    return asyncio.run(settle(past.ledger, settlement, limit=LIMIT, look_up=look_up))
 
 
 def one_in(past: Past, state: AttemptState, *, age: float = LATER) -> tuple[BegunRun, Attempt]:

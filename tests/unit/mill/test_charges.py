@@ -6,6 +6,7 @@ SOAK=1 plays many more of them, and others each time.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 from datetime import timedelta
@@ -27,6 +28,7 @@ from patternmill.ledger.settlements import unsettled
 from patternmill.mill.run import Run
 from patternmill.mill.settling import Decision, Settlement, settle
 from patternmill.service import verdicts
+from patternmill.service.jobs import Job, read_job
 from patternmill.states import AttemptState, RowStatus, Stage
 
 from .charges import (
@@ -212,13 +214,18 @@ class Charging(RuleBasedStateMachine):
             ledger = open_ledger(self.shop.settings)
             try:
                 word = Settlement(request_id, decision, "it is so", "A. Weaver", job_id)
-                await settle(ledger, word, limit=timedelta(0))
+                await settle(ledger, word, limit=timedelta(0), look_up=self._look_up)
             finally:
                 ledger.database.close()
 
         _in_virtual_time(decide())
         if decision is Decision.WRITE_OFF:
             self.service.written_off.add(request_id)
+
+    async def _look_up(self, job_id: str) -> Job | None:
+        request_id = next(request for request, job in self.service.jobs.items() if job == job_id)
+        asked, kind = json.loads(self.service.bodies[request_id]), self.service.names[job_id][0]
+        return read_job({"jobId": job_id, "kind": kind.value, "status": "running", "request": asked})
 
     def _spent_today(self, asking: Asking) -> int:
         if not (self.shop.home / "ledger.sqlite3").exists():

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
+
 import pytest
 
 from patternmill.ledger.overview import spent_by_run
+from patternmill.ledger.settlements import unsettled
+from patternmill.mill.settling import Decision, Settlement, settle
 from patternmill.service import verdicts
 from patternmill.states import AttemptState, RowStatus
 
@@ -57,6 +62,12 @@ def test_an_intent_from_the_future_waits_for_a_person(executed: Workshop, servic
     sent = len(service.creates)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.IN_DOUBT}
     assert len(service.creates) == sent
+    with executed.ledger() as ledger:
+        (item,) = unsettled(ledger, timedelta(hours=12))
+        resend = Settlement(item.attempt.request_id, Decision.RESEND, "the clock was wrong", "A. Weaver")
+        asyncio.run(settle(ledger, resend, limit=timedelta(hours=12)))
+    assert executed.run(ONE).statuses == {"S-1": RowStatus.SUCCEEDED}
+    assert service.bought.count("herons") == 1
 
 
 def test_a_clock_that_was_turned_back_since_is_not_believed(executed: Workshop, service: Service) -> None:

@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from patternmill.catalog.rows import Row
 from patternmill.errors import ConfigurationError, Fenced
 from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Limits
 from patternmill.ledger.records import PartStanding
 from patternmill.mill import spreading
 from patternmill.mill.assigning import Assignment, assignment, require_same_service
@@ -120,6 +121,17 @@ def test_a_part_is_told_its_share_and_its_runs_terms(spreads: Spreads) -> None:
     assert first.options.attempts == 3 and first.options.pattern_price == 0
     assert sorted(first.positions + second.positions) == list(range(6))
     assert first.settings.api_key == SecretStr("key")
+
+
+def test_a_budget_is_spent_on_whole_rows_over_all_parts(spreads: Spreads, service: Service) -> None:
+    """The plan is cut to it before it is cut into parts; a second attempt in one eats nothing of another."""
+    service.on_follow["prompt 003"] = [failed()]
+    prices = {"pattern_price": 40, "product_price": 10}
+    ending = spreads(many(60), max_in_flight=25, limits=Limits(run_amount=1000), **prices)
+    assert ending.outcome is Outcome.BUDGET_REACHED
+    assert "reaches to 20 of 60 rows" in (ending.record.reason or "")
+    assert ending.rows == {RowStatus.SUCCEEDED: 19, RowStatus.FAILED: 1, RowStatus.NOT_STARTED: 40}
+    assert len(service.bought) == 39 and spreads.shop.stranded() == 0
 
 
 def test_what_failed_before_is_retried_once(spreads: Spreads, service: Service) -> None:
@@ -305,9 +317,10 @@ def test_reasons_to_stop_go_through_the_ledger() -> None:
     halt = Halt()
     halt.begin(HaltReason(Outcome.BUDGET_REACHED, "budget", "No more."), stages=(Stage.PATTERN,))
     halt.begin(HaltReason(Outcome.FAILED, "unauthorized", "401"), stages=(Stage.PRODUCT,))
+    halt.begin(HaltReason(Outcome.BUDGET_REACHED, "second_attempt", "Not twice."), stages=())
     again = Halt()
-    for stage, reason in halts_from(halt.on_record()):
-        again.begin(reason, stages=(stage,))
+    for stages, reason in halts_from(halt.on_record()):
+        again.begin(reason, stages=stages)
     assert again.on_record() == halt.on_record() and again.reason == halt.reason
 
 

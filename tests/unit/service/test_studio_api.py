@@ -388,3 +388,43 @@ def test_what_one_item_meets_after_others_were_accepted_is_its_own(answer: Answe
             assert isinstance(await api.create(Stage.PATTERN, b'{"requestId": "good"}'), Accepted)
 
     virtual.run(main())
+
+
+def _look_up(*answers: Answer) -> tuple[Any, int, float]:
+    """The job or what is raised, how often it was asked for, and when that was clear."""
+
+    async def main() -> tuple[Any, int, float]:
+        script = Script({"jobs/get": list(answers)})
+        async with _api(script) as api:
+            try:
+                found: Any = await api.job("job-1")
+            except ServiceStopped as stopped:
+                found = stopped
+            return found, len(script.sent), virtual.clock()
+
+    return virtual.run(main())
+
+
+def test_a_job_is_looked_up_with_a_few_quick_tries() -> None:
+    """What is lost or unwell is asked once more; the job comes back as the service shows it."""
+    job, asked, at = _look_up(
+        LOST, says(503), says(200, {"nothing": 1}), says(200, JOB | {"prompt": "herons"})
+    )
+    assert (job.job_id, job.raw["prompt"], asked) == ("job-1", "herons", 4)
+    assert at < 10
+
+
+@pytest.mark.parametrize("status", [400, 404, 410, 422])
+def test_a_job_that_the_service_does_not_know(status: int) -> None:
+    """Asked for once."""
+    assert _look_up(says(status))[:2] == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "tries"), [(REFUSED, 4), (says(500), 4), (says(200, []), 4), (says(401), 1)]
+)
+def test_a_job_that_cannot_be_looked_up(answer: Answer, tries: int) -> None:
+    """It stays open whether there is one, and soon."""
+    stopped, asked, at = _look_up(answer)
+    assert isinstance(stopped, ServiceStopped)
+    assert asked == tries and at < 10

@@ -1,0 +1,95 @@
+"""Whether a job that a person names can be the job of a request, as far as the service says what it is a job of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.settlements import Unsettled, request_of_result
+from patternmill.planning.request_ids import normalised
+from patternmill.service.jobs import Job
+from patternmill.states import Stage
+
+LookUp = Callable[[str], Awaitable[Job | None]]
+
+#: Where a service may repeat what it was asked for, beside the job itself.
+_REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
+_RESULT_FIELD = {Stage.PATTERN: "patternId", Stage.PRODUCT: "productId"}
+_REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
+
+
+async def examined(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
+    """The job as the service shows it, when nothing in it speaks against the request.
+
+    Raises ConfigurationError when something does, and when the service knows no such job or cannot be asked.
+    """
+    if look_up is None:
+        raise ConfigurationError(f"Job {job_id} could not be looked at.", remedy="Nothing was changed.")
+    try:
+        job = await look_up(job_id)
+    except ServiceStopped as stopped:
+        raise ConfigurationError(
+            f"Job {job_id} could not be looked at: {stopped.message}",
+            remedy="Nothing was changed. See that the service is up and that its address and key are right, "
+            "then decide again; or decide with --resend or --write-off.",
+        ) from stopped
+    if job is None:
+        raise ConfigurationError(f"The service knows no job {job_id}.", remedy=_REMEDY)
+    for contradiction in _contradictions(job, job_id, item):
+        raise ConfigurationError(
+            f"Job {job_id} is not of request {item.attempt.request_id}: {contradiction}", remedy=_REMEDY
+        )
+    return job
+
+
+def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
+    """Raise ConfigurationError when what the job made is known as what another request made."""
+    result_id = _result(job).get(_RESULT_FIELD[item.stage])
+    other = request_of_result(ledger, result_id, item.stage) if isinstance(result_id, str) else None
+    if other is not None and other != item.attempt.request_id:
+        raise ConfigurationError(
+            f"Job {job.job_id} made {result_id}, which belongs to request {other}.", remedy=_REMEDY
+        )
+
+
+def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
+    if job.job_id != job_id:
+        yield f"the service answers with job {job.job_id}."
+    if _is_of_another_kind(job.kind.strip().casefold(), item.stage):
+        yield f"its kind is {job.kind!r}, and a {item.stage} was asked for."
+    made = {stage for stage, field in _RESULT_FIELD.items() if _result(job).get(field)}
+    if made and item.stage not in made:
+        yield f"it made a {made.pop()}, and a {item.stage} was asked for."
+    asked: Mapping[str, Any] = json.loads(item.attempt.body)
+    for said in _repeated(job.raw):
+        for name in asked.keys() & said.keys():
+            if said[name] not in (None, "", {}) and _plain(said[name]) != _plain(asked[name]):
+                yield f"its {name} is {said[name]!r}, and the request's is {asked[name]!r}."
+
+
+def _is_of_another_kind(kind: str, stage: Stage) -> bool:
+    """The interface names the kind of pattern jobs alone: every other word may be a product's, but no pattern's."""
+    return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
+
+
+def _result(job: Job) -> Mapping[str, Any]:
+    result = job.raw.get("result")
+    return result if isinstance(result, dict) else {}
+
+
+def _repeated(raw: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The job itself, and what it was asked for where that is an object of its own."""
+    yield raw
+    yield from (raw[name] for name in _REPEATED_IN if isinstance(raw.get(name), dict))
+
+
+def _plain(value: Any) -> Any:
+    """As it counts: the same text in another Unicode form, or with spaces around it, is no other request."""
+    if isinstance(value, str):
+        return normalised(value)
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return value

@@ -1,0 +1,226 @@
+"""`settle --all`: many at once, as they were shown, in one transaction a catalog; and a list without blind spots."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+
+import pytest
+
+from cli import main
+from patternmill.identifiers import RunId
+from patternmill.ledger.integrity import problems
+from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.settlements import unsettled
+from patternmill.mill.holding import Holder, take_hold
+from patternmill.mill.settling import Decision, Settled, settle_many
+from patternmill.states import AttemptState
+from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
+from tests.unit.cli.test_settle import LATER, LIMIT, on_record
+
+WHY = ["--reason", "lost in their outage", "--by", "A. Weaver"]
+MANY = [f"S-{number},prompt {number},Mug,11oz,," for number in range(50)]
+
+
+def held(past: Past, catalog: str = "spring", rows: list[str] = MANY) -> list[Attempt]:
+    run = past.begin(*rows, catalog=catalog)
+    skus = [row.partition(",")[0] for row in rows]
+    return [run.attempt(run.pattern(sku), AttemptState.HELD) for sku in skus]
+
+
+def states(past: Past, attempts: list[Attempt]) -> set[AttemptState]:
+    found = (past.ledger.attempt(attempt.request_id) for attempt in attempts)
+    return {attempt.state for attempt in found if attempt is not None}
+
+
+def decided(past: Past, decision: Decision, take: object = take_hold) -> Settled:
+    items = unsettled(past.ledger, LIMIT)
+    return asyncio.run(
+        settle_many(past.ledger, items, decision, reason="x", by="y", limit=LIMIT, take=take)  # type: ignore[arg-type]
+    )
+
+
+def test_fifty_are_one_decision(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown with count and money, each on record with who and why, and the ledger agrees with itself."""
+    attempts = held(past)
+    assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
+    out = capsys.readouterr().out
+    assert "50 requests for 2500 (minor units)" in out and "… and 10 more" in out
+    assert "50 decided, 0 left" in out
+    assert states(past, attempts) == {AttemptState.FAILED}
+    for attempt in attempts:
+        assert on_record(past, attempt.request_id) == ["intended", "held", "settled", "failed"]
+        after = past.ledger.attempt(attempt.request_id)
+        assert after is not None and after.error == "Written off by A. Weaver: lost in their outage"
+    assert list(problems(past.ledger)) == []
+    assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
+    assert "Nothing that fits" in capsys.readouterr().out
+
+
+def test_resend_of_many(past: Past) -> None:
+    """Each is open again under its own ID, as of now."""
+    attempts = held(past, rows=MANY[:3])
+    past.clock.now += LATER
+    assert len(decided(past, Decision.RESEND).decided) == 3
+    after = [past.ledger.attempt(attempt.request_id) for attempt in attempts]
+    assert {(a.state, a.intended_at) for a in after if a} == {(AttemptState.INTENDED, past.clock.now)}
+    assert list(problems(past.ledger)) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        ([], {"H-1", "F-1", "product", "other"}),
+        (["--catalog", "spring"], {"H-1", "F-1", "product"}),
+        (["--environment", "production"], {"other"}),
+        (["--stage", "product"], {"product"}),
+        (["--code", "no_such_code"], set()),
+        (["--code", "job_of_another_item", "--stage", "pattern", "--catalog", "spring"], {"H-1", "F-1"}),
+        (["--older-than", "12h"], {"H-1"}),
+        (["--older-than", "1d"], set()),
+        (["--older-than", "2027-01-15T13:00"], {"H-1"}),
+        (["--older-than", "2027-01-15T14:00+01:00"], {"H-1"}),
+    ],
+)
+def test_filters(
+    past: Past,
+    options: list[str],
+    meant: set[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list and the decision mean the same."""
+    monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
+    old = past.begin(HERON)
+    found = {"H-1": old.attempt(old.pattern("H-1"), AttemptState.HELD)}
+    past.clock.now += LATER
+    new = past.begin(FERN, HERON_MUG)
+    found["F-1"] = new.attempt(new.pattern("F-1"), AttemptState.HELD)
+    found["product"] = new.attempt(new.product("H-2"), AttemptState.HELD)
+    other = past.begin(FERN, environment="production", catalog="autumn")
+    found["other"] = other.attempt(other.pattern("F-1"), AttemptState.HELD)
+    assert main.run(["settle", "--list", *options]) == 0
+    listed = capsys.readouterr().out
+    assert {name for name, attempt in found.items() if attempt.request_id in listed} == meant
+    assert main.run(["settle", "--all", *options, "--resend", "--yes", *WHY]) == 0
+    opened = {name for name, attempt in found.items() if AttemptState.INTENDED in states(past, [attempt])}
+    assert opened == meant
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--all", "--job", "job-1", *WHY],
+        ["--all", *WHY],
+        ["--all", "--resend", "--write-off", *WHY],
+        ["--all", "--resend"],
+        ["--resend", *WHY],
+        ["some-request", "--all", "--resend", *WHY],
+        ["some-request", "--resend", "--catalog", "spring", *WHY],
+        ["--all", "--resend", "--older-than", "soon", *WHY],
+    ],
+)
+def test_what_is_not_clear_is_refused(past: Past, arguments: list[str]) -> None:
+    """Exit code 2, nothing changed."""
+    attempts = held(past, rows=MANY[:2])
+    assert main.run(["settle", *arguments, "--yes"]) == 2
+    assert states(past, attempts) == {AttemptState.HELD}
+
+
+def test_nothing_is_done_unasked(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal and without --yes it is only shown."""
+    attempts = held(past, rows=MANY[:2])
+    assert main.run(["settle", "--all", "--write-off", *WHY]) == 2
+    captured = capsys.readouterr()
+    assert "2 requests" in captured.out and "--yes" in captured.err
+    assert states(past, attempts) == {AttemptState.HELD}
+
+
+def test_what_changed_meanwhile_is_left(past: Past) -> None:
+    """Another decision came in between: that one is left and named, all others are decided."""
+    attempts = held(past, rows=MANY[:3])
+
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+        with ledger.transaction():
+            ledger.change(run_id, attempts[1].request_id, AttemptState.FAILED, error_code="meanwhile")
+        return await take_hold(ledger, environment, catalog, run_id)
+
+    settled = decided(past, Decision.WRITE_OFF, take)
+    assert [item.attempt.request_id for item, _ in settled.left] == [attempts[1].request_id]
+    assert len(settled.decided) == 2
+    assert "settled" not in on_record(past, attempts[1].request_id)
+
+
+def test_what_was_decided_otherwise_meanwhile_is_left(past: Past) -> None:
+    """It could still be decided, but it is not what was shown."""
+    attempts = held(past, rows=MANY[:2])
+
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+        with ledger.transaction():
+            change = ledger.change
+            change(run_id, attempts[0].request_id, AttemptState.ACCEPTED, job_id="job-found")
+            change(run_id, attempts[0].request_id, AttemptState.HELD, error_code="another")
+        return await take_hold(ledger, environment, catalog, run_id)
+
+    settled = decided(past, Decision.WRITE_OFF, take)
+    assert [item.attempt.request_id for item, _ in settled.left] == [attempts[0].request_id]
+    assert "has changed" in str(settled.left[0][1])
+
+
+def test_a_job_that_runs_is_not_sent_again(past: Past) -> None:
+    """Old and accepted: only a write-off decides about it; the rest is decided."""
+    run = past.begin(FERN, HERON)
+    accepted = run.attempt(run.pattern("F-1"), AttemptState.ACCEPTED)
+    lost = run.attempt(run.pattern("H-1"), AttemptState.HELD)
+    past.clock.now += LATER
+    settled = decided(past, Decision.RESEND)
+    assert [item.attempt.request_id for item, _ in settled.left] == [accepted.request_id]
+    assert states(past, [lost]) == {AttemptState.INTENDED}
+
+
+def live(past: Past, run: BegunRun, catalog: str) -> None:
+    """This process holds a catalog, and beats."""
+    me = json.dumps(asdict(Holder.this_process()))
+    with past.ledger.transaction():
+        assert past.ledger.take("staging", catalog, run.record.run_id, me, over=None) is not None
+
+
+def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its requests are left, those of other catalogs are decided; with nothing else it is an overlap."""
+    free, driven = held(past, "autumn", MANY[:2]), held(past, "spring", MANY[:2])
+    live(past, past.begin(FERN, catalog="spring"), "spring")
+
+    async def sleep(seconds: float) -> None:
+        with past.ledger.transaction():
+            past.ledger.database.run("UPDATE leases SET beats = beats + 1")
+
+    monkeypatch.setattr(take_hold, "__kwdefaults__", {"sleep": sleep})
+    command = ["settle", "--all", "--write-off", "--yes", *WHY]
+    assert main.run(command) == 3
+    assert states(past, free) == {AttemptState.FAILED}
+    assert states(past, driven) == {AttemptState.HELD}
+    assert main.run(command) == 4
+
+
+def test_no_doubt_is_invisible(
+    past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too young for a person: under a heading of its own, or counted with the run that is at it."""
+    monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
+    run = past.begin(FERN, HERON)
+    young = run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    other = past.begin(FERN, catalog="autumn")
+    driven = other.attempt(other.pattern("F-1"), AttemptState.INTENDED)
+    live(past, other, "autumn")
+    assert main.run(["settle"]) == 0
+    out = capsys.readouterr().out
+    assert out.index("Nothing waits") < out.index("In doubt, and sent again") < out.index(young.request_id)
+    assert driven.request_id not in out
+    assert "1 requests without an answer are with runs that hold their catalogs: autumn (staging)" in out
+    assert main.run(["settle", "--catalog", "winter"]) == 0
+    assert young.request_id not in capsys.readouterr().out
+    past.clock.now += LATER
+    assert main.run(["settle"]) == 0
+    assert "In doubt, and" not in capsys.readouterr().out
