@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -172,12 +172,13 @@ class StudioApi:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
         return await self.poller.follow(job_id, stage, age=age, known=known)
 
-    async def offer(self) -> Offer:
+    async def offer(self, written: Collection[str] = ()) -> Offer:
         """Read the categories and their options. What cannot be read is said in the offer's note.
 
+        `written`: categories as a person named them, which an incomplete list may lack though they are offered.
         Raises ServiceStopped when the key or the address is refused.
         """
-        return await read_offer(self._post, self.polls, self._sleep, self._jitter)
+        return await read_offer(self._post, self.polls, self._sleep, self._jitter, written)
 
     def figures(self) -> dict[str, dict[str, float]]:
         """What was asked and answered so far, as plain JSON."""
