@@ -62,15 +62,10 @@ def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> 
     return CheckedCatalog(file, entries, checker.notes())
 
 
-def categories_used(file: CatalogFile, offer: Offer) -> tuple[Category, ...]:
-    """The offered categories that some row names: the ones whose options need to be read."""
-    written = {
-        tidy(record.cells[file.columns.category])
-        for record in file.records
-        if len(record.cells) == len(file.header)
-    }
-    used = {category.id for text in written for category in offer.find(text)}
-    return tuple(category for category in offer.categories or () if category.id in used)
+def categories_written(file: CatalogFile) -> frozenset[str]:
+    """The categories as the rows name them."""
+    index = file.columns.category
+    return frozenset(tidy(record.cells[index]) for record in file.records if index < len(record.cells))
 
 
 def sku_key(sku: str) -> str:
@@ -101,7 +96,6 @@ class _RowChecker:
         self._header, self._columns = file.header, file.columns
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
-        self._unlisted: dict[str, None] = {}
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._told_column = _error_code_column(file)
@@ -118,9 +112,6 @@ class _RowChecker:
     def notes(self) -> tuple[str, ...]:
         """What could not be checked, in sentences."""
         notes = [UNCHECKED] if self._offer is None else [self._offer.note] if self._offer.note else []
-        if self._unlisted:
-            names = ", ".join(shown(name) for name in list(self._unlisted)[:_MOST_LINES_NAMED])
-            notes.append(f"The list of categories is incomplete; not found in it, and not refused: {names}.")
         return tuple(notes)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
@@ -239,9 +230,6 @@ class _RowChecker:
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
-        if not found and not self._offer.complete:
-            self._unlisted[text] = None
-            return _Resolved(text, None, None)
         return _Resolved(text, None, self._not_one_category(column, text, found))
 
     def _not_one_category(self, column: str, text: str, found: Sequence[Category]) -> Finding:
@@ -252,6 +240,13 @@ class _RowChecker:
                 RowCode.AMBIGUOUS_CATEGORY,
                 f"the category {shown(text)} can be {ids}",
                 "write the ID that is meant",
+            )
+        if self._offer is not None and not self._offer.complete:
+            return Finding(
+                column,
+                RowCode.UNLISTED_CATEGORY,
+                f"the category {shown(text)} is not in the part of the list of categories that could be read",
+                "write its ID, or check again later",
             )
         known = self._offer.categories if self._offer and self._offer.categories else ()
         names = tuple(dict.fromkeys(category.name for category in known))

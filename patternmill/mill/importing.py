@@ -14,11 +14,12 @@ from patternmill.catalog.checking import CheckedCatalog, check_rows
 from patternmill.catalog.columns import header_key
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.source import CatalogFile, read_catalog
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
+from patternmill.mill.current_offer import current_offer
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder
 from patternmill.mill.previewing import Preview, preview
@@ -28,7 +29,6 @@ from patternmill.mill.selection import read_selection
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.results.manifest import MANIFEST, read_manifest
-from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings, load_settings
 from patternmill.states import RowStatus
@@ -45,6 +45,7 @@ class Import:
         self.order = order
         self._api = StudioApi.from_settings(order.settings)
         self._file: CatalogFile | None = None
+        #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
         #: What a person said against the plan; the run is put on record then, and nothing is begun.
@@ -80,9 +81,10 @@ class Import:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
-        offer = await self._read_offer()
+        offer = await current_offer(self._api, self.order.settings, self._file)
+        self._offer = offer.read
         limit = self.order.settings.prompt_limit
-        self._checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)
+        self._checked = await asyncio.to_thread(check_rows, self._file, offer.known, prompt_limit=limit)
         return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
 
     @property
@@ -180,26 +182,6 @@ class Import:
                 f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
                 remedy="Name another folder with --out.",
             ) from error
-
-    async def _read_offer(self) -> Offer:
-        """What is offered now, or what was last, when nobody answers or the answer cannot be read."""
-        try:
-            offer = self._offer = await self._api.offer()
-        except ServiceStopped as stopped:
-            last = self._last_offer() if stopped.code == UNREACHABLE else None
-            if last is None:
-                raise
-            return last
-        return offer if offer.categories is not None else self._last_offer() or offer
-
-    def _last_offer(self) -> Offer | None:
-        if not has_ledger(self.order.settings):
-            return None
-        ledger = open_ledger(self.order.settings)
-        try:
-            return ledger.last_offer(self.order.settings.environment)
-        finally:
-            ledger.database.close()
 
     def _order_with_retries(self) -> ImportOrder:
         """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""

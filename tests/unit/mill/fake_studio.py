@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -146,7 +146,7 @@ class FakeStudioApi:
         for _ in range(self._chance.randrange(4) if self._chance else 1):
             await asyncio.sleep(0)
 
-    async def offer(self) -> Offer:
+    async def offer(self, written: Collection[str] = ()) -> Offer:
         return self.service.offer
 
     def drain(self) -> None:
