@@ -154,7 +154,9 @@ def _with_options(now: Category, before: Category) -> Category:
     if now.checkable or before.options is None:
         return now
     known = {option.name: option for option in before.options}
-    options = before.options if now.options is None else tuple(_with_values(one, known) for one in now.options)
+    options = (
+        before.options if now.options is None else tuple(_with_values(one, known) for one in now.options)
+    )
     return now if options == now.options else replace(now, options=options, read_on=before.read_on)
 
 

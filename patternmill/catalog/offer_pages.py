@@ -114,7 +114,9 @@ def _told(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[Step
         if isinstance(value, str):
             yield from _addressed(name, value)
         if not (isinstance(value, str) and value.startswith(("http://", "https://"))):
-            yield from (Step(f"{name} as {one}", {one: value}, True) for one in dict.fromkeys((*wanted, name)))
+            yield from (
+                Step(f"{name} as {one}", {one: value}, True) for one in dict.fromkeys((*wanted, name))
+            )
 
 
 def _unlinked(value: Json) -> Json:
@@ -152,5 +154,7 @@ def _counted(levels: Sequence[Fields], so_far: Progress) -> Iterator[Step]:
         yield Step(f"{name} from 1", {name: pages + 1})
     yield from (Step(name, {name: so_far.records}) for name in ("offset", "skip"))
     if so_far.last_id is not None:
-        yield from (Step(name, {name: so_far.last_id}) for name in ("after", "startingAfter", "starting_after"))
+        yield from (
+            Step(name, {name: so_far.last_id}) for name in ("after", "startingAfter", "starting_after")
+        )
     yield from (Step(name, {name: _LARGE}) for name in ("limit", "pageSize"))

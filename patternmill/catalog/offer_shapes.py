@@ -121,7 +121,7 @@ def read_asked_category(answer: Json, text: str) -> Category | None:
     A record with another ID is taken only when it is the same in another spelling, or has this name.
     """
     options, fields = read_options(answer), _record_of(answer, _DEEPEST)
-    if fields is None and options is None or not _is_usable(text):
+    if (fields is None and options is None) or not _is_usable(text):
         return None
     ids = [found for name in _CATEGORY_IDS if (found := _text((fields or {}).get(name)))]
     name = _first_text(fields or {}, _NAMES) or text

@@ -154,7 +154,9 @@ def test_options_that_cannot_be_read_change_no_identity(imports: Imports, servic
     imports(source, "out-0")
     bought = list(service.bought)
     for blind in (None, (Option("name"),)):
-        service.offer = Offer((Category("cat_tote", "Tote", blind),), False, "Options were not checked for Tote.")
+        service.offer = Offer(
+            (Category("cat_tote", "Tote", blind),), False, "Options were not checked for Tote."
+        )
         work = imports(source, "out-1")
         assert service.bought == bought
         assert work.ended.rows[RowStatus.SUCCEEDED] == 4

@@ -82,13 +82,17 @@ def ids(offer: Offer) -> tuple[str, ...]:
 def by_mark(field: str) -> Find:
     """An opaque cursor in one field of the question."""
     return lambda body: (
-        int(body[field].removeprefix("mark=/")) if set(body) == {field} and isinstance(body[field], str) else None
+        int(body[field].removeprefix("mark=/"))
+        if set(body) == {field} and isinstance(body[field], str)
+        else None
     )
 
 
 def by_number(field: str, *, first: int, each: int = PAGE) -> Find:
     """A number in one field of the question, as a number."""
-    return lambda body: (body[field] - first) * each if set(body) == {field} and type(body[field]) is int else None
+    return lambda body: (
+        (body[field] - first) * each if set(body) == {field} and type(body[field]) is int else None
+    )
 
 
 def marked(following: int | None) -> str | None:
@@ -100,7 +104,10 @@ def numbered(following: int | None) -> int | None:
 
 
 FLAVOURS: dict[str, tuple[Find, Tell]] = {
-    "nextCursor to cursor": (by_mark("cursor"), lambda n: {"nextCursor": marked(n), "hasMore": n is not None}),
+    "nextCursor to cursor": (
+        by_mark("cursor"),
+        lambda n: {"nextCursor": marked(n), "hasMore": n is not None},
+    ),
     "next_cursor to after": (by_mark("after"), lambda n: {"next_cursor": marked(n) or ""}),
     "nextPageToken": (by_mark("pageToken"), lambda n: {"nextPageToken": marked(n)} if n else {}),
     "next_page_token": (by_mark("page_token"), lambda n: {"next_page_token": marked(n) or ""}),
