@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.offer import Category, Nearest, Offer
+from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import UNSAFE, Finding, Problem, RowCode, shown
 from patternmill.catalog.rows import Row, is_blank, tidy
 from patternmill.catalog.selections import did_you_mean, offered, read_choices, resolve, unsafe_finding
@@ -100,6 +101,7 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._told_column = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
+        self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
@@ -112,20 +114,23 @@ class _RowChecker:
     def notes(self) -> tuple[str, ...]:
         """What could not be checked, in sentences."""
         notes = [UNCHECKED] if self._offer is None else [self._offer.note] if self._offer.note else []
-        return tuple(notes)
+        return (*notes, *filter(None, [self._other_columns.note()]))
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
         prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
-        selections, mismatched = resolve(choices, category.category, self._nearest)
+        passed_over = self._other_columns.passed_over(cells, category.category, choices)
+        elsewhere = [option.name for option, _ in passed_over]
+        selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
         findings = [
             *self._sku_findings(record, sku),
             *self._prompt_findings(prompt),
             *([category.finding] if category.finding else []),
             *misread,
             *mismatched,
+            *(finding for _, finding in passed_over),
         ]
         if findings:
             return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
@@ -46,9 +46,15 @@ def read_choices(
 
 
 def resolve(
-    choices: Iterable[Choice], category: Category | None, nearest: Nearest
+    choices: Iterable[Choice],
+    category: Category | None,
+    nearest: Nearest,
+    elsewhere: Collection[str] = (),
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """The selections in the offered spelling, sorted by name, and everything that is wrong with them."""
+    """The selections in the offered spelling, sorted by name, and everything that is wrong with them.
+
+    `elsewhere`: the names of options that stand in another column, which is found fault with by itself.
+    """
     selections: dict[str, str] = {}
     findings: list[Finding] = []
     for choice in choices:
@@ -59,7 +65,7 @@ def resolve(
             findings.append(_chosen_twice(choice, result[0]))
         else:
             selections[result[0]] = result[1]
-    return dict(sorted(selections.items())), (*findings, *_missing(choices, category))
+    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere))
 
 
 class _Pairs(list[tuple[str, object]]):
@@ -157,7 +163,9 @@ def _chosen_twice(choice: Choice, name: str) -> Finding:
     )
 
 
-def _missing(choices: Iterable[Choice], category: Category | None) -> list[Finding]:
+def _missing(
+    choices: Iterable[Choice], category: Category | None, elsewhere: Collection[str]
+) -> list[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
     options = (category.options if category else None) or ()
     written = {offer_key(choice.option) for choice in choices}
@@ -169,5 +177,7 @@ def _missing(choices: Iterable[Choice], category: Category | None) -> list[Findi
             f"fill in `option:{option.name}`",
         )
         for option in options
-        if option.required and not written & {offer_key(name) for name in (option.name, *option.spellings)}
+        if option.required
+        and option.name not in elsewhere
+        and not written & {offer_key(name) for name in (option.name, *option.spellings)}
     ]
