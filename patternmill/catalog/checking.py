@@ -10,9 +10,16 @@ from functools import cached_property, lru_cache
 from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.option_columns import OptionColumns
-from patternmill.catalog.problems import UNSAFE, Finding, Problem, RowCode, shown
+from patternmill.catalog.problems import Finding, Problem, RowCode, shown
 from patternmill.catalog.rows import Row, is_blank, tidy
-from patternmill.catalog.selections import did_you_mean, offered, read_choices, resolve, unsafe_finding
+from patternmill.catalog.selections import (
+    did_you_mean,
+    mojibake_finding,
+    offered,
+    read_choices,
+    resolve,
+    unfit_finding,
+)
 from patternmill.catalog.source import CatalogFile, Record
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -126,7 +133,7 @@ class _RowChecker:
         selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
         findings = [
             *self._sku_findings(record, sku),
-            *self._prompt_findings(prompt),
+            *self._prompt_findings(prompt, cells[columns.prompt]),
             *([category.finding] if category.finding else []),
             *misread,
             *mismatched,
@@ -187,8 +194,8 @@ class _RowChecker:
         column = self._header[self._columns.sku]
         if is_blank(sku):
             return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", "give each row a sku of its own")]
-        unsafe = _unsafe_identifier(column, record.cells[self._columns.sku])
-        return [*unsafe, *self._duplicates(record, sku)]
+        unfit = unfit_finding(column, record.cells[self._columns.sku])
+        return [*([unfit] if unfit else []), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
         lines = self._lines_by_sku.get(sku_key(sku), ())
@@ -206,10 +213,12 @@ class _RowChecker:
             )
         ]
 
-    def _prompt_findings(self, prompt: str) -> list[Finding]:
+    def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
             return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
+        if misread := mojibake_finding(column, cell):
+            return [misread]
         if len(prompt) <= self._prompt_limit:
             return []
         return [
@@ -228,8 +237,8 @@ class _RowChecker:
                 column, RowCode.EMPTY_CATEGORY, "the category is empty", self._offered_categories()
             )
             return _Resolved(text, None, empty)
-        if unsafe := _unsafe_identifier(column, cell):
-            return _Resolved(text, None, unsafe[0])
+        if unfit := unfit_finding(column, cell):
+            return _Resolved(text, None, unfit)
         if self._offer is None or self._offer.categories is None:
             return _Resolved(text, None, None)
         found = self._offer.find(text)
@@ -267,10 +276,6 @@ class _RowChecker:
         if self._offer is None or not self._offer.categories:
             return "write the category's name or ID"
         return offered(tuple(category.name for category in self._offer.categories))
-
-
-def _unsafe_identifier(column: str, cell: str) -> list[Finding]:
-    return [unsafe_finding(column, cell)] if UNSAFE.search(cell.strip(" \t\r\n")) else []
 
 
 def _lines_by_sku(file: CatalogFile) -> dict[str, tuple[int, ...]]:

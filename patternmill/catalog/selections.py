@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
+from patternmill.catalog.mojibake import LOST, unscrambled
 from patternmill.catalog.offer import Category, Nearest, Option, offer_key
-from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown
+from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown, shown_apart
 from patternmill.catalog.rows import tidy
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -58,7 +59,7 @@ def resolve(
     selections: dict[str, str] = {}
     findings: list[Finding] = []
     for choice in choices:
-        result = _unsafe(choice) or _matched(choice, category, nearest)
+        result = _unfit(choice) or _matched(choice, category, nearest)
         if isinstance(result, Finding):
             findings.append(result)
         elif result[0] in selections:
@@ -104,20 +105,48 @@ def _malformed(column: str, message: str) -> Finding:
     return Finding(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)
 
 
-def _unsafe(choice: Choice) -> Finding | None:
-    for text in (choice.option, choice.value):
-        if UNSAFE.search(text.strip(" \t\r\n")):
-            return unsafe_finding(choice.column, text)
-    return None
+def _unfit(choice: Choice) -> Finding | None:
+    return unfit_finding(choice.column, choice.option) or unfit_finding(choice.column, choice.value)
 
 
-def unsafe_finding(column: str, text: str) -> Finding:
+def unfit_finding(column: str, cell: str) -> Finding | None:
+    """Why a cell, or a name, cannot be meant as it stands."""
+    if misread := mojibake_finding(column, cell):
+        return misread
+    if not UNSAFE.search(cell.strip(" \t\r\n")):
+        return None
     return Finding(
         column,
         RowCode.UNSAFE_CHARACTERS,
-        f"invisible or control characters in {shown(text)}",
+        f"invisible or control characters in {shown(cell)}",
         "type it again by hand instead of pasting it",
     )
+
+
+def mojibake_finding(column: str, cell: str) -> Finding | None:
+    """A text that a program read in the wrong encoding and saved again, or in which it lost a character."""
+    meant = unscrambled(cell) or cell
+    if LOST in meant:
+        return Finding(
+            column,
+            RowCode.MOJIBAKE,
+            f"a character was lost (U+FFFD) in {_around(cell, cell.find(LOST))}",
+            "write it again; a spreadsheet has to open and save the file as UTF-8",
+        )
+    if meant == cell:
+        return None
+    was, suggested = shown_apart(cell, tidy(meant))
+    return Finding(
+        column,
+        RowCode.MOJIBAKE,
+        f"{was} was read in the wrong encoding by some program, and saved like that",
+        f"it was probably {suggested}: write that; a spreadsheet has to open and save the file as UTF-8",
+    )
+
+
+def _around(text: str, index: int) -> str:
+    """The part of a text with what stands there."""
+    return shown(text[max(index - 20, 0) :])
 
 
 def _matched(choice: Choice, category: Category | None, nearest: Nearest) -> tuple[str, str] | Finding:
