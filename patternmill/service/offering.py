@@ -18,6 +18,7 @@ from patternmill.catalog.offer_shapes import (
 )
 from patternmill.errors import ServiceStopped
 from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.jobs import LONGEST_ID
 from patternmill.service.pacing import RateLimiter, Sleeper
 from patternmill.service.retry import (
     REDIRECTS,
@@ -63,7 +64,8 @@ async def read_offer(
 
 
 def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
-    return [text for text in dict.fromkeys(written) if text and not offer.find(text)][:MOST_ASKED_FOR]
+    texts = sorted(text for text in written if 0 < len(text) <= LONGEST_ID and not offer.find(text))
+    return texts[:MOST_ASKED_FOR]
 
 
 class _Reader:
