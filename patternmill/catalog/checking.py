@@ -108,7 +108,7 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._told_column = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
-        self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
+        self._other_columns = OptionColumns(file, self._category_of)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
@@ -129,7 +129,7 @@ class _RowChecker:
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
         passed_over = self._other_columns.passed_over(cells, category.category, choices)
-        elsewhere = [option.name for option, _ in passed_over]
+        elsewhere = [name for name, _ in passed_over if name]
         selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
         findings = [
             *self._sku_findings(record, sku),
@@ -245,6 +245,10 @@ class _RowChecker:
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
         return _Resolved(text, None, self._not_one_category(column, text, found))
+
+    def _category_of(self, cell: str) -> Category | None:
+        found = self._offer.find(tidy(cell)) if self._offer is not None else ()
+        return found[0] if len(found) == 1 else None
 
     def _not_one_category(self, column: str, text: str, found: Sequence[Category]) -> Finding:
         if found:

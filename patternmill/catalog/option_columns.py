@@ -15,6 +15,8 @@ from patternmill.catalog.source import CatalogFile
 NOTE_PREFIX = "note:"
 #: What options are often called, for when nobody knows which there are.
 _COMMON = frozenset({"size", "color", "fabric", "material", "finish"})
+#: What a column of selections in JSON may be called by mistake.
+_NEAR_SELECTIONS = frozenset({"selection", "option", "choice"})
 #: Cells that say nothing of what their column is.
 _ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
 _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
@@ -42,8 +44,8 @@ class OptionColumns:
 
     def passed_over(
         self, cells: tuple[str, ...], category: Category | None, choices: Iterable[Choice]
-    ) -> list[tuple[Option, Finding]]:
-        """The options of the row that stand in other columns, and that it does not choose otherwise."""
+    ) -> list[tuple[str | None, Finding]]:
+        """The options of the row that stand in other columns, and that it does not choose otherwise, by name."""
         filled = [index for index in self._carried if not is_blank(cells[index])]
         if category is None or category.options is None:
             self._unchecked.update(index for index in filled if self._names[index] in _COMMON)
@@ -51,9 +53,12 @@ class OptionColumns:
         chosen = _chosen(choices, category) if filled else frozenset()
         found = ((index, self._first_suspect(category, index, chosen)) for index in filled)
         return [
-            (option, self._finding(index, cells[index], category, option))
-            for index, option in found
-            if option
+            *((one.name, self._finding(index, cells[index], category, one)) for index, one in found if one),
+            *(
+                (None, self._selections(index))
+                for index in filled
+                if self._is_selections(index, cells[index])
+            ),
         ]
 
     def note(self) -> str | None:
@@ -84,6 +89,18 @@ class OptionColumns:
             f" {shown(category.name)}",
             f"{self._way_to_choose(category, option)}, or rename the column to"
             f" `{NOTE_PREFIX}{plain(header.strip() or option.name)}` if it is only a remark",
+        )
+
+    def _is_selections(self, index: int, cell: str) -> bool:
+        return self._names[index] in _NEAR_SELECTIONS and cell.lstrip().startswith("{")
+
+    def _selections(self, index: int) -> Finding:
+        header = self._file.header[index]
+        return Finding(
+            header,
+            RowCode.OPTION_COLUMN,
+            f"the selections in column {shown(header)} choose nothing",
+            f"rename the column to `selections`, or to `{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark",
         )
 
     def _way_to_choose(self, category: Category, option: Option) -> str:

@@ -127,6 +127,21 @@ def test_selections_as_json_are_held_to_the_same() -> None:
     assert "into the selections" in found.problems[0].remedy
 
 
+@pytest.mark.parametrize("header", ["selection", "Options", "choices"])
+def test_selections_under_another_name_are_not_passed_over(header: str) -> None:
+    """Whatever they choose; a remark is none."""
+    text = io.StringIO()
+    rows = [
+        ["sku", "prompt", "category", header],
+        ["A", "b", "Tote", '{"size": "small"}'],
+        ["B", "b", "Tote", "x"],
+    ]
+    csv.writer(text).writerows(rows)
+    found = checked(text.getvalue(), OFFER)
+    assert codes(found) == {2: REFUSED}
+    assert "rename the column to `selections`" in found.problems[0].remedy
+
+
 def test_our_own_columns_never_count() -> None:
     """A result whose status is the value of some option."""
     odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), True, None)
