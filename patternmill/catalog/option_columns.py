@@ -38,7 +38,10 @@ class OptionColumns:
         self._file, self._category_of = file, category_of
         self._carried = [index for index in file.columns.carried if not is_note(file.header[index])]
         self._names = {index: _name_key(file.header[index]) for index in self._carried}
-        self._suspects: dict[Place, tuple[Option, ...]] = {}
+        self._common = [index for index, name in self._names.items() if name in _COMMON]
+        self._near = [index for index, name in self._names.items() if name in _NEAR_SELECTIONS]
+        #: By category ID.
+        self._suspects: dict[str, Mapping[int, tuple[Option, ...]]] = {}
         self._by_values = self._found_by_values()
         self._unchecked: set[int] = set()
 
@@ -46,19 +49,20 @@ class OptionColumns:
         self, cells: tuple[str, ...], category: Category | None, choices: Iterable[Choice]
     ) -> list[tuple[str | None, Finding]]:
         """The options of the row that stand in other columns, and that it does not choose otherwise, by name."""
-        filled = [index for index in self._carried if not is_blank(cells[index])]
         if category is None or category.options is None:
-            self._unchecked.update(index for index in filled if self._names[index] in _COMMON)
+            self._unchecked.update(index for index in self._common if not is_blank(cells[index]))
             return []
-        chosen = _chosen(choices, category) if filled else frozenset()
-        found = ((index, self._first_suspect(category, index, chosen)) for index in filled)
+        suspects = self._suspects_of(category)
+        chosen = _chosen(choices, category) if suspects else frozenset()
+        found = (
+            (index, _first_not(chosen, suspects[index])) for index in suspects if not is_blank(cells[index])
+        )
+        options = (
+            (one.name, self._finding(index, cells[index], category, one)) for index, one in found if one
+        )
         return [
-            *((one.name, self._finding(index, cells[index], category, one)) for index, one in found if one),
-            *(
-                (None, self._selections(index))
-                for index in filled
-                if self._is_selections(index, cells[index])
-            ),
+            *options,
+            *((None, self._selections(index)) for index in self._near if _is_json(cells[index])),
         ]
 
     def note(self) -> str | None:
@@ -70,14 +74,16 @@ class OptionColumns:
             f"What options there are is not known. These columns choose nothing as they are named: {named}."
         )
 
-    def _first_suspect(self, category: Category, index: int, chosen: frozenset[str]) -> Option | None:
-        place = category.id, index
-        if place not in self._suspects:
-            named = tuple(
-                option for option in category.options or () if _is_named(option, self._names[index])
-            )
-            self._suspects[place] = (*named, *self._by_values.get(place, ()))
-        return next((option for option in self._suspects[place] if option.name not in chosen), None)
+    def _suspects_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
+        """The columns that look like options of this category, and like which."""
+        if category.id not in self._suspects:
+            by_name = {index: _named(category, name) for index, name in self._names.items()}
+            both = {
+                index: (*by_name[index], *self._by_values.get((category.id, index), ()))
+                for index in self._carried
+            }
+            self._suspects[category.id] = {index: options for index, options in both.items() if options}
+        return self._suspects[category.id]
 
     def _finding(self, index: int, cell: str, category: Category, option: Option) -> Finding:
         header = self._file.header[index]
@@ -90,9 +96,6 @@ class OptionColumns:
             f"{self._way_to_choose(category, option)}, or rename the column to"
             f" `{NOTE_PREFIX}{plain(header.strip() or option.name)}` if it is only a remark",
         )
-
-    def _is_selections(self, index: int, cell: str) -> bool:
-        return self._names[index] in _NEAR_SELECTIONS and cell.lstrip().startswith("{")
 
     def _selections(self, index: int) -> Finding:
         header = self._file.header[index]
@@ -178,8 +181,21 @@ def _chosen(choices: Iterable[Choice], category: Category) -> frozenset[str]:
     return frozenset(option.name for _, option in filter(None, found))
 
 
-def _is_named(option: Option, name: str) -> bool:
-    return bool(name) and any(_name_key(one) == name for one in (option.name, *option.spellings))
+def _first_not(chosen: frozenset[str], options: Iterable[Option]) -> Option | None:
+    return next((option for option in options if option.name not in chosen), None)
+
+
+def _is_json(cell: str) -> bool:
+    return cell.lstrip().startswith("{")
+
+
+def _named(category: Category, name: str) -> tuple[Option, ...]:
+    """The options that this can be the name of."""
+    return tuple(
+        option
+        for option in category.options or ()
+        if name and any(_name_key(one) == name for one in (option.name, *option.spellings))
+    )
 
 
 def _name_key(text: str) -> str:

@@ -125,6 +125,8 @@ def unfit_finding(column: str, cell: str) -> Finding | None:
 
 def mojibake_finding(column: str, cell: str) -> Finding | None:
     """A text that a program read in the wrong encoding and saved again, or in which it lost a character."""
+    if cell.isascii():
+        return None
     meant = unscrambled(cell) or cell
     if LOST in meant:
         return Finding(
