@@ -11,6 +11,7 @@ from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
     from patternmill.catalog.offer import Offer
+    from patternmill.catalog.source import CatalogFile
     from patternmill.settings import Settings
 
 
@@ -38,18 +39,20 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
 
     settings = load_settings(environment=environment_of(file, environment))
     catalog = read_catalog(file, encoding=encoding)
-    checked = check_rows(catalog, _offer(settings), prompt_limit=settings.prompt_limit)
+    checked = check_rows(catalog, _offer(settings, catalog), prompt_limit=settings.prompt_limit)
     limit = len(checked.problems) if everything else 40
     for line in report_lines(checked, limit=limit):
         click.echo(line)
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
-def _offer(settings: Settings) -> Offer:
+def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
+    """What an import would check against now, with what the ledger remembers."""
     if settings.studio_url is None:
         return _embedded_offer(settings.environment)
     import asyncio
 
+    from patternmill.mill.current_offer import current_offer
     from patternmill.mill.order import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
 
@@ -57,7 +60,7 @@ def _offer(settings: Settings) -> Offer:
 
     async def ask() -> Offer:
         async with StudioApi.from_settings(settings) as api:
-            return await api.offer()
+            return (await current_offer(api, settings, catalog)).known
 
     return asyncio.run(ask())
 

@@ -8,9 +8,17 @@ from functools import cached_property, lru_cache
 
 from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.offer import Category, Nearest, Offer
-from patternmill.catalog.problems import UNSAFE, Finding, Problem, RowCode, shown
+from patternmill.catalog.option_columns import OptionColumns
+from patternmill.catalog.problems import Finding, Problem, RowCode, shown
 from patternmill.catalog.rows import Row, is_blank, sku_key, tidy
-from patternmill.catalog.selections import did_you_mean, offered, read_choices, resolve, unsafe_finding
+from patternmill.catalog.selections import (
+    did_you_mean,
+    mojibake_finding,
+    offered,
+    read_choices,
+    resolve,
+    unfit_finding,
+)
 from patternmill.catalog.source import CatalogFile, Record
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -63,15 +71,10 @@ def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> 
     return CheckedCatalog(file, entries, checker.notes(), offer)
 
 
-def categories_used(file: CatalogFile, offer: Offer) -> tuple[Category, ...]:
-    """The offered categories that some row names: the ones whose options need to be read."""
-    written = {
-        tidy(record.cells[file.columns.category])
-        for record in file.records
-        if len(record.cells) == len(file.header)
-    }
-    used = {category.id for text in written for category in offer.find(text)}
-    return tuple(category for category in offer.categories or () if category.id in used)
+def categories_written(file: CatalogFile) -> frozenset[str]:
+    """The categories as the rows name them."""
+    index = file.columns.category
+    return frozenset(tidy(record.cells[index]) for record in file.records if index < len(record.cells))
 
 
 def _error_code_column(file: CatalogFile) -> int | None:
@@ -95,11 +98,11 @@ class _RowChecker:
         self._header, self._columns = file.header, file.columns
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
-        self._unlisted: dict[str, None] = {}
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._told_column = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
+        self._other_columns = OptionColumns(file, self._category_of)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
@@ -112,23 +115,23 @@ class _RowChecker:
     def notes(self) -> tuple[str, ...]:
         """What could not be checked, in sentences."""
         notes = [UNCHECKED] if self._offer is None else [self._offer.note] if self._offer.note else []
-        if self._unlisted:
-            names = ", ".join(shown(name) for name in list(self._unlisted)[:_MOST_LINES_NAMED])
-            notes.append(f"The list of categories is incomplete; not found in it, and not refused: {names}.")
-        return tuple(notes)
+        return (*notes, *filter(None, [self._other_columns.note()]))
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
         prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
-        selections, mismatched = resolve(choices, category.category, self._nearest)
+        passed_over = self._other_columns.passed_over(cells, category.category, choices)
+        elsewhere = [name for name, _ in passed_over if name]
+        selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
         findings = [
             *self._sku_findings(record, sku),
-            *self._prompt_findings(prompt),
+            *self._prompt_findings(prompt, cells[columns.prompt]),
             *([category.finding] if category.finding else []),
             *misread,
             *mismatched,
+            *(finding for _, finding in passed_over),
         ]
         if findings:
             return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
@@ -141,7 +144,7 @@ class _RowChecker:
             selections=selections,
             cells=cells,
             written=_shared_if_equal({tidy(one.option): tidy(one.value) for one in choices}, selections),
-            is_resolved=category.category is not None and category.category.is_readable,
+            is_resolved=category.category is not None and category.category.checkable,
         )
         return Entry(record, row, ())
 
@@ -187,8 +190,8 @@ class _RowChecker:
         column = self._header[self._columns.sku]
         if is_blank(sku):
             return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", "give each row a sku of its own")]
-        unsafe = _unsafe_identifier(column, record.cells[self._columns.sku])
-        return [*unsafe, *self._duplicates(record, sku)]
+        unfit = unfit_finding(column, record.cells[self._columns.sku])
+        return [*([unfit] if unfit else []), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
         lines = self._lines_by_sku.get(sku_key(sku), ())
@@ -206,10 +209,12 @@ class _RowChecker:
             )
         ]
 
-    def _prompt_findings(self, prompt: str) -> list[Finding]:
+    def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
             return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
+        if misread := mojibake_finding(column, cell):
+            return [misread]
         if len(prompt) <= self._prompt_limit:
             return []
         return [
@@ -228,17 +233,18 @@ class _RowChecker:
                 column, RowCode.EMPTY_CATEGORY, "the category is empty", self._offered_categories()
             )
             return _Resolved(text, None, empty)
-        if unsafe := _unsafe_identifier(column, cell):
-            return _Resolved(text, None, unsafe[0])
+        if unfit := unfit_finding(column, cell):
+            return _Resolved(text, None, unfit)
         if self._offer is None or self._offer.categories is None:
             return _Resolved(text, None, None)
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
-        if not found and not self._offer.complete:
-            self._unlisted[text] = None
-            return _Resolved(text, None, None)
         return _Resolved(text, None, self._not_one_category(column, text, found))
+
+    def _category_of(self, cell: str) -> Category | None:
+        found = self._offer.find(tidy(cell)) if self._offer is not None else ()
+        return found[0] if len(found) == 1 else None
 
     def _not_one_category(self, column: str, text: str, found: Sequence[Category]) -> Finding:
         if found:
@@ -248,6 +254,13 @@ class _RowChecker:
                 RowCode.AMBIGUOUS_CATEGORY,
                 f"the category {shown(text)} can be {ids}",
                 "write the ID that is meant",
+            )
+        if self._offer is not None and not self._offer.complete:
+            return Finding(
+                column,
+                RowCode.UNLISTED_CATEGORY,
+                f"the category {shown(text)} is not in the part of the list of categories that could be read",
+                "write its ID, or check again later",
             )
         known = self._offer.categories if self._offer and self._offer.categories else ()
         names = tuple(dict.fromkeys(category.name for category in known))
@@ -268,10 +281,6 @@ class _RowChecker:
 def _shared_if_equal(written: dict[str, str], selections: dict[str, str]) -> dict[str, str]:
     """One object for both, as in most rows they are the same."""
     return selections if written == selections else written
-
-
-def _unsafe_identifier(column: str, cell: str) -> list[Finding]:
-    return [unsafe_finding(column, cell)] if UNSAFE.search(cell.strip(" \t\r\n")) else []
 
 
 def _lines_by_sku(file: CatalogFile) -> dict[str, tuple[int, ...]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 #: So many different unknown words get a suggestion; past that the file is wrong as a whole.
 SUGGESTIONS = 2_000
 _LONGEST_SUGGESTED = 100
+_MOST_NAMED = 12
 _SEPARATORS = re.compile(r"[\s_-]+")
 
 
@@ -52,10 +53,12 @@ class Category:
     id: str
     name: str
     options: tuple[Option, ...] | None = None
+    #: When some of its options were read that are from memory; None: all of them are as read now.
+    read_on: str | None = None
 
     @property
-    def is_readable(self) -> bool:
-        """Whether its options, and all of their values, are known."""
+    def checkable(self) -> bool:
+        """Whether all its options are known, with all their values."""
         return self.options is not None and all(option.values is not None for option in self.options)
 
     def find_option(self, text: str) -> tuple[str, Option] | None:
@@ -77,8 +80,10 @@ class Offer:
     options_checked: bool
     #: One sentence on what could not be read.
     note: str | None
-    #: False when the list may be longer than what was read: an unknown category is then not refused.
+    #: False when the list may be longer than what was read: what is not in it may be offered all the same.
     complete: bool = True
+    #: When a remembered offer was read.
+    read_on: str | None = None
 
     def find(self, text: str) -> tuple[Category, ...]:
         """The categories that this ID or name can mean: none, one, or several when a name is ambiguous."""
@@ -98,6 +103,93 @@ class Offer:
     def _by_key(self) -> dict[str, tuple[Category, ...]]:
         names = ((text, one) for one in self.categories or () for text in (one.name, one.id))
         return _grouped((offer_key(text), category) for text, category in names)
+
+
+UNREADABLE_OFFER = Offer(
+    None, False, "Categories and options were not checked: the list of them cannot be read.", False
+)
+
+IN_PART = "The list of categories could be read in part only."
+
+
+def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str] = ()) -> Offer:
+    """The offer, with a note on what of it is not known, after `notes`."""
+    blind = [one.name for one in categories if not one.checkable]
+    told = [
+        *notes,
+        *([f"Options were not checked for {_listed(blind)}: they cannot be read."] if blind else []),
+    ]
+    return Offer(categories, not blind, " ".join(told) or None, complete)
+
+
+def with_asked(offer: Offer, found: Iterable[Category]) -> Offer:
+    """An incomplete offer with categories that its list does not have, but the service knows."""
+    have = {one.id for one in offer.categories or ()}
+    new = {one.id: one for one in found if one.id not in have}
+    return described_offer((*(offer.categories or ()), *new.values()), complete=False, notes=(IN_PART,))
+
+
+def merged(now: Offer, before: Offer | None) -> Offer:
+    """What was read now, with what was read `before` in place of what could not be read now, category by category.
+
+    What a complete list does not have is gone. What is from memory is named in the note.
+    """
+    if before is None or before.categories is None:
+        return now
+    known = {one.id: replace(one, read_on=one.read_on or before.read_on) for one in before.categories}
+    listed = now.categories or ()
+    renewed = tuple(_with_options(one, known[one.id]) if one.id in known else one for one in listed)
+    complete = now.complete and now.categories is not None
+    kept = () if complete else tuple(known[one] for one in known.keys() - {one.id for one in listed})
+    if not kept and renewed == listed:
+        return now
+    return described_offer(
+        (*renewed, *sorted(kept, key=lambda one: one.id)),
+        complete=complete,
+        notes=_from_memory(now, [one for one in renewed if one not in listed], kept),
+    )
+
+
+def _with_options(now: Category, before: Category) -> Category:
+    if now.checkable or before.options is None:
+        return now
+    known = {option.name: option for option in before.options}
+    options = (
+        before.options if now.options is None else tuple(_with_values(one, known) for one in now.options)
+    )
+    return now if options == now.options else replace(now, options=options, read_on=before.read_on)
+
+
+def _with_values(option: Option, known: Mapping[str, Option]) -> Option:
+    before = known.get(option.name)
+    if option.values is not None or before is None or before.values is None:
+        return option
+    return replace(option, values=before.values, labels=before.labels)
+
+
+def _from_memory(now: Offer, renewed: Sequence[Category], kept: Sequence[Category]) -> Iterator[str]:
+    """In sentences."""
+    if now.categories is None:
+        yield f"The categories could not be read now; those read {_dates(kept)} were used."
+    elif not now.complete:
+        yield IN_PART
+    if kept and now.categories is not None:
+        yield f"Not in that part, and used as read {_dates(kept)}: {_listed([one.name for one in kept])}."
+    if renewed:
+        names = _listed([one.name for one in renewed])
+        yield f"The options of {names} could not be read now; those read {_dates(renewed)} were used."
+
+
+def _dates(categories: Sequence[Category]) -> str:
+    dates = sorted({one.read_on for one in categories if one.read_on})
+    if not dates:
+        return "before"
+    return f"on {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class Nearest:

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
-from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.catalog.offer import (
+    IN_PART,
+    UNREADABLE_OFFER,
+    Category,
+    Offer,
+    Option,
+    described_offer,
+    offer_key,
+)
+from patternmill.catalog.offer_pages import PAGING, Progress, Step, more_to_come, next_steps
 from patternmill.catalog.problems import UNSAFE
 
 Json = object
@@ -30,14 +39,7 @@ _OPTION_HOLDERS = (
     "schema",
     "properties",
 )
-_PAGING = ("pagination", "paging", "page", "pageInfo", "page_info", "meta")
-_CURSORS = (
-    *("nextCursor", "next_cursor", "nextPageToken", "next_page_token", "nextPage", "next_page"),
-    *("next", "cursor", "continuationToken"),
-)
-_MORE = ("hasMore", "has_more", "hasNext", "has_next", "hasNextPage", "has_next_page", "truncated")
-_TOTALS = ("total", "totalCount", "total_count")
-_NOT_RECORDS = frozenset({"error", "errors", "links", "_links", *_PAGING})
+_NOT_RECORDS = frozenset({"error", "errors", *PAGING})
 
 _CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code")
 _NAMES = ("name", "title", "label", "displayName", "display_name")
@@ -60,23 +62,46 @@ _DEEPEST = 3
 
 @dataclass(frozen=True, slots=True)
 class CategoryList:
-    """The categories that an answer lists; `complete` is False when there may be more."""
+    """The categories listed on the pages that were read; `complete` is False when there may be more."""
 
     categories: tuple[Category, ...]
     complete: bool
+    #: How many records were different, or cannot be read; and how many the last page had.
+    records: int = 0
+    last_page: int = 0
+    pages: int = 1
+    #: How the next page may be asked for, where the last one shows that there is one.
+    steps: tuple[Step, ...] = ()
 
 
-def read_category_list(answer: Json) -> CategoryList | None:
-    """The answer of `categories/list`, or None when its shape is not known."""
+def read_category_list(
+    answer: Json, before: CategoryList | None = None, sent: frozenset[str] = frozenset()
+) -> CategoryList | None:
+    """The answer of `categories/list`, or None when its shape is not known.
+
+    `before`: the list up to the page before this one. `sent`: the values that were sent to get this one.
+    """
     found = _find_records(answer, _DEEPEST)
     if found is None:
         return None
     read = [_listed(key, record) for key, record in found]
-    categories = {category.id: category for category in reversed(read) if category is not None}
-    if read and not categories:
+    if read and not any(read):
         return None
-    complete = None not in read and not _more_to_come(answer, len(read), _DEEPEST)
-    return CategoryList(tuple(reversed(categories.values())), complete)
+    before = before or CategoryList((), complete=True, pages=0)
+    unread = before.records - len(before.categories) + read.count(None)
+    categories = {category.id: category for category in before.categories}
+    for category in filter(None, read):
+        categories.setdefault(category.id, category)
+    so_far = Progress(before.pages + 1, len(categories) + unread, next(reversed(categories), None), sent)
+    more = more_to_come(answer, _LIST_WRAPPERS, so_far)
+    return CategoryList(
+        tuple(categories.values()),
+        complete=not unread and not more,
+        records=so_far.records,
+        last_page=len(read),
+        pages=so_far.pages,
+        steps=tuple(next_steps(answer, _LIST_WRAPPERS, so_far)) if more else (),
+    )
 
 
 def read_category(answer: Json, listed: Category) -> Category:
@@ -90,23 +115,46 @@ def read_options(answer: Json) -> tuple[Option, ...] | None:
     return _options_of(answer, _DEEPEST)
 
 
-def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
-    """The offer from the answer of `categories/list` and those of `categories/get` by category ID.
+def read_asked_category(answer: Json, text: str) -> Category | None:
+    """The category that `categories/get` knows by this ID, though the list does not have it; None otherwise.
 
-    Categories without an entry in `details` are not asked about, and keep what the list tells of them.
+    A record with another ID is taken only when it is the same in another spelling, or has this name.
     """
+    options, fields = read_options(answer), _record_of(answer, _DEEPEST)
+    if (fields is None and options is None) or not _is_usable(text):
+        return None
+    ids = [found for name in _CATEGORY_IDS if (found := _text((fields or {}).get(name)))]
+    name = _first_text(fields or {}, _NAMES) or text
+    if text in ids or (not ids and options is not None):
+        return Category(text, name, options)
+    alike = [found for found in ids if offer_key(text) in {offer_key(found), offer_key(name)}]
+    return Category(alike[0], name, options) if alike else None
+
+
+def _record_of(answer: Json, depth: int) -> Fields | None:
+    if not isinstance(answer, dict) or depth == 0:
+        return None
+    if any(name in answer for name in _CATEGORY_IDS):
+        return answer
+    return next(
+        (found for name in _CATEGORY_WRAPPERS if (found := _record_of(answer.get(name), depth - 1))), None
+    )
+
+
+def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
+    """The offer from one answer of `categories/list` and those of `categories/get` by category ID."""
     found = read_category_list(listing)
-    if found is None:
-        return Offer(
-            None, False, "Categories and options were not checked: the list of them cannot be read.", False
-        )
-    categories = tuple(
+    return UNREADABLE_OFFER if found is None else offer_of(found, details)
+
+
+def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
+    """The offer from a list and the answers of `categories/get`; categories without one keep what the list tells."""
+    categories = (
         read_category(details[category.id], category) if category.id in details else category
         for category in found.categories
     )
-    blind = [one.name for one in categories if one.id in details and not one.is_readable]
-    note = f"Options were not checked for {', '.join(blind)}: they cannot be read." if blind else None
-    return Offer(categories, not blind, note, found.complete)
+    notes = () if found.complete else (IN_PART,)
+    return described_offer(tuple(categories), complete=found.complete, notes=notes)
 
 
 def _find_records(answer: Json, depth: int) -> list[tuple[str | None, Json]] | None:
@@ -164,21 +212,6 @@ def _unwrapped(record: Json, wanted: Iterable[str]) -> Fields | None:
     if any(name in record for name in wanted):
         return record
     return next((record[name] for name in _CATEGORY_WRAPPERS if isinstance(record.get(name), dict)), None)
-
-
-def _more_to_come(answer: Json, count: int, depth: int) -> bool:
-    if not isinstance(answer, dict) or depth == 0:
-        return False
-    return (
-        any(answer.get(name) not in (None, "", False, [], {}) for name in _CURSORS)
-        or any(answer.get(name) is True for name in _MORE)
-        or any(_exceeds(answer.get(name), count) for name in _TOTALS)
-        or any(_more_to_come(answer.get(name), count, depth - 1) for name in (*_PAGING, *_LIST_WRAPPERS))
-    )
-
-
-def _exceeds(total: Json, count: int) -> bool:
-    return isinstance(total, int) and not isinstance(total, bool) and total > count
 
 
 def _options_of(answer: Json, depth: int) -> tuple[Option, ...] | None:

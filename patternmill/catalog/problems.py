@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,13 +47,16 @@ class RowCode(StrEnum):
     PROMPT_TOO_LONG = "prompt_too_long"
     EMPTY_CATEGORY = "empty_category"
     UNKNOWN_CATEGORY = "unknown_category"
+    UNLISTED_CATEGORY = "unlisted_category"
     AMBIGUOUS_CATEGORY = "ambiguous_category"
     UNKNOWN_OPTION = "unknown_option"
     UNKNOWN_VALUE = "unknown_value"
     DUPLICATE_OPTION = "duplicate_option"
     MISSING_OPTION = "missing_option"
+    OPTION_COLUMN = "option_column"
     MALFORMED_SELECTIONS = "malformed_selections"
     UNSAFE_CHARACTERS = "unsafe_characters"
+    MOJIBAKE = "mojibake"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +97,65 @@ UNSAFE = re.compile(
 )
 
 
+#: The same, and what takes no room or is taken for a plain space.
+_HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
+_NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_VARIANTS = re.compile("[\ufe00-\ufe0f]")
+#: Letters and signs that are drawn alike in Cyrillic, Greek or typeset text, and those of ASCII.
+_LOOKALIKES = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
+    "\u03bf\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u2018\u2019\u02bc\u201c\u201d\u2010\u2011\u2012\u2013\u2014\u2212",
+    "aeopcyxiABEKMHOPCTX" "oABEZHIKMNOPTYX" "'''\"\"------",
+)  # fmt: skip
+
+
 def shown(text: str, limit: int = 60) -> str:
     """The text in backticks, fit for a terminal."""
     return f"`{plain(text, limit)}`"
 
 
 def plain(text: str, limit: int = 60) -> str:
-    """The text fit for a terminal: shortened, and unsafe characters written as escapes."""
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
-    return UNSAFE.sub(_escape, short)
+    """The text fit for a terminal: shortened, with what nobody sees written as escapes."""
+    return visible(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def visible(text: str) -> str:
+    r"""The text with each character that nobody sees or takes for a plain space as an escape (`\u00a0`, `\n`)."""
+    return _HIDDEN.sub(_escape, text)
+
+
+def shown_apart(old: str, new: str, limit: int = 60) -> tuple[str, str]:
+    """Two texts that differ, each in backticks, from shortly before the first difference.
+
+    Where a person could still take one for the other, everything beyond ASCII is an escape, and each space
+    that follows a space.
+    """
+    begin = max(_first_difference(old, new) - limit // 3, 0)
+    escape = _spelled if _drawn(old) == _drawn(new) else visible
+    return _excerpt(old, begin, limit, escape), _excerpt(new, begin, limit, escape)
+
+
+def _excerpt(text: str, begin: int, limit: int, escape: Callable[[str], str]) -> str:
+    rest = "…" if len(text) > begin + limit else ""
+    return f"`{'…' if begin else ''}{escape(text[begin : begin + limit])}{rest}`"
+
+
+def _first_difference(old: str, new: str) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(old), len(new)))
+
+
+def _drawn(text: str) -> str:
+    """What texts have in common that a person can hardly tell apart."""
+    drawn = unicodedata.normalize("NFKC", _VARIANTS.sub("", visible(text))).translate(_LOOKALIKES)
+    return " ".join(drawn.split())
+
+
+def _spelled(text: str) -> str:
+    return re.sub(r"(?<= ) |^ | $|[^ -~]", _escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match.group()):04x}"
+    code = ord(match.group())
+    return _NAMED.get(match.group()) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")

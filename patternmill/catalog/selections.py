@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
+from patternmill.catalog.mojibake import LOST, unscrambled
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, offer_key
-from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown
+from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown, shown_apart
 from patternmill.catalog.rows import tidy
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -46,20 +47,26 @@ def read_choices(
 
 
 def resolve(
-    choices: Iterable[Choice], category: Category | None, nearest: Nearest
+    choices: Iterable[Choice],
+    category: Category | None,
+    nearest: Nearest,
+    elsewhere: Collection[str] = (),
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """The selections in the offered spelling, sorted by name, and everything that is wrong with them."""
+    """The selections in the offered spelling, sorted by name, and everything that is wrong with them.
+
+    `elsewhere`: the names of options that stand in another column, which is found fault with by itself.
+    """
     selections: dict[str, str] = {}
     findings: list[Finding] = []
     for choice in choices:
-        result = _unsafe(choice) or _matched(choice, category, nearest)
+        result = _unfit(choice) or _matched(choice, category, nearest)
         if isinstance(result, Finding):
             findings.append(result)
         elif result[0] in selections:
             findings.append(_chosen_twice(choice, result[0]))
         else:
             selections[result[0]] = result[1]
-    return dict(sorted(selections.items())), (*findings, *_missing(choices, category))
+    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere))
 
 
 def understood(
@@ -110,20 +117,50 @@ def _malformed(column: str, message: str) -> Finding:
     return Finding(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)
 
 
-def _unsafe(choice: Choice) -> Finding | None:
-    for text in (choice.option, choice.value):
-        if UNSAFE.search(text.strip(" \t\r\n")):
-            return unsafe_finding(choice.column, text)
-    return None
+def _unfit(choice: Choice) -> Finding | None:
+    return unfit_finding(choice.column, choice.option) or unfit_finding(choice.column, choice.value)
 
 
-def unsafe_finding(column: str, text: str) -> Finding:
+def unfit_finding(column: str, cell: str) -> Finding | None:
+    """Why a cell, or a name, cannot be meant as it stands."""
+    if misread := mojibake_finding(column, cell):
+        return misread
+    if not UNSAFE.search(cell.strip(" \t\r\n")):
+        return None
     return Finding(
         column,
         RowCode.UNSAFE_CHARACTERS,
-        f"invisible or control characters in {shown(text)}",
+        f"invisible or control characters in {shown(cell)}",
         "type it again by hand instead of pasting it",
     )
+
+
+def mojibake_finding(column: str, cell: str) -> Finding | None:
+    """A text that a program read in the wrong encoding and saved again, or in which it lost a character."""
+    if cell.isascii():
+        return None
+    meant = unscrambled(cell) or cell
+    if LOST in meant:
+        return Finding(
+            column,
+            RowCode.MOJIBAKE,
+            f"a character was lost (U+FFFD) in {_around(cell, cell.find(LOST))}",
+            "write it again; a spreadsheet has to open and save the file as UTF-8",
+        )
+    if meant == cell:
+        return None
+    was, suggested = shown_apart(cell, tidy(meant))
+    return Finding(
+        column,
+        RowCode.MOJIBAKE,
+        f"{was} was read in the wrong encoding by some program, and saved like that",
+        f"it was probably {suggested}: write that; a spreadsheet has to open and save the file as UTF-8",
+    )
+
+
+def _around(text: str, index: int) -> str:
+    """The part of a text with what stands there."""
+    return shown(text[max(index - 20, 0) :])
 
 
 def _matched(choice: Choice, category: Category | None, nearest: Nearest) -> tuple[str, str] | Finding:
@@ -169,7 +206,9 @@ def _chosen_twice(choice: Choice, name: str) -> Finding:
     )
 
 
-def _missing(choices: Iterable[Choice], category: Category | None) -> list[Finding]:
+def _missing(
+    choices: Iterable[Choice], category: Category | None, elsewhere: Collection[str]
+) -> list[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
     options = (category.options if category else None) or ()
     written = {offer_key(choice.option) for choice in choices}
@@ -181,5 +220,7 @@ def _missing(choices: Iterable[Choice], category: Category | None) -> list[Findi
             f"fill in `option:{option.name}`",
         )
         for option in options
-        if option.required and not written & {offer_key(name) for name in (option.name, *option.spellings)}
+        if option.required
+        and option.name not in elsewhere
+        and not written & {offer_key(name) for name in (option.name, *option.spellings)}
     ]

@@ -1,4 +1,4 @@
-"""How a cell is kept from being run as a formula by the spreadsheet that opens our CSV, and is read back.
+"""How our CSV is opened by a spreadsheet as it is, no cell being run as a formula, and is read back.
 
 A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return gets a leading `'`. So does one in
 which only `'` stand before such a character: else a cell that was `'=x` all along would read back as `=x`.
@@ -7,8 +7,11 @@ Numbers such as `-3` and skus such as `-12` are defused alike: which text is har
 
 from __future__ import annotations
 
+import codecs
 import re
 
+#: Before all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 _DANGEROUS = re.compile(r"'*[=+\-@\t\r]")
 _DEFUSED = re.compile(r"'+[=+\-@\t\r]")
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from patternmill.catalog.spreadsheet import defuse
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.ledger import Ledger
 
 #: Columns by table. `inputs` and `run_rows` are left out: `patternmill results` writes them as they were.
@@ -90,7 +90,7 @@ def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]
 
 def csv_lines(ledger: Ledger, table: str) -> Generator[bytes, None, None]:
     """One table for a spreadsheet: a header, then a line a record, formula cells defused."""
-    yield _csv_line(COLUMNS[table])
+    yield BYTE_ORDER_MARK + _csv_line(COLUMNS[table])
     for values in _records(ledger, table):
         yield _csv_line("" if value is None else defuse(str(value)) for value in values.values())
 

@@ -35,8 +35,5 @@ class OfferBook(Book):
         if not rows:
             return None
         text, read_at = rows[0]
-        note = (
-            "The categories could not be read now; "
-            f"those read on {datetime.fromtimestamp(read_at, UTC):%Y-%m-%d %H:%M} UTC were used."
-        )
-        return replace(TypeAdapter(Offer).validate_json(text), note=note)
+        read_on = f"{datetime.fromtimestamp(read_at, UTC):%Y-%m-%d %H:%M} UTC"
+        return replace(TypeAdapter(Offer).validate_json(text), read_on=read_on)

@@ -15,11 +15,12 @@ from patternmill.catalog.checking import CheckedCatalog, check_rows
 from patternmill.catalog.columns import header_key
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.source import CatalogFile, read_catalog
-from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
+from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
+from patternmill.mill.current_offer import current_offer
 from patternmill.mill.options import RunOptions
 from patternmill.mill.order import ImportOrder, refuse_known_other_service
 from patternmill.mill.origin import (
@@ -37,7 +38,6 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.results.files import LATEST, latest_in
 from patternmill.results.manifest import MANIFEST, read_manifest
-from patternmill.service.offering import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings, load_settings
 from patternmill.states import RowStatus
@@ -54,6 +54,7 @@ class Import:
         self.order = order
         self._api = StudioApi.from_settings(order.settings)
         self._file: CatalogFile | None = None
+        #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
         #: What a person said against the plan; the run is put on record then, and nothing is begun.
@@ -93,9 +94,10 @@ class Import:
         assert self._file is not None, "read before it is checked"
         # Before the key is sent, and before anything of the offer is believed.
         await asyncio.to_thread(refuse_known_other_service, self.order.settings)
-        offer = await self._read_offer()
+        offer = await current_offer(self._api, self.order.settings, self._file)
+        self._offer = offer.read
         limit = self.order.settings.prompt_limit
-        checked = await asyncio.to_thread(check_rows, self._file, offer, prompt_limit=limit)
+        checked = await asyncio.to_thread(check_rows, self._file, offer.known, prompt_limit=limit)
         origin = self.order.origin
         self._checked = replace(checked, notes=(origin.sentence(), *checked.notes)) if origin else checked
         return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
@@ -195,26 +197,6 @@ class Import:
                 f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
                 remedy="Name another folder with --out.",
             ) from error
-
-    async def _read_offer(self) -> Offer:
-        """What is offered now, or what was last, when nobody answers or the answer cannot be read."""
-        try:
-            offer = self._offer = await self._api.offer()
-        except ServiceStopped as stopped:
-            last = self._last_offer() if stopped.code == UNREACHABLE else None
-            if last is None:
-                raise
-            return last
-        return offer if offer.categories is not None else self._last_offer() or offer
-
-    def _last_offer(self) -> Offer | None:
-        if not has_ledger(self.order.settings):
-            return None
-        ledger = open_ledger(self.order.settings)
-        try:
-            return ledger.last_offer(self.order.settings.environment)
-        finally:
-            ledger.database.close()
 
     def _order_with_retries(self) -> ImportOrder:
         """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""

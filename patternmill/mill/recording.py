@@ -12,7 +12,7 @@ from typing import Any
 
 from patternmill import __version__
 from patternmill.catalog.checking import CheckedCatalog
-from patternmill.catalog.offer import Offer
+from patternmill.catalog.offer import Offer, merged
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, settle_catalog
@@ -107,8 +107,8 @@ def put_on_record(
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
     ledger.add_rows(record.run_id, _run_rows(plan))
-    if offer is not None and offer.categories is not None and offer.complete:
-        ledger.remember_offer(record.environment, offer)
+    if offer is not None and offer.categories is not None:
+        ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
     if changes is not None:
         put_changes_on_record(ledger, record, changes)
     return record

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from patternmill.catalog.changes import Current
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK
 from patternmill.results.changes_file import csv_bytes
 from patternmill.results.exact import iso_time, json_bytes
 
@@ -71,7 +72,7 @@ def _flat(row: Current) -> dict[str, Any]:
 
 
 def _csv(rows: Sequence[Current]) -> Iterator[bytes]:
-    yield csv_bytes([COLUMNS])
+    yield BYTE_ORDER_MARK + csv_bytes([COLUMNS])
     for first in range(0, len(rows), _BATCH):
         yield csv_bytes(
             ["" if value is None else str(value) for value in _flat(row).values()]

@@ -7,10 +7,9 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 
 from patternmill.catalog.changes import Verdict
-from patternmill.catalog.spreadsheet import defuse
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.catalog_rows import Told
 from patternmill.ledger.records import RowResult
-from patternmill.results.tables import byte_order_mark
 
 CHANGES_FILE = "changes.csv"
 COLUMNS = (
@@ -26,16 +25,14 @@ COLUMNS = (
 _BATCH = 1000
 
 
-def changes_file(
-    changes: Iterable[Told], rows: Iterable[RowResult], input_encoding: str | None
-) -> Iterator[bytes]:
+def changes_file(changes: Iterable[Told], rows: Iterable[RowResult]) -> Iterator[bytes]:
     """The bytes of changes.csv, a batch of lines at a time. Unchanged rows are not in it.
 
     The new IDs are of what the row asks for, as far as it was made: while they are empty, the old product is
     what the catalog has.
     """
     by_sku = {row.sku: row for row in rows}
-    yield byte_order_mark(input_encoding)
+    yield BYTE_ORDER_MARK
     lines = [list(COLUMNS)]
     for change in changes:
         lines.append(_cells(change, by_sku))
@@ -46,7 +43,7 @@ def changes_file(
 
 
 def csv_bytes(lines: Iterable[Iterable[str]]) -> bytes:
-    """For spreadsheets: commas, CRLF, formula cells defused."""
+    """For spreadsheets, after the byte order mark: commas, CRLF, formula cells defused."""
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n").writerows([defuse(cell) for cell in line] for line in lines)
     return text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")

@@ -64,13 +64,13 @@ def publish(
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
-        RESULTS: table(header, carried, rows, run.input_encoding),
-        FAILURES_FILE: table(header, carried, failures, run.input_encoding),
+        RESULTS: table(header, carried, rows),
+        FAILURES_FILE: table(header, carried, failures),
         EXACT: exact.lines(header, carried, rows),
         GALLERY: gallery.page(run, header, rows, pictures or {}),
     }
     if changes is not None:
-        contents[CHANGES_FILE] = changes_file(changes, rows, run.input_encoding)
+        contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])
     files = [write_whole(out / name, chunks) for name, chunks in contents.items()]
     manifest = build_manifest(run, rows, files)

@@ -1,42 +1,30 @@
 """Writes results.csv and failures.csv: the input's columns, rows and order, with what became of each row.
 
-They are for spreadsheets: comma separated, RFC 4180 quoting, CRLF, formula cells defused. Who came with a
-byte order mark (as spreadsheets write) or a legacy encoding gets UTF-8 with the mark back, everybody else
-UTF-8 without.
+They are for spreadsheets: UTF-8 with a byte order mark, comma separated, RFC 4180 quoting, CRLF, formula cells
+defused.
 """
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from patternmill.catalog.columns import RESULT_COLUMNS
-from patternmill.catalog.spreadsheet import defuse
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.records import RowResult
 from patternmill.results.summary import joined
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
 CELL_LIMIT = 32_000
 _BATCH = 1000
-_PLAIN_ENCODINGS = frozenset({"utf-8", "ascii"})
 
 
-def byte_order_mark(input_encoding: str | None) -> bytes:
-    """What the tables open with, so that the program the input came from reads them back."""
-    if input_encoding is None or codecs.lookup(input_encoding).name in _PLAIN_ENCODINGS:
-        return b""
-    return codecs.BOM_UTF8
-
-
-def table(
-    header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult], input_encoding: str | None
-) -> Iterator[bytes]:
+def table(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]) -> Iterator[bytes]:
     """The bytes of a results table, a batch of rows at a time."""
     columns = [defuse(header[index]) for index in carried]
     cells_of = _cells_of(len(header), carried)
-    yield byte_order_mark(input_encoding)
+    yield BYTE_ORDER_MARK
     yield from _encoded([*columns, *RESULT_COLUMNS], (cells_of(row) for row in rows))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -188,12 +188,13 @@ class StudioApi:
         """
         return await look_up(self._ask, job_id, self._sleep, self._jitter)
 
-    async def offer(self) -> Offer:
+    async def offer(self, written: Collection[str] = ()) -> Offer:
         """Read the categories and their options. What cannot be read is said in the offer's note.
 
+        `written`: categories as a person named them, which an incomplete list may lack though they are offered.
         Raises ServiceStopped when the key or the address is refused.
         """
-        return await read_offer(self._post, self.polls, self._sleep, self._jitter)
+        return await read_offer(self._post, self.polls, self._sleep, self._jitter, written)
 
     def figures(self) -> dict[str, dict[str, float]]:
         """What was asked and answered so far, as plain JSON."""

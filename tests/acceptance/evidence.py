@@ -39,7 +39,7 @@ class Evidence:
 
     @cached_property
     def results(self) -> list[dict[str, str]]:
-        with (self.room.out / "results.csv").open(encoding="utf-8", newline="") as file:
+        with (self.room.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file))
 
     @property

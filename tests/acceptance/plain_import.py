@@ -102,7 +102,7 @@ def _drain_for(drain: timedelta) -> None:
 
 
 def _explode() -> None:
-    async def offer(self: studio_api.StudioApi) -> Any:
+    async def offer(self: studio_api.StudioApi, written: object = ()) -> Any:
         settings = load_settings()
         assert settings.api_key is not None
         key = settings.api_key.get_secret_value()

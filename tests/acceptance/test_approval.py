@@ -79,7 +79,7 @@ def answer(prefect: Prefect, flow_run: str, **said: Any) -> dict[str, Any]:
 
 
 def statuses(folder: Path) -> Counter[str]:
-    with (folder / "out" / "results.csv").open(newline="") as file:
+    with (folder / "out" / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         return Counter(row["status"] for row in csv.DictReader(file))
 
 

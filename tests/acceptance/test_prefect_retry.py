@@ -64,7 +64,7 @@ class Pressed:
 
     @property
     def statuses(self) -> dict[str, str]:
-        with (self.out / "results.csv").open(newline="") as file:
+        with (self.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
             return {row["sku"]: row["status"] for row in csv.DictReader(file)}
 
     def family(self) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
     second = refresh()
     assert second.returncode == 0, second.stderr
     assert _creates(tmp_path) == creates + 1
-    told = (tmp_path / "results/spring/latest/changes.csv").read_text()
+    told = (tmp_path / "results/spring/latest/changes.csv").read_text("utf-8-sig")
     changes = list(csv.DictReader(io.StringIO(told)))
     assert [(line["sku"], line["change"], line["fields"]) for line in changes] == [
         ("A-1", "changed", "option:fabric"),
@@ -94,7 +94,7 @@ def _creates(folder: Path) -> int:
 
 
 def _check_catalog(folder: Path, product: str) -> None:
-    shown = list(csv.DictReader(io.StringIO(run(folder, "catalog", "spring").stdout)))
+    shown = list(csv.DictReader(io.StringIO(run(folder, "catalog", "spring").stdout.removeprefix("\ufeff"))))
     assert [(line["sku"], line["status"]) for line in shown] == [
         ("A-1", "current"),
         ("A-2", "retired"),

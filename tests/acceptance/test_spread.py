@@ -52,7 +52,7 @@ def bought(service: Hostile, about: str, count: int) -> Audit:
 
 
 def statuses(out: Path) -> Counter[str]:
-    with (out / "results.csv").open(newline="") as file:
+    with (out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         return Counter(row["status"] for row in csv.DictReader(file))
 
 

@@ -150,7 +150,7 @@ def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> No
         code = up.process.wait(90)
         assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.said
         eventually(lambda: up.left() == [], 60, up.left)
-    with (begun.out / "results.csv").open(newline="") as file:
+    with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         statuses = Counter(row["status"] for row in csv.DictReader(file))
     assert statuses["not_started"] > 0
     assert statuses["in_doubt"] == 0, statuses

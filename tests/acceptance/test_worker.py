@@ -179,7 +179,7 @@ def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any],
     """Cancelled in words and in numbers: nothing bought after the drain began, everything on record."""
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert begun.creates() == drained_at, "a create was sent after the drain had begun"
-    with (begun.out / "results.csv").open(newline="") as file:
+    with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = Counter(row["status"] for row in csv.DictReader(file))
     assert sum(rows.values()) == ROWS
     assert rows["not_started"] > 0

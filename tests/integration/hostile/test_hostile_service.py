@@ -18,6 +18,7 @@ from tests.hostile import Hostile, HostileService, Limit, Plan, Rule, Times, aud
 from tests.hostile.audit import ExpectedRow
 from tests.hostile.certificates import write_certificates
 from tests.hostile.record import lines_of
+from tests.hostile.shapes import PAGED
 from tests.integration.hostile.support import Seen, post
 
 KEY = "sk_test"
@@ -263,7 +264,7 @@ def test_a_connection_may_be_reset_before_anything_is_read(tmp_path: Path) -> No
         assert talk.pattern().status == 200
 
 
-@pytest.mark.parametrize("shape", ["plain", "bare", "nested", "map", "schema", "paged", "unreadable"])
+@pytest.mark.parametrize("shape", ["plain", "bare", "nested", "map", "schema", *PAGED, "unreadable"])
 def test_categories_come_in_every_shape(tmp_path: Path, shape: str) -> None:
     """Each shape answers both operations; pages are walked by whatever field carries the cursor."""
     with talking(tmp_path, shape=shape) as talk:

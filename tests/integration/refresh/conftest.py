@@ -53,7 +53,7 @@ class Refreshed:
     def changes(self) -> dict[str, dict[str, str]]:
         import csv
 
-        with (self.out / "changes.csv").open(newline="") as file:
+        with (self.out / "changes.csv").open(encoding="utf-8-sig", newline="") as file:
             return {line["sku"]: line for line in csv.DictReader(file)}
 
     def manifest(self) -> Any:

@@ -48,7 +48,9 @@ def command(tmp_path: Path) -> Command:
 
 
 def statuses(folder: Path) -> dict[str, str]:
-    with (folder / "results" / "spring" / "latest" / "results.csv").open(newline="") as file:
+    with (folder / "results" / "spring" / "latest" / "results.csv").open(
+        encoding="utf-8-sig", newline=""
+    ) as file:
         return {row["sku"]: row["status"] for row in csv.DictReader(file)}
 
 

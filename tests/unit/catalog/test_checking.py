@@ -9,11 +9,11 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from patternmill.catalog.checking import UNCHECKED, categories_used
+from patternmill.catalog.checking import UNCHECKED, categories_written
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.catalog.rows import Row
 
-from .samples import CUSHION, HEADER, MUG, OFFER, catalog, checked, checked_row, codes
+from .samples import CUSHION, HEADER, OFFER, catalog, checked, checked_row, codes
 
 
 def test_a_good_row_is_understood() -> None:
@@ -87,12 +87,12 @@ def test_options_that_could_not_be_read_are_not_checked() -> None:
     assert codes(checked(f"{HEADER}\nA,b,Mug,any,thing,\nB,b,Cup,any,,\n", offer)) == {}
 
 
-def test_an_incomplete_list_refuses_no_unknown_category() -> None:
-    """What may stand on another page is not unknown; a note names it."""
+def test_a_category_beyond_the_part_that_was_read_is_held_back() -> None:
+    """Whether it is offered nobody knows, so that nothing is bought for it; and that is not called unknown."""
     offer = Offer((CUSHION,), options_checked=True, note=None, complete=False)
-    found = checked_row("A,b,Lampshade,,,", offer)
-    assert found.rows[0].category_id == "Lampshade"
-    assert "`Lampshade`" in found.notes[0]
+    found = checked(f"{HEADER}\nA,b,Lampshade,,,\nB,b,cushion,,linen,\n", offer)
+    assert codes(found) == {2: ["unlisted_category"]}
+    assert "write its ID" in found.problems[0].remedy
 
 
 def test_a_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
@@ -111,10 +111,10 @@ def test_a_prompt_over_the_limit_is_counted_as_it_is_bought() -> None:
     assert [problem.message for problem in found.problems] == ["the prompt has 6 characters; 5 are allowed"]
 
 
-def test_only_the_categories_that_rows_name_are_used() -> None:
-    """Options of the others need not be asked for."""
-    file = catalog(f"{HEADER}\nA,b, mug,,,\nB,b,cat_2,,,\nC,b,Nope,,,\nD\n")
-    assert categories_used(file, OFFER) == (MUG,)
+def test_the_categories_are_told_as_rows_write_them() -> None:
+    """Also those of rows that do not fit."""
+    file = catalog(f"{HEADER}\nA,b, mug,,,\nB,b,cat_2,,,\nC,b,mug\nD\n")
+    assert categories_written(file) == {"mug", "cat_2"}
 
 
 @pytest.mark.parametrize(

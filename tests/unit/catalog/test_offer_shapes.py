@@ -209,6 +209,10 @@ WORDS = st.sampled_from(
         "enum",
         "category",
         "total",
+        "next",
+        "nextCursor",
+        "pageInfo",
+        "hasMore",
     ]
 )
 ANY_JSON = st.recursive(
@@ -220,7 +224,7 @@ ANY_JSON = st.recursive(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(ANY_JSON, ANY_JSON)
 def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, details: object) -> None:
     """Any JSON is read or found unreadable, and rows are checked against what was read."""

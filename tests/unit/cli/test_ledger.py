@@ -93,7 +93,7 @@ def test_csv_holds_one_table_for_a_spreadsheet(past: Past, tmp_path: Path) -> No
     run.attempt(run.pattern("F-1"), AttemptState.FAILED, error="=1+1, said the loom")
     out = tmp_path / "attempts.csv"
     assert main.run(["ledger", "export", "--format", "csv", "--table", "attempts", "--out", str(out)]) == 0
-    with out.open(newline="") as file:
+    with out.open(encoding="utf-8-sig", newline="") as file:
         (line,) = csv.DictReader(file)
     assert line["error"] == "'=1+1, said the loom"
     assert line["state"] == "failed"

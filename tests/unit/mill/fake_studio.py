@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -149,7 +149,7 @@ class FakeStudioApi:
     def known_to_work(self, stages: Iterable[Stage]) -> None:
         """It says nothing that this would decide about."""
 
-    async def offer(self) -> Offer:
+    async def offer(self, written: Collection[str] = ()) -> Offer:
         return self.service.offer
 
     def drain(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.catalog.offer import Category, Offer
+from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import ConfigurationError, InputRefused, Overlap
 from patternmill.mill.importing import Import, catalog_name, order_import
 from patternmill.mill.running import on_begin, running
@@ -127,15 +127,50 @@ def test_an_offer_that_cannot_be_read_changes_no_identity(imports: Imports, serv
     assert any("those read on" in note for note in work.checked.notes)
 
 
-def test_an_offer_in_part_is_not_remembered(imports: Imports, service: Service) -> None:
-    """A list that may go on does not take the place of a whole one."""
+def remembered(imports: Imports) -> Offer:
+    with imports.shop.ledger() as ledger:
+        last = ledger.last_offer("staging")
+    assert last is not None
+    return last
+
+
+def test_an_offer_in_part_is_added_to_what_is_remembered(imports: Imports, service: Service) -> None:
+    """A list that may go on does not take the place of a whole one; a list that cannot be read changes nothing."""
     imports(imports.file(FOUR), "out-0")
     service.offer = Offer((Category("cat_other", "Other", None),), False, None, complete=False)
     imports(imports.file("sku,prompt,category,option:name\nX-1,foxes,Other,X-1\n", "other.csv"), "out-1")
-    with imports.shop.ledger() as ledger:
-        last = ledger.last_offer("staging")
-    assert last is not None and last.categories is not None
-    assert [category.name for category in last.categories] == ["Tote"]
+    assert [one.name for one in remembered(imports).categories or ()] == ["Other", "Tote"]
+    before = remembered(imports).categories
+    service.offer = UNREADABLE
+    imports(imports.file(FOUR), "out-2")
+    assert remembered(imports).categories == before
+
+
+def test_options_that_cannot_be_read_change_no_identity(imports: Imports, service: Service) -> None:
+    """The spelling that was offered is still the one that counts, whatever the file's; nothing is bought again."""
+    names = Option("name", ("h-1", "h-2", "f-1", "o-1"))
+    service.offer = Offer((Category("cat_tote", "Tote", (names,)),), True, None)
+    source = imports.file(FOUR)
+    imports(source, "out-0")
+    bought = list(service.bought)
+    for blind in (None, (Option("name"),)):
+        service.offer = Offer(
+            (Category("cat_tote", "Tote", blind),), False, "Options were not checked for Tote."
+        )
+        work = imports(source, "out-1")
+        assert service.bought == bought
+        assert work.ended.rows[RowStatus.SUCCEEDED] == 4
+        assert any("The options of Tote" in note for note in work.checked.notes)
+        assert remembered(imports).categories[0].checkable  # type: ignore[index]
+
+
+def test_what_a_whole_list_does_not_have_is_gone(imports: Imports, service: Service) -> None:
+    """Memory stands in for what cannot be read, not for what is not offered any more."""
+    imports(imports.file(FOUR), "out-0")
+    service.offer = Offer((Category("cat_other", "Other", None),), False, None)
+    work = imports(imports.file(FOUR), "out-1")
+    assert work.ended.rows[RowStatus.REFUSED] == 4
+    assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
 
 
 def test_a_catalog_that_is_driven_is_left_alone(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import json
@@ -31,7 +32,7 @@ def written(form: Format, rows: list[Current] | None = None) -> bytes:
 
 def test_csv_is_for_spreadsheets() -> None:
     """Rows by sku, formula cells defused, retired ones marked."""
-    header, first, second = csv.reader(io.StringIO(written(Format.CSV).decode(), newline=""))
+    header, first, second = csv.reader(io.StringIO(written(Format.CSV).decode("utf-8-sig"), newline=""))
     assert tuple(header) == COLUMNS
     assert first[:4] == ["007", "current", "prd-1", "pat"]
     assert first[6].startswith("'=blue")
@@ -67,7 +68,9 @@ def test_empty_catalog_is_written_too(form: Format) -> None:
     if form is Format.PARQUET:
         assert tuple(pd.read_parquet(io.BytesIO(found)).columns) == COLUMNS
     else:
-        assert found.decode().splitlines() == ([",".join(COLUMNS)] if form is Format.CSV else [])
+        lines = found.decode("utf-8-sig").splitlines()
+        assert lines == ([",".join(COLUMNS)] if form is Format.CSV else [])
+        assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
 
 
 def test_changes_name_what_each_replaces() -> None:
@@ -76,7 +79,7 @@ def test_changes_name_what_each_replaces() -> None:
         Told("A-1", Kind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
         Told("A-9", Kind.REMOVED, (), Verdict.WITHHELD, "prd-9", "pat-9"),
     ]
-    lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")], "utf-8")).decode())))
+    lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")])).decode("utf-8-sig"))))
     assert lines[1] == [
         "A-1",
         "changed",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.columns import RESULT_COLUMNS
 from patternmill.catalog.source import parse_catalog
-from patternmill.results.tables import CELL_LIMIT, byte_order_mark, table
+from patternmill.results.tables import CELL_LIMIT, table
 from patternmill.states import RowStatus
 
 from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row, table_of
@@ -28,7 +28,7 @@ CELL = st.one_of(TEXT, NASTY, st.sampled_from(["NA", "null", "007", "1e5", "TRUE
 def test_every_cell_reads_back_as_it_was(cells: list[tuple[str, str, str, str]]) -> None:
     """The catalog's own reader finds in results.csv what was in the input, row by row."""
     rows = [replace(row("A"), cells=line) for line in cells]
-    raw = b"".join(table(HEADER, ALL_COLUMNS, rows, "utf-8"))
+    raw = b"".join(table(HEADER, ALL_COLUMNS, rows))
     again = parse_catalog(raw, name="results.csv")
     assert again.header == (*HEADER, *RESULT_COLUMNS)
     assert [record.cells[: len(HEADER)] for record in again.records] == cells
@@ -39,7 +39,7 @@ def test_the_columns_of_an_earlier_result_are_written_anew() -> None:
     """Only carried columns come back, then the new result columns."""
     header = ("sku", "status", "prompt", "category", "error_code")
     rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
-    raw = b"".join(table(header, (0, 2, 3), rows, "utf-8")).decode()
+    raw = b"".join(table(header, (0, 2, 3), rows)).decode("utf-8-sig")
     assert raw == (
         "sku,prompt,category,status,product_id,pattern_id,error_code,error\r\n"
         "A,herons,Cushion,succeeded,prd-A,pat-A,,\r\n"
@@ -99,26 +99,11 @@ def test_no_text_of_the_service_makes_the_file_unreadable(tmp_path: Path, error:
     assert again.records[0].cells[0] == "A"
 
 
-@pytest.mark.parametrize(
-    ("encoding", "mark"),
-    [
-        (None, b""),
-        ("utf-8", b""),
-        ("UTF8", b""),
-        ("us-ascii", b""),
-        ("utf-8-sig", codecs.BOM_UTF8),
-        ("utf-16", codecs.BOM_UTF8),
-        ("cp1252", codecs.BOM_UTF8),
-    ],
-)
-def test_the_mark_follows_the_input(encoding: str | None, mark: bytes) -> None:
-    """Who came from a spreadsheet can open the results in it; a script gets plain UTF-8."""
-    assert byte_order_mark(encoding) == mark
-
-
-def test_a_marked_table_reads_back(tmp_path: Path) -> None:
-    """The mark is not part of the first column's name."""
-    published([row("A")], tmp_path, replace(RUN, input_encoding="utf-8-sig"))
-    raw = (tmp_path / "results.csv").read_bytes()
-    assert raw.startswith(codecs.BOM_UTF8)
-    assert parse_catalog(raw, name="results.csv").header[0] == "sku"
+@pytest.mark.parametrize("encoding", [None, "utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_spreadsheet_opens_the_tables_as_they_are(tmp_path: Path, encoding: str | None) -> None:
+    """With the mark, whatever the input came in: without it Excel reads `LÃ¼neburg`, and saves that. It reads back."""
+    published([row("A"), refused("B")], tmp_path, replace(RUN, input_encoding=encoding))
+    for name in ("results.csv", "failures.csv"):
+        raw = (tmp_path / name).read_bytes()
+        assert raw.startswith(codecs.BOM_UTF8) and raw.count(codecs.BOM_UTF8) == 1
+        assert parse_catalog(raw, name=name).header[0] == "sku"

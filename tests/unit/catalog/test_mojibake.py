@@ -1,0 +1,85 @@
+"""Text that some program misread and saved is found, and what it was is told; what people write is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.catalog.mojibake import unscrambled
+from patternmill.catalog.offer import Category, Offer, Option
+
+from .samples import checked, codes
+
+#: As people write, among it whatever comes near to a text that was misread.
+WRITTEN = [
+    *("Lüneburg", "“ikat”", "naïve café", "Ærø – 5°", "50 €", "Ça va", "¿Qué?", "ß", "½″", "30 × 40 cm"),
+    *("CAFÉ™", "«CAFÉ»", "« CAFÉ\u00a0»", "MAÇÃ”", "PÃO”", "“café”…", "voilà”—", "NIÑO…", "COSÌ…", "ROMÂ»"),
+    *("„Ä“", "‚Äpfel‘", "‚Üben‘", "SMÖRGÅS”", "Ö…Ü…", "«Écru» – “Étoile”…", "a “é” b", "3×½", "√2 × √π"),
+    *("ŁÓDŹ", "Ăştia", "東京", "Привет", "ελληνικά", "שלום", "🪿", "❤️ love", "™ ® ©", "u\u0308ber", "x ≈ 5"),
+]
+
+
+def read_as(text: str, encoding: str) -> str:
+    """As a program shows it that takes UTF-8 for this encoding; Windows leaves undefined bytes as they are."""
+    bytes_of = text.encode()
+    return "".join(bytes([byte]).decode(encoding, "ignore") or chr(byte) for byte in bytes_of)
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_what_people_write_is_left_alone(text: str) -> None:
+    """Few would look for the fault in their own words."""
+    assert unscrambled(text) is None
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac_roman"])
+@pytest.mark.parametrize("text", [text for text in WRITTEN if text != "Ăştia"])
+def test_what_was_misread_is_found(text: str, encoding: str) -> None:
+    """Whatever it was read as, with the text as it was."""
+    assert unscrambled(read_as(text, encoding)) == text
+
+
+def test_what_was_misread_twice_is_found() -> None:
+    """Each time the file was opened and saved."""
+    assert unscrambled("LÃƒÂ¼neburg") == "Lüneburg"
+    assert unscrambled("Ã¢â‚¬Å“ikatÃ¢â‚¬Â\x9d") == "“ikat”"
+
+
+#: What Excel for Windows wrote as `CSV UTF-8` after it had opened a file of UTF-8 without a mark.
+EXCEL = (
+    b"\xef\xbb\xbfsku,prompt,category,option:size\r\n"
+    b"L\xc3\x83\xc2\xbcne-1,herons,Mug,S\r\n"
+    b"B,\xc3\xa2\xe2\x82\xac\xc5\x93ikat\xc3\xa2\xe2\x82\xac\xc2\x9d herons,Mug,S\r\n"
+    b"C,herons,M\xc3\x83\xc2\xbcg,S\r\n"
+    b"D,herons,Mug,gro\xc3\x83\xc5\xb8\r\n"
+    b"E,\xe2\x80\x9cikat\xe2\x80\x9d herons,Mug,gro\xc3\x9f\r\n"
+)
+OFFER = Offer((Category("c-1", "Mug", (Option("size", ("S", "groß")),)),), True, None)
+
+
+def test_a_file_that_excel_misread_is_refused_row_by_row() -> None:
+    """Sku, prompt, category and value, each with what it was; the row that is well goes on."""
+    found = checked(EXCEL, OFFER)
+    assert codes(found) == {line: ["mojibake"] for line in (2, 3, 4, 5)}
+    told = [str(problem) for problem in found.problems]
+    for text, was in zip(told, ("`Lüne-1`", "`“ikat” herons`", "`Müg`", "`groß`"), strict=True):
+        assert f"it was probably {was}" in text
+    assert r"`â€œikatâ€\u009d herons`" in told[1]
+
+
+def test_a_character_that_was_lost_is_refused() -> None:
+    """Nobody can tell which it was; nothing is suggested."""
+    found = checked("sku,prompt,category,option:size\nA,blue h\ufffdrons,Mug,S\nB,x ï¿½,Mug,S\n", OFFER)
+    assert codes(found) == {2: ["mojibake"], 3: ["mojibake"]}
+    assert "`blue h\ufffdrons`" in found.problems[0].message
+    assert "probably" not in str(found.problems[0])
+
+
+def test_the_name_of_an_option_is_looked_at_too() -> None:
+    """In a header, and in JSON."""
+    sized = Offer((Category("c-1", "Mug", (Option("Größe", ("S",)),)),), True, None)
+    for header, cell in (("option:GrÃ¶ÃŸe", "S"), ("selections", '"{""GrÃ¶ÃŸe"": ""S""}"')):
+        assert codes(checked(f"sku,prompt,category,{header}\nA,b,Mug,{cell}\n", sized)) == {2: ["mojibake"]}
+
+
+def test_carried_cells_are_carried() -> None:
+    """What is not bought is not ours to judge."""
+    assert codes(checked("sku,prompt,category,remark\nA,b,Mug,LÃ¼neburg\n", OFFER)) == {}

@@ -1,0 +1,169 @@
+"""A column that holds an option without being one is never carried in silence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+
+import pytest
+
+from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.offer import Category, Offer, Option
+
+from .samples import checked, codes
+
+COLOURS = ("white", "black", "navy")
+MUG = Category(
+    "c-1", "Mug", (Option("size", ("11oz", "15oz"), True), Option("colour", COLOURS, False, ("hue",)))
+)
+TOTE = Category("c-2", "Tote", (Option("size", ("small", "large")), Option("handles", ("none", "black"))))
+LAMP = Category("c-3", "Lamp", None)
+OFFER = Offer((MUG, TOTE, LAMP), False, None)
+
+
+def mugs(*rows: str, columns: str, offer: Offer | None = OFFER) -> CheckedCatalog:
+    """Mugs of a size, with other columns."""
+    lines = [f"M{number},herons,Mug,11oz,{row}" for number, row in enumerate(rows)]
+    return checked("\n".join([f"sku,prompt,category,option:size,{columns}", *lines]) + "\n", offer)
+
+
+REFUSED = ["option_column"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        *(
+            "Colour",
+            "colour",
+            "COLOUR ",
+            "color",
+            "Colors",
+            "Colour (inside)",
+            "option colour",
+            "Colour option",
+        ),
+        *("opt: colour", "Hue", "hues", "Colour[inside]"),
+    ],
+)
+def test_a_column_with_the_name_of_an_option_is_refused(header: str) -> None:
+    """Six mugs would be bought without a colour. The remedy names both ways out."""
+    found = mugs("purple", "", "red", columns=header)
+    assert codes(found) == {2: REFUSED, 4: REFUSED}
+    problem = found.problems[0]
+    assert problem.column == header
+    assert "`purple`" in problem.message and "`colour` is an option of category `Mug`" in problem.message
+    assert "`option:colour`" in problem.remedy
+    assert f"`note:{header.strip()}`" in problem.remedy
+
+
+@pytest.mark.parametrize("header", ["Farbe", "inside", ""])
+def test_a_column_whose_cells_are_all_values_of_an_option_is_refused(header: str) -> None:
+    """Whatever it is called; rows that are empty there ask for nothing."""
+    assert codes(mugs("Navy", "white ", "", columns=header)) == {2: REFUSED, 3: REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("Farbe", ["navy", "crimson"]),
+        ("collection", ["Tide", "Meadow"]),
+        ("Farbe", ["", ""]),
+        ("note:Colour", ["navy", "white"]),
+        (" NOTE : Colour", ["navy", "white"]),
+        ("note:Farbe", ["navy", "white"]),
+        ("weight", ["11oz", "15oz"]),
+        ("colour scheme", ["autumn", "spring"]),
+    ],
+)
+def test_other_columns_are_carried(header: str, cells: list[str]) -> None:
+    """One cell that is no value; nothing at all; a remark; values of an option that these rows choose already."""
+    assert codes(mugs(*cells, columns=header)) == {}
+
+
+def test_an_option_of_another_category_is_none_of_this_row() -> None:
+    """And values are held against the rows of one category."""
+    text = "sku,prompt,category,option:size,extra\nA,b,Mug,11oz,\nB,b,Tote,small,black\nC,b,Mug,15oz,herons\n"
+    assert codes(checked(text, OFFER)) == {3: REFUSED}
+
+
+def test_a_word_that_stands_anywhere_is_no_sign() -> None:
+    """`none` is a value of many things."""
+    text = "sku,prompt,category,option:size,discount\nA,b,Tote,small,none\nB,b,Tote,large,None\n"
+    assert codes(checked(text, OFFER)) == {}
+
+
+def test_a_row_that_chooses_the_option_may_say_it_twice() -> None:
+    """The option column counts; an empty one leaves the row without a choice, and says where it belongs."""
+    text = (
+        "sku,prompt,category,option:size,option:colour,Colour\nA,b,Mug,11oz,navy,Navy!\nB,b,Mug,11oz,,navy\n"
+    )
+    found = checked(text, OFFER)
+    assert codes(found) == {3: REFUSED}
+    assert "the column `option:colour`" in found.problems[0].remedy
+
+
+def test_a_required_option_in_another_column_is_one_fault() -> None:
+    """Not missing as well."""
+    assert codes(checked("sku,prompt,category,Size\nA,b,Mug,11oz\nB,b,Mug,\n", OFFER)) == {
+        2: REFUSED,
+        3: ["missing_option"],
+    }
+
+
+def test_selections_as_json_are_held_to_the_same() -> None:
+    """And told another remedy: option columns beside them would contradict."""
+    text = io.StringIO()
+    csv.writer(text).writerows(
+        [
+            ["sku", "prompt", "category", "selections", "Colour"],
+            ["A", "b", "Mug", '{"size": "11oz"}', "navy"],
+            ["B", "b", "Mug", '{"size": "11oz", "COLOUR": "navy"}', "navy"],
+        ]
+    )
+    found = checked(text.getvalue(), OFFER)
+    assert codes(found) == {2: REFUSED}
+    assert "into the selections" in found.problems[0].remedy
+
+
+@pytest.mark.parametrize("header", ["selection", "Options", "choices"])
+def test_selections_under_another_name_are_not_passed_over(header: str) -> None:
+    """Whatever they choose; a remark is none."""
+    text = io.StringIO()
+    rows = [
+        ["sku", "prompt", "category", header],
+        ["A", "b", "Tote", '{"size": "small"}'],
+        ["B", "b", "Tote", "x"],
+    ]
+    csv.writer(text).writerows(rows)
+    found = checked(text.getvalue(), OFFER)
+    assert codes(found) == {2: REFUSED}
+    assert "rename the column to `selections`" in found.problems[0].remedy
+
+
+def test_our_own_columns_never_count() -> None:
+    """A result whose status is the value of some option."""
+    odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), True, None)
+    text = "sku,prompt,category,status,product_id,pattern_id,error_code,error\nA,b,Mug,failed,,,x,y\n"
+    assert codes(checked(text, odd)) == {}
+
+
+@pytest.mark.parametrize(
+    "offer", [None, Offer(None, False, "Unreadable.", False), Offer((LAMP,), False, None)]
+)
+def test_where_the_options_are_not_known_a_note_names_the_columns(offer: Offer | None) -> None:
+    """Nothing is refused on suspicion."""
+    found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
+    assert codes(found) == {}
+    assert "`Colours`, `size`." in found.notes[-1]
+    assert "`Finish`" not in found.notes[-1]
+
+
+def test_many_rows_with_many_columns_are_checked_in_good_time() -> None:
+    """Ten thousand rows with six columns of their own."""
+    lines = (f"S{i},herons {i},Mug,11oz,{i},{i % 7},x,Tide,{i}.90,navy{i}" for i in range(10_000))
+    started = time.process_time()
+    found = checked("sku,prompt,category,option:size,a,b,c,d,e,f\n" + "\n".join(lines), OFFER)
+    assert found.refused_count == 0
+    assert time.process_time() - started < 4

@@ -1,0 +1,58 @@
+"""Texts that look alike are shown so that a person sees what differs."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.catalog.problems import shown, shown_apart, visible
+
+from .samples import checked_row
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("blue\u00a0herons", r"blue\u00a0herons"),
+        ("5\u202fcm", r"5\u202fcm"),
+        ("a\u3000b", r"a\u3000b"),
+        ("a\u200b\u200c\u200db", r"a\u200b\u200c\u200db"),
+        ("so\u00adft", r"so\u00adft"),
+        ("one\r\ntwo\tthree", r"one\r\ntwo\tthree"),
+        ("\u202eevil", r"\u202eevil"),
+        ("Lüneburg, 東京 🪿", "Lüneburg, 東京 🪿"),
+    ],
+)
+def test_what_nobody_sees_is_an_escape(text: str, seen: str) -> None:
+    """And what can be seen stays as it is."""
+    assert visible(text) == seen
+    assert shown(text) == f"`{seen}`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        ("a\nb", "a\r\nb", (r"`a\nb`", r"`a\r\nb`")),
+        ("caf\u00e9", "cafe\u0301", (r"`caf\u00e9`", r"`cafe\u0301`")),
+        ("\u0430bc", "abc", (r"`\u0430bc`", "`abc`")),
+        ("it\u2019s", "it's", (r"`it\u2019s`", "`it's`")),
+        ("a  b", "a b", (r"`a \u0020b`", "`a b`")),
+        ("\u2764\ufe0f", "\u2764", (r"`\u2764\ufe0f`", r"`\u2764`")),
+        ("Lüneburg", "Luneburg", ("`Lüneburg`", "`Luneburg`")),
+    ],
+)
+def test_two_texts_that_look_alike_are_told_apart(old: str, new: str, seen: tuple[str, str]) -> None:
+    """Escapes where nothing else helps; what differs for every eye stays legible."""
+    assert shown_apart(old, new) == seen
+
+
+def test_of_long_texts_the_part_that_differs_is_shown() -> None:
+    """With a little before it, so that it can be found."""
+    old, new = shown_apart("herons " * 300 + "blue", "herons " * 300 + "red")
+    assert "blue" in old and "red" in new
+    assert len(old) < 80
+
+
+def test_a_problem_shows_a_space_that_is_none() -> None:
+    """The value looks right; why it is not can be seen."""
+    problem = checked_row("A1,b,Mug,11\u00a0oz,,").problems[0]
+    assert r"`11\u00a0oz`" in problem.message
