@@ -40,6 +40,9 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     yield from (f"Note: {note}" for note in checked.notes)
     yield ""
     yield from _item_lines(plan)
+    for sku, fields in preview.changed:
+        yield f"  {sku} was asked for before with other content:"
+        yield from (f"    {field}" for field in fields)
     if checked.refused_count:
         yield ""
         yield from report_lines(checked)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from patternmill.catalog.problems import shown_apart
 from patternmill.catalog.rows import sku_key
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
@@ -91,6 +92,13 @@ class Change:
     before: Current | None = None
     #: Of a removed row.
     verdict: Verdict | None = None
+    #: What the source asks for.
+    now: Content | None = None
+
+    def old_and_new(self) -> Iterator[str]:
+        """Each field that differs, before and now, so that a person sees the difference."""
+        if self.before is not None and self.now is not None:
+            yield from described(self.before.content, self.now)
 
 
 @dataclass(frozen=True)
@@ -176,13 +184,25 @@ def differing(before: Content, now: Content) -> tuple[str, ...]:
     )
 
 
+def described(before: Content, now: Content) -> Iterator[str]:
+    """Each field in which two contents differ, as it was and as it is."""
+    for field in differing(before, now):
+        old, new = shown_apart(_value(before, field), _value(now, field))
+        yield f"{field}: {old} -> {new}"
+
+
+def _value(content: Content, field: str) -> str:
+    values = {"prompt": content.prompt, "category": content.category}
+    return values.get(field) or content.selections.get(field.removeprefix("option:"), "")
+
+
 def _change(asked: Asked, before: Current | None) -> Change:
     if before is not None and before.retired_at is not None and asked.content is None:
         before = None
     if asked.content is None:
         return Change(asked.sku, Kind.REFUSED, (), before)
     fields = _fields(asked, asked.content, before)
-    return Change(asked.sku, _kind(asked, before, fields), fields, before)
+    return Change(asked.sku, _kind(asked, before, fields), fields, before, now=asked.content)
 
 
 def _fields(asked: Asked, content: Content, before: Current | None) -> tuple[str, ...]:

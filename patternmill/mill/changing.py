@@ -103,6 +103,7 @@ def change_lines(changes: Changes, most: int) -> Iterator[str]:
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
         word = change.verdict or change.kind
         yield f"  {word.value.replace('_', ' '):14} {change.sku}{fields}{replaces}"
+        yield from (f"  {'':14} {line}" for line in change.old_and_new())
     if len(told) > most:
         yield f"  … and {len(told) - most} more"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 
+from patternmill.catalog.changes import Content, described
 from patternmill.catalog.checking import CheckedCatalog
 from patternmill.catalog.selections import understood
 from patternmill.identifiers import ItemKey
@@ -18,7 +21,7 @@ from patternmill.mill.order import ImportOrder
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
 from patternmill.planning.limiting import LimitedPlan, limit_plan
-from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.planning.plan import Memory, Plan, Reason, make_plan
 from patternmill.planning.recognition import ContentItems, Items, RecognizedItems
 from patternmill.states import AttemptState, Stage
 
@@ -39,6 +42,9 @@ def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
     return Memory(last, ledger.latest_products(scope.environment, scope.catalog), trying)
 
 
+_MOST_CHANGED = 20
+
+
 @dataclass(frozen=True)
 class Preview:
     """A plan with what it would cost and about how long it would take."""
@@ -48,6 +54,8 @@ class Preview:
     time: timedelta
     #: What another catalog has already.
     duplicates: Duplicates | None = None
+    #: Of rows that were asked for with other content before: sku, and each field as it was and as it is.
+    changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: How far the limits reach; None: to all of it.
     limited: LimitedPlan | None = None
 
@@ -55,10 +63,12 @@ class Preview:
 def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
     lasting, options = dict(ASSUMED), order.options
+    changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     if has_ledger(order.settings):
         ledger = open_ledger(order.settings)
         try:
             _, plan = _remember_and_plan(ledger, order, checked)
+            changed = tuple(_changed(ledger, plan))
             for stage in Stage:
                 seconds = ledger.job_seconds(order.scope.environment, stage)
                 if seconds is not None:
@@ -71,7 +81,20 @@ def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     limited = _limited(order, plan)
     time = time_for(limited.plan if limited else plan, lasting, options.max_in_flight)
     cost = cost_of(plan, prices, options.attempts)
-    return Preview(plan, cost, time, known_duplicates(order, plan), limited)
+    return Preview(plan, cost, time, known_duplicates(order, plan), changed, limited)
+
+
+def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The first rows whose content has changed, held against what their sku was last asked for."""
+    rows = (row for row in plan.rows if row.product and plan.products[row.product].reason is Reason.CHANGED)
+    for row in islice(rows, _MOST_CHANGED):
+        known = ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku)
+        asked = row.entry.row
+        if known and asked is not None:
+            before, pattern = known[0].content, known[0].pattern_content
+            old = Content(pattern["prompt"], before["category"], before["selections"])
+            now = Content(asked.prompt, asked.category_id or asked.category, asked.selections)
+            yield row.sku, tuple(described(old, now))
 
 
 def _limited(order: ImportOrder, plan: Plan) -> LimitedPlan | None:
