@@ -24,7 +24,8 @@ SELECT :environment, :catalog, r.sku, r.product_key, r.pattern_key, p.result_id,
 FROM run_rows r
 JOIN attempts p ON p.item_key = r.product_key AND p.state = 'succeeded'
 JOIN attempts q ON q.item_key = r.pattern_key AND q.state = 'succeeded'
-WHERE r.run_id = :run_id AND p.ended_at >= :from_when
+WHERE r.run_id = :run_id AND (:all_rows = 1 OR EXISTS (SELECT 1 FROM events e
+    WHERE e.request_id = p.request_id AND e.kind = 'succeeded' AND e.run_id = r.run_id))
 ON CONFLICT (environment, catalog, sku) DO UPDATE SET
     product_key = excluded.product_key, pattern_key = excluded.pattern_key,
     product_id = excluded.product_id, pattern_id = excluded.pattern_id,
@@ -53,8 +54,8 @@ class Told:
 def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
     """Bring a catalog up to a run that ends: its successes are what the catalog has, and what it retires is marked.
 
-    A row that failed leaves what was there before. A retry changes only what was made since it began: the other
-    rows of its file may be older than the catalog.
+    A row that failed leaves what was there before. A retry changes only what it made itself: the other rows of its
+    file may be older than the catalog.
     """
     params = {
         "environment": record.environment,
@@ -62,8 +63,7 @@ def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
         "run_id": record.run_id,
         "now": ledger.now(),
     }
-    since = record.started_at.timestamp() if RETRY_OF in record.options else 0.0
-    ledger.database.run(_ACCEPT, params | {"from_when": since})
+    ledger.database.run(_ACCEPT, params | {"all_rows": int(RETRY_OF not in record.options)})
     ledger.database.run(_RETIRE, params)
 
 

@@ -21,21 +21,25 @@ _CHUNK = 500
 class RunBook(Book):
     """What was asked for in each run, and how its rows stood at its end."""
 
-    def add_run(self, record: RunRecord, raw: bytes) -> None:
-        """Remember a run with the bytes of its input."""
+    def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
+        """Remember a run with the bytes of its input.
+
+        `number` is the fence under which it holds its catalog; None: it never held it.
+        """
         self.database.run(
             "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
             {"sha256": record.input_sha256, "raw": zlib.compress(raw, 6)},
         )
         self.database.run(
-            "INSERT INTO runs (run_id, environment, catalog, record, started_at) "
-            "VALUES (:run_id, :environment, :catalog, :record, :started_at)",
+            "INSERT INTO runs (run_id, environment, catalog, record, started_at, number) "
+            "VALUES (:run_id, :environment, :catalog, :record, :started_at, :number)",
             {
                 "run_id": record.run_id,
                 "environment": record.environment,
                 "catalog": record.catalog,
                 "record": _dump_run(record),
                 "started_at": record.started_at.timestamp(),
+                "number": number,
             },
         )
 
@@ -56,8 +60,13 @@ class RunBook(Book):
         return _load_run(rows[0][0]) if rows else None
 
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:
-        """The runs, the newest first."""
-        rows = self.database.rows("SELECT record FROM runs ORDER BY started_at DESC, run_id")
+        """The runs, the newest first: those of one catalog in the order in which they held it.
+
+        Over several catalogs the times of the runs order them, as far as the clocks agreed. Runs that never held
+        their catalog, and those of ledgers that did not number them, stand behind the numbered ones.
+        """
+        numbered = "" if environment is None or catalog is None else "coalesce(number, 0) DESC, "
+        rows = self.database.rows(f"SELECT record FROM runs ORDER BY {numbered}started_at DESC, run_id")  # noqa: S608
         records = (_load_run(text) for (text,) in rows)
         return [
             record

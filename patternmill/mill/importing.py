@@ -186,11 +186,13 @@ class Import:
         try:
             offer = self._offer = await self._api.offer()
         except ServiceStopped as stopped:
-            last = self._last_offer() if stopped.code == UNREACHABLE else None
+            last = await asyncio.to_thread(self._last_offer) if stopped.code == UNREACHABLE else None
             if last is None:
                 raise
             return last
-        return offer if offer.categories is not None else self._last_offer() or offer
+        if offer.categories is not None:
+            return offer
+        return await asyncio.to_thread(self._last_offer) or offer
 
     def _last_offer(self) -> Offer | None:
         if not has_ledger(self.order.settings):
