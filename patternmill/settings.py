@@ -14,6 +14,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from patternmill.errors import ConfigurationError
 
 PREFIX = "PATTERNMILL_"
+#: In minor units: what a limit, and a price, may be at most, so that no sum over a catalog passes 64 bits.
+MOST_AMOUNT = 10**15
+MOST_PRICE = 10**11
 
 
 def _checked_url(url: str | None) -> str | None:
@@ -74,13 +77,13 @@ class Settings(BaseSettings):
     #: The longest prompt accepted, in characters.
     prompt_limit: int = Field(default=4000, ge=1)
     #: What one pattern and one product cost, in minor units (cents); 0 where costs are not counted.
-    pattern_price: int = Field(default=0, ge=0)
-    product_price: int = Field(default=0, ge=0)
+    pattern_price: int = Field(default=0, ge=0, le=MOST_PRICE)
+    product_price: int = Field(default=0, ge=0, le=MOST_PRICE)
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
-    day_budget: int | None = Field(default=None, ge=0)
+    day_budget: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
     approve_above_items: int | None = Field(default=None, ge=0)
-    approve_above_cost: int | None = Field(default=None, ge=0)
+    approve_above_cost: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: How long a flow run waits for a person's word on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.

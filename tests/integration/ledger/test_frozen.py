@@ -1,4 +1,4 @@
-"""A PostgreSQL that freezes without closing: every wait ends, the event loop stays free, and nothing is bought twice."""
+"""A PostgreSQL that freezes without closing: every wait ends, the loop stays free, and nothing is bought twice."""
 
 from __future__ import annotations
 

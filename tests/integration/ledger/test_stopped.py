@@ -94,7 +94,10 @@ def test_reading_needs_no_lock(
     assert main.run(["status"]) == 0
     assert main.run(["ledger", "check"]) == 0
     assert time.monotonic() - began < 5
-    assert "spring" in capsys.readouterr().out
+    assert (
+        f"process {holder.pid}, stopped by a signal), and keeps others from writing"
+        in capsys.readouterr().out
+    )
 
 
 def test_who_holds_the_lock_is_named(
@@ -104,7 +107,9 @@ def test_who_holds_the_lock_is_named(
     ledger = impatient(file)
     with pytest.raises(LedgerAway) as caught:
         begin(ledger, "a")
-    assert f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
+    assert (
+        f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
+    )
     for way in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
         assert way in caught.value.remedy
     holder.send_signal(signal.SIGCONT)
