@@ -215,7 +215,7 @@ class SqliteDatabase:
         """It has none of its own."""
 
     def locked_by(self) -> int | None:
-        return write_locker(Path(f"{self.path}-shm"), *_WRITE_LOCKS)
+        return write_locker(Path(f"{self.path}-shm"), _WRITE_LOCKS)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

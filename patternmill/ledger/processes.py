@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 _LOCKS = Path("/proc/locks")
@@ -34,7 +36,7 @@ def is_stopped(pid: int) -> bool:
     return fields is not None and fields[0] in "Tt"
 
 
-def write_locker(file: Path, first: int, last: int) -> int | None:
+def write_locker(file: Path, places: Iterable[int]) -> int | None:
     """The PID that has one of these bytes of a file locked for writing; None: nobody, or it cannot be seen."""
     try:
         inode, lines = str(file.stat().st_ino), _LOCKS.read_text().splitlines()
@@ -45,8 +47,8 @@ def write_locker(file: Path, first: int, last: int) -> int | None:
         fields = line.split()
         if "->" in fields or len(fields) < 8 or fields[3] != "WRITE" or fields[5].split(":")[-1] != inode:
             continue
-        end = last if fields[7] == "EOF" else int(fields[7])
-        if int(fields[6]) <= last and end >= first and int(fields[4]) > 0:
+        end = sys.maxsize if fields[7] == "EOF" else int(fields[7])
+        if any(int(fields[6]) <= place <= end for place in places) and int(fields[4]) > 0:
             return int(fields[4])
     return None
 

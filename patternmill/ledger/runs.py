@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -62,17 +63,20 @@ class RunBook(Book):
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:
         """The runs, the newest first: those of one catalog in the order in which they held it.
 
-        Over several catalogs the times of the runs order them, as far as the clocks agreed. Runs that never held
-        their catalog, and those of ledgers that did not number them, stand behind the numbered ones.
+        Between catalogs their times order them, as far as the clocks agreed. Runs that never held their catalog, and
+        those of ledgers that did not number them, stand behind the numbered ones of it.
         """
-        numbered = "" if environment is None or catalog is None else "coalesce(number, 0) DESC, "
-        rows = self.database.rows(f"SELECT record FROM runs ORDER BY {numbered}started_at DESC, run_id")  # noqa: S608
-        records = (_load_run(text) for (text,) in rows)
-        return [
-            record
-            for record in records
-            if environment in (None, record.environment) and catalog in (None, record.catalog)
+        rows = [
+            ((its_environment, its_catalog), number, text)
+            for its_environment, its_catalog, number, text in self.database.rows(
+                "SELECT environment, catalog, coalesce(number, 0), record FROM runs ORDER BY started_at DESC, run_id"
+            )
+            if environment in (None, its_environment) and catalog in (None, its_catalog)
         ]
+        of_scope: dict[tuple[str, str], deque[str]] = defaultdict(deque)
+        for scope, _, text in sorted(rows, key=lambda row: row[1], reverse=True):
+            of_scope[scope].append(text)
+        return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
         """The bytes of a run's input file."""

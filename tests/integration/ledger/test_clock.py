@@ -144,13 +144,13 @@ def test_the_latest_run_is_the_one_that_held_the_catalog_last(
     with shop.ledger() as ledger:
         listed = [run.run_id for run in ledger.runs(environment="staging", catalog="spring")]
         assert listed == ids[::-1]
-        assert latest_run(ledger, catalog="spring", environment="staging").run_id == ids[-1]
+        assert latest_run(ledger).run_id == latest_run(ledger, catalog="spring").run_id == ids[-1]
         numbers = ledger.database.rows("SELECT number FROM runs ORDER BY number")
         assert numbers == [(1,), (2,), (3,)]
 
 
 def test_runs_without_a_number_stand_behind(ledger: Ledger) -> None:
-    """Those of an older ledger, by their times; over several catalogs times order all."""
+    """Those of an older ledger, by their times; between catalogs times decide."""
     for hours, number in ((5, None), (6, None), (1, 1), (0, 2)):
         started = RECORD.started_at + timedelta(hours=hours)
         with ledger.transaction():
@@ -159,7 +159,10 @@ def test_runs_without_a_number_stand_behind(ledger: Ledger) -> None:
             )
     listed = [run.run_id for run in ledger.runs(environment=STAGING, catalog=CATALOG)]
     assert listed == ["run-0", "run-1", "run-6", "run-5"]
-    assert [run.run_id for run in ledger.runs()] == ["run-6", "run-5", "run-1", "run-0"]
+    with ledger.transaction():
+        between = RECORD.started_at + timedelta(hours=5.5)
+        ledger.add_run(replace(RECORD, run_id=RunId("other"), catalog="other", started_at=between), RAW)
+    assert [run.run_id for run in ledger.runs()] == ["run-0", "other", "run-1", "run-6", "run-5"]
 
 
 @pytest.mark.parametrize("hours", [-100, 100])
