@@ -85,6 +85,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "in flight", f"{progress.in_flight} jobs"
     yield "rate", f"{progress.rows_a_second * 60:.0f} rows a minute"
     yield "time", f"{_clock(progress.seconds)}, {_left(progress.seconds_left)}"
+    if run.writer.waiting:
+        yield "", run.writer.waiting
     if run.halt.reason is not None:
         yield "stopping", run.halt.reason.message
 
@@ -97,6 +99,7 @@ def progress_line(run: Run) -> str:
         f"{progress.failed} failed, {progress.in_flight} in flight, "
         f"{progress.rows_a_second * 60:.0f} rows a minute, {_left(progress.seconds_left)}"
     )
+    line = "; ".join(filter(None, (line, run.writer.waiting)))
     return f"{line}; stopping: {run.halt.reason.message}" if run.halt.reason else line
 
 

@@ -126,8 +126,13 @@ def run_import(request: Asked, approve: str | None = None) -> int:
         watched.display.say("Starting …")
         with service_at_hand(settings):
             screen.wait()
-            with screen.watched_over(), watched.display.showing():
-                code = in_a_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
+            try:
+                with screen.watched_over(), watched.display.showing():
+                    code = in_a_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
+            except PatternmillError:
+                # Else Prefect's client would go on at the end of the process, with a server that is gone by then.
+                screen.settle(watched.flow_run_id)
+                raise
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
             recorded = screen.settle(flow_run_id, watched.known_ends)

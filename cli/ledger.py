@@ -9,8 +9,9 @@ from pathlib import Path
 
 import click
 
+from patternmill.ledger.export import TABLES
+
 _MOST_PROBLEMS = 100
-_TABLES = ("runs", "items", "attempts", "events")
 
 
 @click.group("ledger")
@@ -65,12 +66,12 @@ def check() -> int:
     show_default=True,
     help="csv: one table.",
 )
-@click.option("--table", type=click.Choice(_TABLES), help="This table alone; csv needs one.")
+@click.option("--table", type=click.Choice(list(TABLES)), help="This table alone; csv needs one.")
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Into a file (default: to stdout)."
 )
 def export(form: str, table: str | None, out: Path | None) -> int:
-    """Write the ledger out: its runs, items, attempts and events.
+    """Write the ledger out: what was asked for, what came of it, what was approved and spent, what catalogs have.
 
     JSONL has a line a record, with the record's table in `table`, values exact. CSV has one table, and is for
     spreadsheets: cells that would be formulas are defused as in results.csv. Times are UTC.
@@ -88,9 +89,9 @@ def export(form: str, table: str | None, out: Path | None) -> int:
     from patternmill.settings import load_settings
 
     if form == "csv" and table is None:
-        raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(_TABLES)}).")
+        raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
     with existing_ledger(load_settings()) as ledger:
-        tables = [table] if table else list(_TABLES)
+        tables = [table] if table else list(TABLES)
         # A reader that goes away must not leave a statement open behind the ledger's end.
         with closing(csv_lines(ledger, tables[0]) if form == "csv" else jsonl(ledger, tables)) as lines:
             _write(lines, out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -62,7 +61,8 @@ def status_lines(
     held = [lease for lease in overview.leases(ledger) if asked(lease.environment, lease.catalog)]
     holders = {lease.run_id: _life(ledger, lease) for lease in held}
     living = {run_id: told for run_id, told in holders.items() if not told.startswith("dead")}
-    yield from _run_lines(list(overview.in_numbers(ledger, records[:most])), living, len(records))
+    shown = list(overview.in_numbers(ledger, records[:most]))
+    yield from _run_lines(shown, living, len(records), ledger.now())
     yield from _money_lines(overview.spent_on(ledger, _today(ledger)), environment, settings)
     yield from _holder_lines(held, holders)
     words = [approval for approval in ledger.approvals() if asked(approval.environment, approval.catalog)]
@@ -76,7 +76,7 @@ def _today(ledger: Ledger) -> str:
     return datetime.fromtimestamp(ledger.now(), UTC).date().isoformat()
 
 
-def _run_lines(runs: list[RunInNumbers], living: Mapping[str, str], known: int) -> Iterator[str]:
+def _run_lines(runs: list[RunInNumbers], living: Mapping[str, str], known: int, now: float) -> Iterator[str]:
     from cli.words import in_columns
 
     if not runs:
@@ -94,12 +94,12 @@ def _run_lines(runs: list[RunInNumbers], living: Mapping[str, str], known: int) 
         "spent",
         "rows",
     )
-    yield from in_columns([head, *(_run_cells(run, living) for run in runs)])
+    yield from in_columns([head, *(_run_cells(run, living, now) for run in runs)])
     if known > len(runs):
         yield f"… and {known - len(runs)} earlier ones (--all)"
 
 
-def _run_cells(run: RunInNumbers, living: Mapping[str, str]) -> tuple[str, ...]:
+def _run_cells(run: RunInNumbers, living: Mapping[str, str], now: float) -> tuple[str, ...]:
     from cli.words import counted
 
     record = run.record
@@ -108,7 +108,7 @@ def _run_cells(run: RunInNumbers, living: Mapping[str, str]) -> tuple[str, ...]:
         record.catalog,
         record.environment,
         f"{record.started_at:%Y-%m-%d %H:%M}",
-        _took(record, living),
+        _took(record, living, now),
         _outcome(record, living),
         str(run.spent.patterns),
         str(run.spent.products),
@@ -117,13 +117,13 @@ def _run_cells(run: RunInNumbers, living: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _took(record: RunRecord, living: Mapping[str, str]) -> str:
+def _took(record: RunRecord, living: Mapping[str, str], now: float) -> str:
     from cli.words import span
 
     if record.ended_at is None and record.run_id not in living:
         return "?"
-    ended = record.ended_at or datetime.now(UTC)
-    return span((ended - record.started_at).total_seconds())
+    ended = record.ended_at.timestamp() if record.ended_at else now
+    return span(ended - record.started_at.timestamp())
 
 
 def _outcome(record: RunRecord, living: Mapping[str, str]) -> str:
@@ -153,21 +153,17 @@ def _life(ledger: Ledger, lease: Lease) -> str:
     if holder.is_surely_dead():
         return f"dead (process {holder.pid}); the next run takes over at once"
     if holder.machine == Holder.this_process().machine:
-        if _stands_still(holder.pid):
-            return f"standing still (process {holder.pid}, stopped by a signal); the next run takes over"
+        if holder.is_stopped():
+            locks = ledger.database.locked_by() == holder.pid
+            return (
+                f"standing still (process {holder.pid}, stopped by a signal)"
+                f"{', and keeps others from writing' if locks else ''}; the next run takes over"
+            )
         return f"alive (process {holder.pid})"
     machine = holder.machine.partition("/")[0]
     if _beats(ledger, lease, 2.5 * BEAT.total_seconds()):
         return f"alive (process {holder.pid} on {machine})"
     return f"silent (process {holder.pid} on {machine}); the next run takes over if it stays so"
-
-
-def _stands_still(pid: int) -> bool:
-    """Whether a process of this machine was stopped (SIGSTOP, Ctrl-Z) and not continued."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
-    except OSError:
-        return False
 
 
 def _beats(ledger: Ledger, lease: Lease, patience: float) -> bool:

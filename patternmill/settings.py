@@ -39,6 +39,11 @@ def confirmation(words: str | Iterable[str] | None) -> Confirmation | None:
     return "production" if PRODUCTION in found else "duplicates"
 
 
+#: In minor units: what a limit, and a price, may be at most, so that no sum over a catalog passes 64 bits.
+MOST_AMOUNT = 10**15
+MOST_PRICE = 10**11
+
+
 def _checked_url(url: str | None) -> str | None:
     return checked_url(url) if url else None
 
@@ -158,13 +163,13 @@ class Settings(BaseSettings):
     #: The longest prompt accepted, in characters.
     prompt_limit: int = Field(default=4000, ge=1)
     #: What one pattern and one product cost, in minor units (cents); 0 where costs are not counted.
-    pattern_price: int = Field(default=0, ge=0)
-    product_price: int = Field(default=0, ge=0)
+    pattern_price: int = Field(default=0, ge=0, le=MOST_PRICE)
+    product_price: int = Field(default=0, ge=0, le=MOST_PRICE)
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
-    day_budget: int | None = Field(default=None, ge=0)
+    day_budget: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
     approve_above_items: int | None = Field(default=None, ge=0)
-    approve_above_cost: int | None = Field(default=None, ge=0)
+    approve_above_cost: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: How long a flow run waits for a person's word on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.

@@ -7,7 +7,6 @@ at the Prefect server under the name that the ledger keeps; written down in the 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Literal
@@ -79,7 +78,7 @@ async def _hear(work: Import, question: Approval, proposal: Proposal) -> None:
         said = await asyncio.to_thread(approving.answer, work.order, question, proposal, answer.word())
         if said is not None and not answer.word().approved:
             work.refused = said
-    elif approving.has_lapsed(question, time.time()):
+    elif approving.has_lapsed(question, await asyncio.to_thread(approving.ledger_time, work.order)):
         work.refused = await asyncio.to_thread(approving.lapse, work.order, question)
 
 
@@ -93,7 +92,8 @@ async def _ask(work: Import, preview: Preview, proposal: Proposal) -> None:
     patience = work.order.settings.approval_timeout
     question = await asyncio.to_thread(approving.ask, work.order, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
-    left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - time.time())
+    now = await asyncio.to_thread(approving.ledger_time, work.order)
+    left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)
     await asuspend_flow_run(
         wait_for_input=_form(proposal, preview.duplicates),
         timeout=max(10, round(left.total_seconds())),

@@ -29,6 +29,7 @@ from patternmill.results.publish import FAILURES_FILE, GALLERY, RESULTS
 from patternmill.results.rebuild import Results
 from patternmill.results.summary import FAILURES, joined
 from patternmill.states import RowStatus
+from tasks.noting import noted
 from tasks.outcomes import counts_message
 
 T = TypeVar("T")
@@ -65,11 +66,21 @@ class _ProgressPage:
     def __init__(self, run: Driven) -> None:
         self._run = run
         self._artifact: UUID | None = None
+        self._waiting = ""
 
     async def keep_moving(self) -> None:
         while True:
+            self._note_waiting()
             await self.show()
             await asyncio.sleep(_EVERY)
+
+    def _note_waiting(self) -> None:
+        """That the ledger is waited for stands in the run's log too, once as it begins and once as it is over."""
+        before, self._waiting = self._waiting, self._run.writer.waiting
+        if self._waiting and not before:
+            noted(f"The run is {self._waiting}.")
+        elif before and not self._waiting:
+            noted(f"The run was {before}.")
 
     async def show(self) -> None:
         share, text = _share(self._run), _progress_text(self._run)
@@ -126,6 +137,8 @@ def _progress_text(run: Driven) -> str:
         parts.append(f"{progress.done_before} rows were there already")
     if progress.notice:
         parts.append(progress.notice)
+    if run.writer.waiting:
+        parts.append(run.writer.waiting)
     return "; ".join(parts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -51,6 +52,10 @@ class Wish:
 @task(name="choose", task_run_name="choose the rows", cache_policy=NO_CACHE, persist_result=False)
 async def choose_rows(wish: Wish) -> Chosen:
     """Raises ConfigurationError when the run, or one of the rows, is not known."""
+    return await asyncio.to_thread(_chosen, wish)
+
+
+def _chosen(wish: Wish) -> Chosen:
     with existing_ledger(load_settings(environment=wish.environment)) as ledger:
         record = find_run(ledger, wish.run, catalog=wish.catalog, environment=wish.environment)
         chosen = choose(ledger, record, input_file(ledger, record), wish.choice())

@@ -12,9 +12,10 @@ from patternmill.ledger.database import Database
 class Book:
     """A part of the ledger. Its operations are to be called inside a transaction of the ledger."""
 
-    def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
+        """`clock` in place of the database's own, or where it has none of this machine's."""
         self.database = database
-        self._clock = clock
+        self._clock = clock or database.clock() or time.time
         self._latest = 0.0
 
     def now(self) -> float:

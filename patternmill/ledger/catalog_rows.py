@@ -24,13 +24,16 @@ SELECT :environment, :catalog, r.sku, r.product_key, r.pattern_key, p.result_id,
 FROM run_rows r
 JOIN attempts p ON p.item_key = r.product_key AND p.state = 'succeeded'
 JOIN attempts q ON q.item_key = r.pattern_key AND q.state = 'succeeded'
-WHERE r.run_id = :run_id AND p.ended_at >= :from_when
+WHERE r.run_id = :run_id {made_here}
 ON CONFLICT (environment, catalog, sku) DO UPDATE SET
     product_key = excluded.product_key, pattern_key = excluded.pattern_key,
     product_id = excluded.product_id, pattern_id = excluded.pattern_id,
     row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
 WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
 """
+#: The product was made by this very run, whatever the clocks say.
+_MADE_HERE = """AND p.request_id IN
+    (SELECT request_id FROM events WHERE run_id = :run_id AND kind = 'succeeded' AND request_id IS NOT NULL)"""
 _RETIRE = """
 UPDATE catalog_rows SET retired_at = :now
 WHERE environment = :environment AND catalog = :catalog AND retired_at IS NULL AND sku IN
@@ -62,8 +65,8 @@ class Told:
 def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
     """Bring a catalog up to a run that ends: its successes are what the catalog has, and what it retires is marked.
 
-    A row that failed leaves what was there before. A retry changes only what was made since it began: the other
-    rows of its file may be older than the catalog.
+    A row that failed leaves what was there before. A retry changes only what it made itself: the other rows of its
+    file may be older than the catalog.
     """
     params = {
         "environment": record.environment,
@@ -71,8 +74,8 @@ def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
         "run_id": record.run_id,
         "now": ledger.now(),
     }
-    since = record.started_at.timestamp() if RETRY_OF in record.options else 0.0
-    ledger.database.run(_ACCEPT, params | {"from_when": since})
+    made_here = _MADE_HERE if RETRY_OF in record.options else ""
+    ledger.database.run(_ACCEPT.format(made_here=made_here), params)
     ledger.database.run(_RETIRE, params)
 
 

@@ -12,60 +12,42 @@ from typing import Any
 from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.ledger import Ledger
 
-#: Columns by table. `inputs` and `run_rows` are left out: `patternmill results` writes them as they were.
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "runs": ("run_id", "environment", "catalog", "started_at", "ended_at", "outcome", "record"),
-    "items": ("key", "environment", "catalog", "stage", "sku", "pattern_key", "content", "created_at"),
+#: The tables that are written out, with their columns and their order. `inputs` and `run_rows` are left out:
+#: `patternmill results` writes them as they were. So are leases and parts, of use only while a run goes on.
+TABLES: dict[str, tuple[str, str]] = {
+    "runs": (
+        "run_id, environment, catalog, number, started_at, ended_at, outcome, record",
+        "started_at, run_id",
+    ),
+    "items": (
+        "key, environment, catalog, stage, sku, pattern_key, content, written, created_at",
+        "environment, catalog, created_at, key",
+    ),
     "attempts": (
-        "request_id",
-        "item_key",
-        "attempt",
-        "state",
-        "run_id",
-        "price",
-        "job_id",
-        "result_id",
-        "picture_url",
-        "error_code",
-        "error",
-        "intended_at",
-        "accepted_at",
-        "ended_at",
-        "approval_id",
-        "body",
+        "request_id, item_key, attempt, state, run_id, price, job_id, result_id, picture_url, error_code, error, "
+        "intended_at, accepted_at, ended_at, uptime, approval_id, body",
+        "item_key, attempt",
     ),
+    "events": ("seq, at, run_id, request_id, kind, detail", "seq"),
     "approvals": (
-        "id",
-        "environment",
-        "catalog",
-        "digest",
-        "items",
-        "expected",
-        "worst",
-        "asked_at",
-        "lapses_at",
-        "flow_run_id",
-        "verdict",
-        "decided_at",
-        "who",
-        "note",
-        "most_items",
-        "most_purchases",
-        "most_amount",
-        "purchases",
-        "amount",
+        "id, environment, catalog, digest, items, expected, worst, asked_at, lapses_at, flow_run_id, verdict, "
+        "decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount",
+        "asked_at, id",
     ),
-    "events": ("seq", "at", "run_id", "request_id", "kind", "detail"),
-}
-_ORDER = {
-    "runs": "started_at, run_id",
-    "items": "environment, catalog, created_at, key",
-    "attempts": "item_key, attempt",
-    "approvals": "asked_at, id",
-    "events": "seq",
+    "approval_items": ("approval_id, item_key, approved", "approval_id, item_key"),
+    "spending": ("environment, day, run_id, stage, items, amount", "environment, day, run_id, stage"),
+    "catalog_rows": (
+        "environment, catalog, sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at",
+        "environment, catalog, sku",
+    ),
+    "run_changes": (
+        "run_id, position, sku, kind, fields, verdict, product_id, pattern_id",
+        "run_id, position",
+    ),
+    "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(
-    {
+    [
         "started_at",
         "ended_at",
         "created_at",
@@ -75,32 +57,36 @@ _TIMES = frozenset(
         "lapses_at",
         "decided_at",
         "at",
-    }
+        "since",
+        "retired_at",
+        "read_at",
+    ]
 )
-_JSON = frozenset({"record", "content"})
+_JSON = frozenset({"record", "content", "written", "row", "fields", "offer"})
 
 
 def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]:
     """A line of JSON a record, each with the name of its `table`; JSON within is JSON here too."""
     for table in tables:
         for values in _records(ledger, table):
-            opened = {name: json.loads(value) if name in _JSON else value for name, value in values.items()}
+            opened = {
+                name: json.loads(value) if name in _JSON and value is not None else value
+                for name, value in values.items()
+            }
             yield json.dumps({"table": table} | opened, ensure_ascii=False).encode() + b"\n"
 
 
 def csv_lines(ledger: Ledger, table: str) -> Generator[bytes, None, None]:
     """One table for a spreadsheet: a header, then a line a record, formula cells defused."""
-    yield BYTE_ORDER_MARK + _csv_line(COLUMNS[table])
+    yield BYTE_ORDER_MARK + _csv_line(TABLES[table][0].split(", "))
     for values in _records(ledger, table):
         yield _csv_line("" if value is None else defuse(str(value)) for value in values.values())
 
 
 def _records(ledger: Ledger, table: str) -> Iterator[dict[str, Any]]:
-    columns = COLUMNS[table]
-    for values in ledger.database.stream(
-        f"SELECT {', '.join(columns)} FROM {table} ORDER BY {_ORDER[table]}"  # noqa: S608
-    ):
-        yield {name: _plain(name, value) for name, value in zip(columns, values, strict=True)}
+    columns, order = TABLES[table]
+    for values in ledger.database.stream(f"SELECT {columns} FROM {table} ORDER BY {order}"):  # noqa: S608
+        yield {name: _plain(name, value) for name, value in zip(columns.split(", "), values, strict=True)}
 
 
 def _plain(name: str, value: Any) -> Any:

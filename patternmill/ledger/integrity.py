@@ -102,10 +102,11 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
         "LEFT JOIN attempts a ON a.approval_id = p.id AND a.state NOT IN ('withdrawn', 'rejected') "
         "GROUP BY p.id, p.purchases, p.amount ORDER BY p.id"
     ):
-        if (purchases, amount) != (owed, owed_amount):
+        # PostgreSQL's sums are decimals.
+        if (purchases, amount) != (owed, int(owed_amount)):
             yield (
                 f"Approval {approval} has {_priced((purchases, amount))} drawn, and its attempts come to "
-                f"{_priced((owed, owed_amount))}."
+                f"{_priced((owed, int(owed_amount)))}."
             )
     for (request_id,) in ledger.database.rows(
         "SELECT a.request_id FROM attempts a LEFT JOIN approvals p ON p.id = a.approval_id "

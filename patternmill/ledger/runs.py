@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -21,21 +22,25 @@ _CHUNK = 500
 class RunBook(Book):
     """What was asked for in each run, and how its rows stood at its end."""
 
-    def add_run(self, record: RunRecord, raw: bytes) -> None:
-        """Remember a run with the bytes of its input."""
+    def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
+        """Remember a run with the bytes of its input.
+
+        `number` is the fence under which it holds its catalog; None: it never held it.
+        """
         self.database.run(
             "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
             {"sha256": record.input_sha256, "raw": zlib.compress(raw, 6)},
         )
         self.database.run(
-            "INSERT INTO runs (run_id, environment, catalog, record, started_at) "
-            "VALUES (:run_id, :environment, :catalog, :record, :started_at)",
+            "INSERT INTO runs (run_id, environment, catalog, record, started_at, number) "
+            "VALUES (:run_id, :environment, :catalog, :record, :started_at, :number)",
             {
                 "run_id": record.run_id,
                 "environment": record.environment,
                 "catalog": record.catalog,
                 "record": _dump_run(record),
                 "started_at": record.started_at.timestamp(),
+                "number": number,
             },
         )
 
@@ -56,14 +61,22 @@ class RunBook(Book):
         return _load_run(rows[0][0]) if rows else None
 
     def runs(self, *, environment: str | None = None, catalog: str | None = None) -> list[RunRecord]:
-        """The runs, the newest first."""
-        rows = self.database.rows("SELECT record FROM runs ORDER BY started_at DESC, run_id")
-        records = (_load_run(text) for (text,) in rows)
-        return [
-            record
-            for record in records
-            if environment in (None, record.environment) and catalog in (None, record.catalog)
+        """The runs, the newest first: those of one catalog in the order in which they held it.
+
+        Between catalogs their times order them, as far as the clocks agreed. Runs that never held their catalog, and
+        those of ledgers that did not number them, stand behind the numbered ones of it.
+        """
+        rows = [
+            ((its_environment, its_catalog), number, text)
+            for its_environment, its_catalog, number, text in self.database.rows(
+                "SELECT environment, catalog, coalesce(number, 0), record FROM runs ORDER BY started_at DESC, run_id"
+            )
+            if environment in (None, its_environment) and catalog in (None, its_catalog)
         ]
+        of_scope: dict[tuple[str, str], deque[str]] = defaultdict(deque)
+        for scope, _, text in sorted(rows, key=lambda row: row[1], reverse=True):
+            of_scope[scope].append(text)
+        return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
         """The bytes of a run's input file."""

@@ -166,7 +166,7 @@ def _seen(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[
         "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.standing "
         "FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
         "WHERE w.sku = :sku AND r.environment = :environment AND r.catalog = :catalog "
-        "ORDER BY r.started_at, w.run_id, w.position",
+        "ORDER BY coalesce(r.number, 0), r.started_at, w.run_id, w.position",
         {"sku": sku, "environment": environment, "catalog": catalog},
     )
     for run_id, line, row, pattern_key, product_key, standing in rows:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain, repeat
 from typing import Any, TypeVar, cast
 
 from patternmill.errors import LedgerAway, LedgerError, PatternmillError
@@ -15,8 +17,16 @@ from patternmill.ledger.ledger import Hold, Ledger
 
 T = TypeVar("T")
 Change = Callable[[Ledger], T]
-#: Seconds between tries while the ledger's database does not answer: half a minute in all.
-_PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 10.0)
+logger = logging.getLogger(__name__)
+
+#: Seconds between tries while the ledger's database does not answer, and after how many it is given up; what is tried
+#: by then may take as long as one answer.
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
+_PATIENCE = 60.0
+#: The same from when a person has stopped the run.
+_PATIENCE_STOPPED = 10.0
+#: A write that takes longer is shown as one that is waited for.
+_UNREMARKABLE = 3.0
 
 
 @dataclass
@@ -41,9 +51,15 @@ class LedgerWriter:
         *,
         linger: timedelta = timedelta(milliseconds=4),
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
-        self._sleep = sleep
+        self._sleep, self._clock = sleep, clock
+        #: Since when a write is under way, which a database that is away may make long.
+        self._writing_since: float | None = None
+        #: Since when its database is away; one that was given up is away until it answers.
+        self._away_since: float | None = None
+        self._hurried_at: float | None = None
         self.hold = hold
         self._linger = linger.total_seconds()
         self._waiting: list[_Waiting] = []
@@ -67,6 +83,20 @@ class LedgerWriter:
         """The ledger's time, in Unix seconds: never earlier than the last one given."""
         return self._ledger.now()
 
+    @property
+    def waiting(self) -> str:
+        """What is waited for just now, and since when; empty while all goes well."""
+        since = self._writing_since
+        seconds = 0.0 if since is None else self._clock() - since
+        if seconds < _UNREMARKABLE:
+            return ""
+        return f"waiting for the ledger's {self._ledger.database.name} since {seconds:.0f} s"
+
+    def hurry(self) -> None:
+        """A person has stopped the run: a database that is away is not waited for much longer."""
+        if self._hurried_at is None:
+            self._hurried_at = self._clock()
+
     async def replayable(self, work: Callable[[Ledger], T]) -> T:
         """Like `aside`, for work that may be done twice: a database that went away is waited for."""
         return await self.aside(lambda ledger: self._patiently(lambda: work(ledger)))
@@ -79,7 +109,7 @@ class LedgerWriter:
         """Write what waits, then end the thread and the ledger's connection, which is the writer's own."""
         while self._flusher is not None and not self._flusher.done():
             await asyncio.wait([self._flusher])
-        self._thread.shutdown(wait=True)
+        await asyncio.to_thread(self._thread.shutdown)
         self._ledger.database.close()
 
     async def _flush(self) -> None:
@@ -104,14 +134,42 @@ class LedgerWriter:
         """Do work again whose database went away under it, also when its commit was done and only unheard.
 
         Every change is one that finds itself done: an intent that is known is returned, a state that is reached
-        stays.
+        stays. A database that was given up once is tried only once from then on.
         """
-        for pause in _PAUSES:
-            try:
-                return work()
-            except LedgerAway:
-                self._sleep(pause)
-        return work()
+        self._writing_since = began = self._clock()
+        try:
+            for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+                try:
+                    answer = work()
+                except LedgerAway as away:
+                    self._is_away(began, away)
+                    if self._clock() >= self._given_up_at():
+                        raise
+                    self._sleep(pause)
+                else:
+                    self._is_back()
+                    return answer
+            raise AssertionError("there is always another pause")
+        finally:
+            self._writing_since = None
+
+    def _is_away(self, since: float, away: LedgerAway) -> None:
+        if self._away_since is None:
+            self._away_since = since
+            logger.warning("%s It is waited for, for %.0f s at most.", away.message, _PATIENCE)
+
+    def _is_back(self) -> None:
+        if self._away_since is not None:
+            away = self._clock() - self._away_since
+            logger.warning("The ledger's %s answers again, after %.0f s.", self._ledger.database.name, away)
+            self._away_since = None
+
+    def _given_up_at(self) -> float:
+        assert self._away_since is not None, "it is away"
+        until = self._away_since + _PATIENCE
+        if self._hurried_at is None:
+            return until
+        return min(until, max(self._away_since, self._hurried_at) + _PATIENCE_STOPPED)
 
     def _commit_once(self, group: list[_Waiting]) -> None:
         with self._ledger.transaction(self.hold):

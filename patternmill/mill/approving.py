@@ -168,6 +168,12 @@ def lapse(order: ImportOrder, question: Approval) -> Approval:
         return ledger.decide(question.id, Verdict.LAPSED, note="Nobody answered in time.")
 
 
+def ledger_time(order: ImportOrder) -> float:
+    """Now, by the clock that dates questions: on PostgreSQL not this machine's."""
+    with _making(order) as ledger:
+        return ledger.now()
+
+
 def has_lapsed(question: Approval, now: float) -> bool:
     return question.lapses_at is not None and question.lapses_at <= now
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
-import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from pathlib import Path
 
-from patternmill.errors import Overlap, PatternmillError
+from patternmill.errors import LedgerAway, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.processes import birth, is_stopped, kill, machine
 from patternmill.ledger.writer import LedgerWriter
+
+logger = logging.getLogger(__name__)
 
 #: How often a holder shows that it lives, and how long a silent one is watched before it is taken over.
 BEAT = timedelta(seconds=2)
@@ -33,38 +35,15 @@ class Holder:
 
     @classmethod
     def this_process(cls) -> Holder:
-        return cls(_machine(), os.getpid(), _birth(os.getpid()))
+        return cls(machine(), os.getpid(), birth(os.getpid()))
 
     def is_surely_dead(self) -> bool:
         """Whether it ran on this machine and no longer does; False when that cannot be known from here."""
-        return self.machine == _machine() and _birth(self.pid) != self.born
+        return self.machine == machine() and birth(self.pid) != self.born
 
-
-def _machine() -> str:
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    # Processes in different PID namespaces (containers) cannot see one another.
-    space = Path("/proc/self/ns/pid")
-    known = (boot.read_text().strip(), str(space.readlink())) if boot.exists() and space.exists() else ()
-    return "/".join((socket.gethostname(), *known))
-
-
-def _birth(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when there is none, or it is dead and unburied."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return "" if Path("/proc/self/stat").exists() else _alive(pid)
-    return "" if fields[0] in "ZX" else fields[19]
-
-
-def _alive(pid: int) -> str:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return ""
-    except PermissionError:
-        pass
-    return "alive"
+    def is_stopped(self) -> bool:
+        """Whether it was stopped (SIGSTOP), as far as that can be seen from here."""
+        return self.machine == machine() and birth(self.pid) == self.born and is_stopped(self.pid)
 
 
 async def take_hold(
@@ -77,17 +56,19 @@ async def take_hold(
 ) -> Hold:
     """Take the catalog for a run. Raises Overlap when another run drives it, within two beats of that one.
 
-    Whether a holder lives is seen from its beats alone, never from a clock: clocks jump.
+    Whether a holder lives is seen from its beats alone, never from a clock: clocks jump. One that stands still inside a
+    transaction, and so keeps everybody from writing, is ended.
     """
     watched: tuple[int, int] | None = None
     silent = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
-        lease = ledger.holder(environment, catalog)
+        lease = await asyncio.to_thread(ledger.holder, environment, catalog)
         if lease is None or is_free(lease[2]) or silent >= SILENCE:
-            with ledger.transaction():
-                me = json.dumps(asdict(Holder.this_process()))
-                hold = ledger.take(environment, catalog, run_id, me, over=None if lease is None else lease[0])
+            if lease is not None and lease[2]:
+                await asyncio.to_thread(_unlock, ledger, lease[1], Holder(**json.loads(lease[2])))
+            over = None if lease is None else lease[0]
+            hold = await asyncio.to_thread(_take, ledger, environment, catalog, run_id, over)
             if hold is not None:
                 return hold
             continue
@@ -100,6 +81,34 @@ async def take_hold(
         watched = (fence, beats)
         await sleep(step.total_seconds())
         silent += step
+
+
+def _take(ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: int | None) -> Hold | None:
+    with ledger.transaction():
+        return ledger.take(environment, catalog, run_id, json.dumps(asdict(Holder.this_process())), over=over)
+
+
+def _unlock(ledger: Ledger, run_id: str, holder: Holder) -> None:
+    """End a holder that is being taken over, where it was stopped inside a transaction.
+
+    Its lock would keep all from writing, and what it wrote after this would not count anyway.
+    """
+    if not holder.is_stopped() or ledger.database.locked_by() != holder.pid:
+        return
+    what = f"Run {run_id} was stopped (process {holder.pid}) while it had the ledger locked"
+    try:
+        gone = kill(holder.pid, holder.born)
+    except PermissionError:
+        gone = False
+    if not gone:
+        raise LedgerAway(
+            f"{what}, and this process may not end it.",
+            remedy=f"Nothing is lost. Let it go on (`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`) "
+            "as its owner, then run the same command again.",
+        )
+    logger.warning(
+        "%s. It was silent for %.0f s and is taken over: it was ended.", what, SILENCE.total_seconds()
+    )
 
 
 def is_free(holder: str) -> bool:

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Limits
-from patternmill.settings import Settings
+from patternmill.settings import MOST_AMOUNT, Settings
 from patternmill.states import Stage
 
 
@@ -71,6 +71,11 @@ class RunOptions:
         budget: int | None = None,
     ) -> RunOptions:
         """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
+        if budget is not None and budget > MOST_AMOUNT:
+            raise ConfigurationError(
+                f"A budget of {budget} is more than can be counted ({MOST_AMOUNT} minor units).",
+                remedy="Set a lower --budget, or leave it out.",
+            )
         priced = settings.pattern_price or settings.product_price
         limits = (budget, settings.day_budget, settings.approve_above_cost)
         if not priced and any(limit is not None for limit in limits):

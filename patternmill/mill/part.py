@@ -81,10 +81,10 @@ class Part(Driven):
     @classmethod
     async def begin(cls, assigned: Assignment, grant: int, api: StudioApi) -> Part:
         """Take the part up. Raises Fenced when it was given to somebody else, or its run is over."""
-        ledger = open_ledger(assigned.settings)
+        ledger = await asyncio.to_thread(open_ledger, assigned.settings)
         writer: LedgerWriter | None = None
         try:
-            hold, said = _take_up(ledger, assigned, grant)
+            hold, said = await asyncio.to_thread(_take_up, ledger, assigned, grant)
             writer = LedgerWriter(ledger, hold)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
             environment = assigned.record.environment
@@ -169,6 +169,7 @@ class Part(Driven):
     def _stop_with_the_run(self, reason: HaltReason) -> None:
         if not self._stopped:
             self._stopped = True
+            self.writer.hurry()
             self.mill.stop(reason.message)
             asyncio.get_running_loop().call_later(_DRAIN.total_seconds(), self.mill.abandon)
 

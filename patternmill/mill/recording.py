@@ -30,8 +30,14 @@ from patternmill.states import Outcome
 _CHUNK = 5000
 
 
-def new_record(order: ImportOrder, checked: CheckedCatalog, prefect_flow_run_id: str | None) -> RunRecord:
-    started = datetime.now(UTC)
+def moment(ledger: Ledger) -> datetime:
+    """The ledger's time, by which all that it keeps is dated."""
+    return datetime.fromtimestamp(ledger.now(), UTC)
+
+
+def new_record(
+    order: ImportOrder, checked: CheckedCatalog, prefect_flow_run_id: str | None, started: datetime
+) -> RunRecord:
     return RunRecord(
         run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
         catalog=order.catalog,
@@ -80,9 +86,7 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
-    ended = replace(
-        record, ended_at=datetime.now(UTC), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message
-    )
+    ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
     with ledger.transaction():
         ledger.add_run(ended, checked.file.raw)
         ledger.update_run(ended)
@@ -96,12 +100,13 @@ def put_on_record(
     plan: Plan,
     checked: CheckedCatalog,
     offer: Offer | None,
+    number: int,
 ) -> RunRecord:
-    """Returns the record as it was written: a refresh's says what it found."""
+    """Returns the record as it was written: a refresh's says what it found. `number` is the fence of the run's hold."""
     changes = find_changes(ledger, order.scope, plan, order.refresh) if order.refresh else None
     if changes is not None:
         record = with_counts(record, changes)
-    ledger.add_run(record, checked.file.raw)
+    ledger.add_run(record, checked.file.raw, number=number)
     items = [_new_item(planned.item) for planned in plan.patterns.values()]
     items += [_new_item(planned.item, planned.written) for planned in plan.products.values()]
     for first in range(0, len(items), _CHUNK):
@@ -121,9 +126,7 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
             close_rows(ledger, record)
             settle_catalog(ledger, record)
             reason = "The process that drove this run ended without closing it."
-            ledger.update_run(
-                replace(record, ended_at=datetime.now(UTC), outcome=Outcome.FAILED, reason=reason)
-            )
+            ledger.update_run(replace(record, ended_at=moment(ledger), outcome=Outcome.FAILED, reason=reason))
 
 
 def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from patternmill.catalog.checking import CheckedCatalog
@@ -30,11 +30,12 @@ from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
 from patternmill.mill.mill import Mill
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder, refuse_other_service, require_confirmation
+from patternmill.mill.order import ImportOrder, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
 from patternmill.mill.recording import (
     close_broken_runs,
+    moment,
     new_record,
     put_on_record,
     record_overlap,
@@ -101,6 +102,7 @@ class Driven:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
         if not self._stopped:
             self._stopped = True
+            self.writer.hurry()
             self.mill.stop(why)
             drain = self.mill.options.drain.total_seconds()
             asyncio.get_running_loop().call_later(drain, self.mill.abandon)
@@ -154,13 +156,13 @@ class Run(Driven):
         is above what may be bought without a person's word, and none covers it.
         """
         collect_rarely()
-        ledger = open_ledger(order.settings)
-        record = new_record(order, checked, prefect_flow_run_id)
-        refuse_other_service(ledger, order.settings)
+        # Everything that asks the database is done off the event loop: it may take as long as an answer may.
+        ledger = await asyncio.to_thread(_opened, order)
+        record = new_record(order, checked, prefect_flow_run_id, moment(ledger))
         try:
             hold = await take_hold(ledger, record.environment, record.catalog, record.run_id)
         except Overlap as overlap:
-            record_overlap(ledger, record, checked, overlap)
+            await asyncio.to_thread(record_overlap, ledger, record, checked, overlap)
             raise
 
         run: Run | None = None
@@ -184,11 +186,13 @@ class Run(Driven):
                     said = grant.approval if grant is not None else refused
                     recorded = with_approval(record, said) if said is not None else record
                     reached = bounded(ledger, order, plan, grant)
-                    return put_on_record(ledger, order, recorded, plan, checked, offer), grant, *reached
+                    written = put_on_record(ledger, order, recorded, plan, checked, offer, hold.fence)
+                    return written, grant, *reached
 
             record, grant, bought, left_out = await writer.aside(write)
         except BaseException:
             await heart.stop()
+            writer.hurry()
             with suppress(LedgerError):
                 await writer.write(lambda ledger: ledger.release(hold))
             await writer.close()
@@ -207,7 +211,7 @@ class Run(Driven):
         def close(ledger: Ledger) -> Ending:
             with ledger.transaction(hold):
                 counts = close_rows(ledger, replace(self.record, outcome=self._halted_outcome()))
-                record = self._ended(counts)
+                record = self._ended(counts, moment(ledger))
                 settle_catalog(ledger, record)
                 ledger.update_run(record)
                 ledger.end_parts(record.run_id)
@@ -231,7 +235,7 @@ class Run(Driven):
         reason = self._held_back
         return reason.outcome if reason else _PARTLY
 
-    def _ended(self, counts: Mapping[RowStatus, int]) -> RunRecord:
+    def _ended(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
         """All products there is Completed, whatever was said on the way; else the halt's reason counts.
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
@@ -243,10 +247,21 @@ class Run(Driven):
         outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
         return replace(
             self.record,
-            ended_at=datetime.now(UTC),
+            ended_at=at,
             outcome=outcome,
             reason=joined(reason.message if reason else None, withheld) or None,
         )
+
+
+def _opened(order: ImportOrder) -> Ledger:
+    """The ledger, once it is sure that the service is not another environment's."""
+    ledger = open_ledger(order.settings)
+    try:
+        refuse_other_service(ledger, order.settings)
+    except BaseException:
+        ledger.database.close()
+        raise
+    return ledger
 
 
 def _pattern_memory(memory: Memory) -> Callable[[ItemKey], Attempt | None]:

@@ -11,6 +11,7 @@ import pytest
 
 from cli.main import VERBS, patternmill
 from patternmill.catalog.problems import FileCode, RowCode
+from patternmill.ledger.export import TABLES
 from patternmill.settings import PREFIX, Settings
 from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus
 
@@ -92,6 +93,12 @@ def test_commands_that_are_shown_can_be_typed(page: Path) -> None:
         name = f"{words[1]} {words[2]}" if f"{words[1]} {words[2]}" in known else words[1]
         assert name in known, line
         assert set(OPTION.findall(line.partition("#")[0])) <= options_of(known[name]), line
+
+
+def test_every_table_that_is_exported_is_written_down() -> None:
+    """And none that is not."""
+    told = section("ledger export").partition("The tables are")[2].partition("\n\n")[0]
+    assert re.findall(r"`(\w+)`", told) == list(TABLES)
 
 
 def test_every_setting_is_written_down() -> None:

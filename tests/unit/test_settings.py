@@ -339,3 +339,14 @@ def test_the_address_of_the_environment_named(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ConfigurationError, match="belongs to the environment 'production'"):
         load_settings(environment="staging", studio_url="https://studio.example/v1/")
     assert load_settings(environment="other", studio_url="https://else.example/v1").environment == "other"
+
+
+@pytest.mark.parametrize("field", ["pattern_price", "product_price", "day_budget", "approve_above_cost"])
+def test_an_amount_that_no_sum_could_hold_is_refused(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is spent, by the variable's name; large currencies are not."""
+    name = PREFIX + field.upper()
+    monkeypatch.setenv(name, str(10**11))
+    assert getattr(load_settings(), field) == 10**11
+    monkeypatch.setenv(name, str(2**63))
+    with pytest.raises(ConfigurationError, match=f"{name}: Input should be less than or equal to 1000"):
+        load_settings()

@@ -29,6 +29,15 @@ DIGEST = "ab" * 32
 UP_TO = Ceiling(2, 4, 40)
 UNDER = Limits(approval="approval-1")
 OTHER_RUN = RunId("run-2")
+#: The columns in minor units.
+AMOUNTS = (
+    ("attempts", "price"),
+    ("spending", "amount"),
+    ("approvals", "expected"),
+    ("approvals", "worst"),
+    ("approvals", "most_amount"),
+    ("approvals", "amount"),
+)
 ASKED = Approval("approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, worst=60, asked_at=1.0)
 
 
@@ -344,3 +353,53 @@ def test_a_ledger_brought_up_is_as_a_new_one(
     ledger = Ledger(open_database(url, Path("unused")))
     assert tables(ledger, url) == new
     ledger.database.close()
+
+
+@pytest.mark.parametrize("price", [2**31, 10**15])
+def test_a_ceiling_of_large_amounts(ledger: Ledger, price: int) -> None:
+    """Beyond 32 bits: asked about, approved, drawn from to its end, and told as whole numbers when it disagrees."""
+    wanted = replace(ASKED, expected=2 * price, worst=3 * price)
+    approved(ledger, Ceiling(2, 4, 2 * price), approval=wanted)
+    found = ledger.approval("approval-1")
+    assert found is not None and (found.expected, found.worst) == (2 * price, 3 * price)
+    for name in "ab":
+        begin(ledger, name, price=price, limits=UNDER)
+    with pytest.raises(BudgetReached, match="used up"):
+        begin(ledger, "a", 2, price=1, limits=UNDER)
+    assert drawn(ledger) == (2, 2 * price)
+    assert list(problems(ledger)) == []
+    with ledger.transaction():
+        ledger.database.run("UPDATE attempts SET price = price - 1 WHERE item_key = 'a'")
+    assert f"and its attempts come to 2 for {2 * price - 1}." in "".join(problems(ledger))
+
+
+def _as_of_version_3(ledger: Ledger) -> None:
+    """Take back what version 4 added, as far as it matters here."""
+    run = ledger.database.run
+    with ledger.transaction():
+        for table, column in (("items", "written"), ("attempts", "uptime"), ("runs", "number")):
+            run(f"ALTER TABLE {table} DROP COLUMN {column}")
+        if ledger.database.lock_suffix:
+            for table, column in AMOUNTS:
+                run(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE INTEGER")
+            run("DELETE FROM ledger_version WHERE version > 3")
+            run("INSERT INTO ledger_version VALUES (3)")
+        else:
+            run("PRAGMA user_version = 3")
+
+
+def test_a_ledger_of_version_3_takes_large_amounts(open_ledger: OpenLedger) -> None:
+    """Brought up by the next program that opens it; what stood in it stands there still."""
+    old = open_ledger()
+    approved(old, Ceiling(2, 4, 5 * 2**31))
+    begin(old, "a", price=7, limits=UNDER)
+    with old.transaction():
+        old.database.run("UPDATE approvals SET most_amount = 100")
+    _as_of_version_3(old)
+    new = open_ledger()
+    with new.transaction():
+        new.database.run("UPDATE approvals SET most_amount = :most", {"most": 5 * 2**31})
+    begin(new, "b", price=2**32, limits=UNDER)
+    assert drawn(new) == (2, 2**32 + 7)
+    assert list(problems(new)) == []
+    assert new.runs() == []

@@ -10,9 +10,11 @@ import pytest
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.integrity import problems
 from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.ledger.overview import Spent, spent_by_run, spent_on
 from patternmill.ledger.records import FirstPurchases
-from patternmill.ledger.spending import SECOND_ATTEMPT
+from patternmill.ledger.spending import SECOND_ATTEMPT, day_of
 from patternmill.states import AttemptState, Stage
 
 from .conftest import Clock, OpenLedger
@@ -232,3 +234,19 @@ def buying(limits: Limits) -> Callable[[Ledger, list[str]], int]:
         return bought
 
     return buy
+
+
+@pytest.mark.parametrize("price", [2**31, 10**11, 10**15])
+def test_large_amounts(ledger: Ledger, price: int) -> None:
+    """Beyond 32 bits: reserved, summed, refused at the limit and given back, and every sum is a whole number."""
+    begin(ledger, "a", price=price)
+    begin(ledger, "b", price=price)
+    refused(ledger, "c", Limits(run_amount=2 * price), price=1)
+    refused(ledger, "c", Limits(day_amount=2 * price), price=1)
+    spent_by = spent_by_run(ledger, RUN)
+    day = spent_on(ledger, day_of(ledger.now()))[STAGING]
+    assert spent_by == day == Spent(2, 0, 2 * price)
+    assert type(spent_by.amount) is type(day.amount) is int
+    change(ledger, "a", AttemptState.WITHDRAWN)
+    assert spent_by_run(ledger, RUN) == Spent(1, 0, price)
+    assert list(problems(ledger)) == []

@@ -26,6 +26,20 @@ from .samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
 TIMES = timedelta(milliseconds=1)
 
 
+class Pauses:
+    """Time that passes only while somebody sleeps; every pause is kept."""
+
+    def __init__(self) -> None:
+        self.now, self.pauses = 100.0, list[float]()
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+    def writer(self, ledger: Ledger) -> LedgerWriter:
+        return LedgerWriter(ledger, linger=TIMES, sleep=self.sleep, clock=lambda: self.now)
+
+
 class CountingLedger(Ledger):
     """Counts its transactions."""
 
@@ -197,8 +211,8 @@ def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
     other.execute("BEGIN IMMEDIATE")
 
     async def main() -> None:
-        writer = LedgerWriter(ledger, linger=TIMES)
-        with pytest.raises(LedgerError, match="locked"):
+        writer = Pauses().writer(ledger)
+        with pytest.raises(LedgerAway, match="locked"):
             await writer.write(buying("a"))
         await writer.close()
 
@@ -348,11 +362,11 @@ class LeavingLedger(Ledger):
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_database_that_went_away_is_waited_for(tmp_path: Path, committed: bool) -> None:
     """What was asked for is written once, whether or not the commit had been done before the answer was lost."""
-    pauses: list[float] = []
+    time = Pauses()
     leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 0, committed=committed)
 
     async def main() -> None:
-        writer = LedgerWriter(leaving, linger=TIMES, sleep=pauses.append)
+        writer = time.writer(leaving)
         await writer.write(buying("a"))
         leaving.times = 3
         await asyncio.gather(writer.write(buying("b")), writer.write(accepting("a")))
@@ -362,19 +376,87 @@ def test_a_database_that_went_away_is_waited_for(tmp_path: Path, committed: bool
         await writer.close()
 
     run(main())
-    assert len(pauses) == 3
+    assert len(time.pauses) == 3
 
 
 def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
-    """After about half a minute."""
-    pauses: list[float] = []
+    """After about a minute; what is tried from then on is tried once."""
+    time = Pauses()
 
     async def main() -> None:
-        database = SqliteDatabase(tmp_path / "ledger.sqlite3")
-        writer = LedgerWriter(LeavingLedger(database, 99, committed=False), linger=TIMES, sleep=pauses.append)
+        writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
+        with pytest.raises(LedgerAway):
+            await writer.write(buying("a"))
+        assert 50 < sum(time.pauses) < 70
+        waited = len(time.pauses)
+        with pytest.raises(LedgerAway):
+            await writer.replayable(lambda ledger: _in_transaction(ledger))
+        assert len(time.pauses) == waited
+        await writer.close()
+
+    run(main())
+
+
+def _in_transaction(ledger: Ledger) -> None:
+    with ledger.transaction():
+        pass
+
+
+def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
+    """A database that lets every try wait is given up as soon as one that refuses at once."""
+    time = Pauses()
+
+    class Slow(LeavingLedger):
+        @contextmanager
+        def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+            time.now += 20
+            with super().transaction(hold):
+                yield
+
+    async def main() -> None:
+        writer = time.writer(Slow(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
         with pytest.raises(LedgerAway):
             await writer.write(buying("a"))
         await writer.close()
 
     run(main())
-    assert 20 < sum(pauses) < 60
+    assert 60 <= time.now - 100 < 85
+
+
+def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
+    """From the stop on a database that is away is waited for some ten seconds."""
+    time = Pauses()
+
+    async def main() -> None:
+        writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
+        writer.hurry()
+        with pytest.raises(LedgerAway):
+            await writer.write(buying("a"))
+        await writer.close()
+
+    run(main())
+    assert 5 < sum(time.pauses) < 16
+
+
+def test_what_is_waited_for_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By the name of the database, with the seconds, while it lasts; the log says when it began and ended."""
+    seen: list[str] = []
+    time = Pauses()
+    leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 5, committed=False)
+
+    async def main() -> None:
+        def sleep(seconds: float) -> None:
+            time.sleep(seconds)
+            seen.append(writer.waiting)
+
+        writer = LedgerWriter(leaving, linger=TIMES, sleep=sleep, clock=lambda: time.now)
+        assert writer.waiting == ""
+        await writer.write(buying("a"))
+        assert writer.waiting == ""
+        await writer.close()
+
+    run(main())
+    assert seen[0] == ""
+    assert seen[-1] == f"waiting for the ledger's SQLite file {tmp_path}/ledger.sqlite3 since 7 s"
+    begun, ended = (record.getMessage() for record in caplog.records)
+    assert "It went away." in begun and "answers again" in ended

@@ -102,7 +102,8 @@ def _tables() -> Iterator[tuple[str, Iterator[dict[str, Any]]]]:
         for number in range(count)
     )
     yield (
-        "INSERT INTO items VALUES (:key, 'staging', 'spring', :stage, :sku, :pattern, :content, 0)",
+        "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, created_at) "
+        "VALUES (:key, 'staging', 'spring', :stage, :sku, :pattern, :content, 0)",
         (_item(stage, number) for stage, number in names()),
     )
     yield (

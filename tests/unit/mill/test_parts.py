@@ -222,6 +222,14 @@ def test_a_budget_without_prices_is_refused() -> None:
         RunOptions.from_settings(Settings(_env_file=None), budget=100)
 
 
+def test_a_budget_beyond_counting_is_refused() -> None:
+    """The option is named; the largest one that can be counted is taken."""
+    priced = Settings(_env_file=None, pattern_price=10**11)
+    assert RunOptions.from_settings(priced, budget=10**15).limits.run_amount == 10**15
+    with pytest.raises(ConfigurationError, match="--budget"):
+        RunOptions.from_settings(priced, budget=2**63)
+
+
 @pytest.mark.parametrize(
     ("reason", "final"),
     [("Content REFUSED by policy", True), ("timed out", False), ("", False), ("nsfw found", True)],

@@ -1,0 +1,94 @@
+"""Processes of this machine as /proc shows them: whether one lives or stands still, and who has a file locked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+_LOCKS = Path("/proc/locks")
+
+
+def machine() -> str:
+    """A name for this machine, or container: processes with another one cannot be seen from here."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    # Processes in different PID namespaces (containers) cannot see one another.
+    space = Path("/proc/self/ns/pid")
+    known = (boot.read_text().strip(), str(space.readlink())) if boot.exists() and space.exists() else ()
+    return "/".join((socket.gethostname(), *known))
+
+
+def birth(pid: int) -> str:
+    """Start time of a process in clock ticks since boot; empty when there is none, or it is dead and unburied."""
+    fields = _stat(pid)
+    if fields is None:
+        return "" if Path("/proc/self/stat").exists() else _alive(pid)
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal or a debugger, and does nothing until it is continued."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] in "Tt"
+
+
+def write_locker(file: Path, places: Iterable[int]) -> int | None:
+    """The PID that has one of these bytes of a file locked for writing; None: nobody, or it cannot be seen."""
+    try:
+        inode, lines = str(file.stat().st_ino), _LOCKS.read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        # 1: POSIX  ADVISORY  WRITE 4711 08:01:131074 120 120
+        fields = line.split()
+        if "->" in fields or len(fields) < 8 or fields[3] != "WRITE" or fields[5].split(":")[-1] != inode:
+            continue
+        end = sys.maxsize if fields[7] == "EOF" else int(fields[7])
+        if any(int(fields[6]) <= place <= end for place in places) and int(fields[4]) > 0:
+            return int(fields[4])
+    return None
+
+
+def kill(pid: int, born: str, *, patience: float = 5.0) -> bool:
+    """End a process for good, if it is still the one that was born then; returns whether it is gone.
+
+    Raises PermissionError.
+    """
+    try:
+        opened = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        if birth(pid) != born:
+            return True
+        signal.pidfd_send_signal(opened, signal.SIGKILL)
+    except ProcessLookupError:
+        return True
+    finally:
+        os.close(opened)
+    until = time.monotonic() + patience
+    while birth(pid) == born and time.monotonic() < until:
+        time.sleep(0.02)
+    return birth(pid) != born
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the state on."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _alive(pid: int) -> str:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "alive"

@@ -1,0 +1,60 @@
+"""The command over a PostgreSQL that freezes in mid-run, with the deadlines that it really has."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.hostile import Plan, Times
+from tests.integration.ledger.conftest import postgres_server, postgres_url
+from tests.integration.ledger.frozen import Frost
+
+__all__ = ["postgres_server", "postgres_url"]
+pytestmark = pytest.mark.soak
+
+
+@pytest.mark.parametrize(("stopped", "most"), [(False, 100), (True, 60)], ids=["alone", "stopped by Ctrl-C"])
+def test_a_frozen_database_ends_the_run_in_order(
+    tmp_path: Path, zygote: Zygote, postgres_url: str, stopped: bool, most: float
+) -> None:
+    """It ends in time with the name of the database, Ctrl-C is heard at once, and nothing is bought twice."""
+    jobs = Times(median=0.3)
+    with (
+        Frost(postgres_url) as frost,
+        ServiceInThread(Plan(patterns=jobs, products=jobs), tmp_path) as service,
+    ):
+        settings = {"PATTERNMILL_LEDGER_URL": frost.url, "PATTERNMILL_MAX_IN_FLIGHT": "4"}
+        room = Room(tmp_path / "room", service, some_rows(24), zygote, settings)
+        started = room.start()
+        wait_for(service.record, '"created"', count=6)
+        frost.is_frozen.set()
+        frozen = time.monotonic()
+        if stopped:
+            time.sleep(8)
+            started.send(signal.SIGINT)
+            wait_for(started.end_file.with_suffix(".err"), "Stopping:", timeout=2)
+        ended = started.wait(most)
+        assert ended.code == 1, ended.said
+        assert time.monotonic() - frozen < most
+        assert "PostgreSQL (patternmill_test_" in ended.err
+        assert "waiting for the ledger's PostgreSQL" in ended.err
+        frost.is_frozen.clear()
+        _thaw(postgres_url)
+        again = room.run()
+        assert again.code == 0, again.said
+        assert Evidence(room, postgres_url).faults() == []
+
+
+def _thaw(url: str) -> None:
+    """What a server finds out once it goes on: nobody is at the other end."""
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

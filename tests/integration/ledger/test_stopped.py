@@ -1,0 +1,225 @@
+"""A process that is stopped inside a SQLite transaction: others read, hear who it is, and its own catalog goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from patternmill.errors import LedgerAway
+from patternmill.identifiers import RunId
+from patternmill.ledger import processes
+from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.ledger import Ledger
+from patternmill.mill import holding
+from patternmill.mill.holding import take_hold
+
+from .samples import STAGING, begin
+
+pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the machine has no /proc/locks")
+
+#: Holds the catalog `spring`, and stands inside a transaction once it has said so.
+HOLDS = """
+import json, sys, time
+from dataclasses import asdict
+from pathlib import Path
+from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.ledger import Ledger
+from patternmill.mill.holding import Holder
+ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
+with ledger.transaction():
+    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(Holder.this_process())), over=None)
+with ledger.transaction(hold):
+    ledger.beat(hold)
+    print("inside", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "home" / "ledger.sqlite3"
+    SqliteDatabase(path).close()
+    return path
+
+
+@pytest.fixture
+def holder(file: Path) -> Iterator[subprocess.Popen[str]]:
+    """A real process that was stopped inside a transaction."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDS, str(file)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "inside\n"
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Ledger]:
+    """Opens ledgers that wait for a lock for a moment only."""
+
+    def opened(file: Path) -> Ledger:
+        ledger = Ledger(SqliteDatabase(file))
+        ledger.database.rows("PRAGMA busy_timeout = 200")
+        return ledger
+
+    return opened
+
+
+async def no_time(seconds: float) -> None:
+    """The watched silence takes no time of the test's."""
+
+
+def test_reading_needs_no_lock(
+    file: Path,
+    holder: subprocess.Popen[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`status` answers at once, and says that the catalog is held."""
+    monkeypatch.setenv("PATTERNMILL_HOME", str(file.parent))
+    monkeypatch.delenv("PATTERNMILL_LEDGER_URL", raising=False)
+    began = time.monotonic()
+    assert main.run(["status"]) == 0
+    assert main.run(["ledger", "check"]) == 0
+    assert time.monotonic() - began < 5
+    assert (
+        f"process {holder.pid}, stopped by a signal), and keeps others from writing"
+        in capsys.readouterr().out
+    )
+
+
+def test_who_holds_the_lock_is_named(
+    file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
+) -> None:
+    """By process and run, with what to do; once it goes on, the ledger is written again."""
+    ledger = impatient(file)
+    with pytest.raises(LedgerAway) as caught:
+        begin(ledger, "a")
+    assert (
+        f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
+    )
+    for way in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
+        assert way in caught.value.remedy
+    holder.send_signal(signal.SIGCONT)
+    with pytest.raises(LedgerAway, match=r"process \d+ \(run theirs of 'spring'\)\. ") as caught:
+        begin(ledger, "a")
+    assert "wait for it" in caught.value.remedy
+    holder.kill()
+    holder.wait()
+    begin(ledger, "a")
+    ledger.database.close()
+
+
+def test_its_own_catalog_is_taken_over(
+    file: Path,
+    holder: subprocess.Popen[str],
+    impatient: Callable[[Path], Ledger],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is ended, which is said; and not before its silence has been watched."""
+    ledger = impatient(file)
+    silent = 0.0
+
+    async def watch(seconds: float) -> None:
+        nonlocal silent
+        silent += seconds
+        assert holder.poll() is None
+
+    hold = asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=watch))
+    assert hold.run_id == "mine" and silent >= holding.SILENCE.total_seconds()
+    assert holder.wait(5) == -signal.SIGKILL
+    assert f"Run theirs was stopped (process {holder.pid})" in caplog.text
+    ledger.database.close()
+
+
+def test_another_catalog_kills_nobody(
+    file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
+) -> None:
+    """It waits for a while, then ends with the name of who is in its way."""
+    ledger = impatient(file)
+    with pytest.raises(LedgerAway, match=f"process {holder.pid}"):
+        asyncio.run(take_hold(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
+    assert holder.poll() is None
+    ledger.database.close()
+
+
+def test_one_that_may_not_be_ended_is_named(
+    file: Path,
+    holder: subprocess.Popen[str],
+    impatient: Callable[[Path], Ledger],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It belongs to somebody else."""
+
+    def not_ours(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(signal, "pidfd_send_signal", not_ours)
+    ledger = impatient(file)
+    with pytest.raises(LedgerAway, match="may not end it") as caught:
+        asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
+    assert f"kill -CONT {holder.pid}" in caught.value.remedy
+    assert holder.poll() is None
+    ledger.database.close()
+
+
+def test_one_that_was_taken_for_another_is_left_alone(
+    file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
+) -> None:
+    """The lease names a process with the same PID that was born at another time: it is not the one that is stopped."""
+    born = processes.birth(holder.pid)
+    assert processes.kill(holder.pid, "1")
+    assert holder.poll() is None and processes.birth(holder.pid) == born
+    elsewhere = holding.Holder("another-machine", holder.pid, born)
+    ledger = impatient(file)
+    holding._unlock(ledger, "theirs", elsewhere)
+    assert holder.poll() is None
+    ledger.database.close()
+
+
+def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
+    file: Path, impatient: Callable[[Path], Ledger]
+) -> None:
+    """It keeps nobody from writing: it is taken over, and finds itself fenced off if it goes on."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ledger = impatient(file)
+    its = {"machine": processes.machine(), "pid": process.pid, "born": processes.birth(process.pid)}
+    with ledger.transaction():
+        ledger.take(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    assert asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
+    assert process.poll() is None
+    process.kill()
+    process.communicate()
+    ledger.database.close()
+
+
+def test_a_first_ledger_is_made_by_many_at_once(tmp_path: Path) -> None:
+    """Whoever comes second finds the tables made."""
+    code = (
+        "import sys; from pathlib import Path; from patternmill.ledger.database import SqliteDatabase; "
+        "sys.stdin.readline(); print(SqliteDatabase(Path(sys.argv[1])).rows('SELECT count(*) FROM runs'))"
+    )
+    path = tmp_path / "new" / "ledger.sqlite3"
+    command = [sys.executable, "-c", code, str(path)]
+    makers = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(4)
+    ]
+    for maker in makers:
+        assert maker.stdin is not None
+        maker.stdin.write("\n")
+        maker.stdin.flush()
+    assert [maker.communicate()[0] for maker in makers] == ["[(0,)]\n"] * 4
