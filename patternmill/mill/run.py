@@ -30,7 +30,7 @@ from patternmill.mill.holding import Heart, take_hold
 from patternmill.mill.making import Maker
 from patternmill.mill.mill import Mill
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder, require_confirmation
+from patternmill.mill.order import ImportOrder, refuse_other_service, require_confirmation
 from patternmill.mill.previewing import remember_and_plan
 from patternmill.mill.progress import Progress
 from patternmill.mill.recording import (
