@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from dotenv import dotenv_values
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from patternmill.addresses import checked_url, service_identity
+from patternmill.addresses import checked_url, is_plain_beyond_loopback, service_identity
 from patternmill.errors import ConfigurationError
 
+T = TypeVar("T")
 PREFIX = "PATTERNMILL_"
+ENV_FILE = ".env"
 PRODUCTION = "production"
 DUPLICATES = "duplicates"
 ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
@@ -55,6 +59,13 @@ def _checked_key(key: SecretStr | None) -> SecretStr | None:
     if text != text.strip() or not text.isprintable() or not text.isascii() or " " in text:
         raise ValueError("contains a space, a line break or another character that a header cannot carry")
     return key
+
+
+def _required_key(key: SecretStr) -> SecretStr:
+    checked = _checked_key(key)
+    if checked is None:
+        raise ValueError("is empty")
+    return checked
 
 
 def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,11 +111,11 @@ def _checked_sources(sources: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return sources
 
 
-def _checked_environments(urls: dict[str, str]) -> dict[str, str]:
-    for number, name in enumerate(urls, 1):
+def _checked_environments(values: dict[str, T]) -> dict[str, T]:
+    for number, name in enumerate(values, 1):
         if not re.fullmatch(ENVIRONMENT_PATTERN, name):
             raise ValueError(f"entry {number} has a name that no environment can have")
-    return urls
+    return values
 
 
 def _checked_retire_limit(text: str) -> str:
@@ -122,6 +133,7 @@ def _in_groups(addresses: object) -> object:
     return addresses
 
 
+_Keys = dict[str, Annotated[SecretStr, AfterValidator(_required_key)]]
 _Url = Annotated[str, AfterValidator(checked_url)]
 _Duration = Annotated[timedelta, Field(gt=timedelta(0))]
 _Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -131,12 +143,17 @@ class Settings(BaseSettings):
     """Everything that is set by environment. Immutable; secrets are masked wherever it is printed."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix=PREFIX, env_file=ENV_FILE, env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     #: Base address of the service, ending with its version segment. None: the embedded studio is started.
     studio_url: Annotated[str | None, AfterValidator(_checked_url)] = None
+    #: The key of `environment` as it is set, when the addresses are listed by environment.
     api_key: Annotated[SecretStr | None, AfterValidator(_checked_key)] = None
+    #: The environments' keys, as JSON: {"staging": "...", "production": "..."}.
+    api_keys: Annotated[_Keys, AfterValidator(_checked_environments)] = Field(default_factory=dict)
+    #: Hosts to which the key may go without encryption, as JSON: ["10.0.0.5"]; this machine's own need no word.
+    plain_http: tuple[str, ...] = ()
     #: Ledger and local state.
     home: Path = Path(".patternmill")
     #: Scopes request IDs and the ledger, together with the catalog's name.
@@ -191,6 +208,13 @@ class Settings(BaseSettings):
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
     shard_rows: int = Field(default=500, ge=1, le=2500)
 
+    #: Address and key were written down together, by the name of the environment.
+    _pair_is_explicit: bool = PrivateAttr(default=False)
+
+    @property
+    def pair_is_explicit(self) -> bool:
+        return self._pair_is_explicit
+
     def confirms(self, word: str) -> bool:
         return self.confirm is not None and word in self.confirm.split(",")
 
@@ -209,7 +233,7 @@ def load_settings(**overrides: object) -> Settings:
 
     Raises ConfigurationError that names every wrong variable, without its value.
     """
-    return _addressed(_read(overrides))
+    return _keyed(_addressed(_read(overrides)))
 
 
 def load_sources() -> Mapping[str, SecretStr]:
@@ -240,7 +264,19 @@ def with_service(settings: Settings, url: str | None, key: SecretStr | None) -> 
             remedy="Correct the Variable, or the Secret block.",
         ) from None
     known = {name: value for name, value in found.items() if value is not None}
-    return _addressed(settings.model_copy(update=known)) if known else settings
+    if not known:
+        return settings
+    if url is not None and key is None and settings.api_key is not None:
+        raise ConfigurationError(
+            f"The address {url} is from the Prefect server, and the key is not: whoever may write there could have the "
+            "key sent anywhere.",
+            code="key_from_elsewhere",
+            remedy="Set the address where the key is (PATTERNMILL_STUDIO_URL), or keep both with Prefect.",
+        )
+    paired = _addressed(settings.model_copy(update=known))
+    paired._pair_is_explicit = len(known) == len(found)
+    _refuse_plain_http(paired)
+    return paired
 
 
 def _fault(fault: Mapping[str, Any]) -> str:
@@ -269,6 +305,77 @@ def _addressed(settings: Settings) -> Settings:
     if its != settings.environment:
         raise other_environment(settings.studio_url, its, settings.environment)
     return settings
+
+
+def _keyed(settings: Settings) -> Settings:
+    """The settings with the key that belongs to their environment and address. Raises ConfigurationError."""
+    if settings.embedded or settings.studio_url is None:
+        return settings
+    _refuse_plain_http(settings)
+    own = settings.api_keys.get(settings.environment)
+    if own is None:
+        _refuse_key_of_another_environment(settings)
+    settings = settings.model_copy(update={"api_key": own or settings.api_key})
+    url_source = _source_of("studio_url") or _source_of("environment_urls")
+    key_source = _source_of("api_keys" if own is not None else "api_key")
+    if settings.api_key is not None and url_source == _FILE and key_source == _ENVIRONMENT:
+        raise ConfigurationError(
+            f"The address {settings.studio_url} is from .env in this folder, and the key is from elsewhere: "
+            "it would go wherever the folder says.",
+            code="key_from_elsewhere",
+            remedy="If you trust this address, set it where the key is set, or put the key into .env. "
+            "Nothing was sent.",
+        )
+    settings._pair_is_explicit = own is not None and settings.environment in settings.environment_urls
+    return settings
+
+
+def _refuse_key_of_another_environment(settings: Settings) -> None:
+    """The one key is that of the environment that is set; another that is named on the way needs its own."""
+    configured = _value_of("environment") or Settings.model_fields["environment"].default
+    several = len(settings.environment_urls) > 1 or bool(settings.api_keys)
+    if settings.api_key is None or settings.environment == configured or not several:
+        return
+    raise ConfigurationError(
+        f"PATTERNMILL_API_KEY is the key of {configured!r}, and {settings.environment!r} is named.",
+        code="key_of_another_environment",
+        remedy=f'Set PATTERNMILL_API_KEYS={{"{settings.environment}": "..."}}, '
+        f"or PATTERNMILL_ENVIRONMENT={settings.environment} where its key is. Nothing was sent.",
+    )
+
+
+def _refuse_plain_http(settings: Settings) -> None:
+    url = settings.studio_url
+    if url is None or not is_plain_beyond_loopback(url) or urlsplit(url).hostname in settings.plain_http:
+        return
+    host = urlsplit(url).hostname
+    raise ConfigurationError(
+        f"The key would go to {host} without encryption ({url}).",
+        code="plain_http",
+        remedy=f'Use https://, or set PATTERNMILL_PLAIN_HTTP=["{host}"] if the way there is your own. '
+        "Nothing was sent.",
+    )
+
+
+_FILE, _ENVIRONMENT = "file", "environment"
+
+
+def _source_of(field: str) -> str | None:
+    """Where a setting comes from: the environment wins over .env; None where it is not set."""
+    name = f"{PREFIX}{field}".upper()
+    if any(key.upper() == name and value for key, value in os.environ.items()):
+        return _ENVIRONMENT
+    return _FILE if _file_values().get(name) else None
+
+
+def _value_of(field: str) -> str | None:
+    name = f"{PREFIX}{field}".upper()
+    exported = next((value for key, value in os.environ.items() if key.upper() == name and value), None)
+    return exported or _file_values().get(name)
+
+
+def _file_values() -> Mapping[str, str | None]:
+    return {key.upper(): value for key, value in dotenv_values(ENV_FILE).items()}
 
 
 def _environments_by_service(settings: Settings) -> Mapping[str, str]:

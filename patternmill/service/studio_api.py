@@ -15,6 +15,7 @@ import orjson
 from patternmill import __version__
 from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
+from patternmill.key_memory import refuse_new_address
 from patternmill.service.answers import Answer, Happening
 from patternmill.service.client import StudioClient
 from patternmill.service.interrupt import Interrupt
@@ -123,6 +124,7 @@ class StudioApi:
                 "The address of the service or its key is missing.",
                 remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
             )
+        refuse_new_address(settings)
         client = StudioClient(
             settings.studio_url,
             settings.api_key,

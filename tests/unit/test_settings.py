@@ -25,6 +25,8 @@ CANARY = "canary-7f3a"
 MALFORMED = {
     "studio_url": f"ftp://{CANARY}",
     "api_key": f"{CANARY}\n",
+    "api_keys": f'{{"staging": "{CANARY} {CANARY}"}}',
+    "plain_http": f'{{"{CANARY}": 1}}',
     "environment": f"{CANARY} !",
     "max_in_flight": f"{CANARY}",
     "create_rate": f"{CANARY}",

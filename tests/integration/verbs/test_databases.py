@@ -124,6 +124,7 @@ def test_export_is_complete(run: BegunRun) -> None:
         add_changes(run.ledger, run.record.run_id, [Change("H-1", Kind.ADDED)])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
-    assert all(line["body"] == "{}" for line in lines if line["table"] == "attempts")
+    attempts = [line for line in lines if line["table"] == "attempts"]
+    assert all(json.loads(line["body"])["requestId"] == line["request_id"] for line in attempts)
     for table in TABLES:
         assert len(list(csv_lines(run.ledger, table))) == 1 + sum(line["table"] == table for line in lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,7 @@ def desk(service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.Monke
     )
     monkeypatch.setenv("PATTERNMILL_HOME", str(home))
     monkeypatch.setenv("PATTERNMILL_ENVIRONMENT_URLS", URLS)
+    monkeypatch.setenv("PATTERNMILL_API_KEYS", json.dumps(dict.fromkeys([*json.loads(URLS), "third"], "key")))
     monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
     for name in ("ENVIRONMENT", "STUDIO_URL", "LEDGER_URL"):
         monkeypatch.delenv(f"PATTERNMILL_{name}", raising=False)
