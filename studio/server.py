@@ -52,6 +52,8 @@ class Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until told to stop. 0: stopped as asked; 2: could not start."""
     options = read_options(argv)
+    # What it writes is for its owner alone.
+    os.umask(0o077)
     try:
         with _sole_user(options.home):
             return asyncio.run(_serve(options, read_keys(options)))
