@@ -63,6 +63,8 @@ def _shut_all(path: Path) -> None:
 def _shut(path: Path) -> None:
     """Take all rights of group and others, unless it is gone, or another user's."""
     with suppress(FileNotFoundError, PermissionError):
-        mode = path.lstat().st_mode
-        if not stat.S_ISLNK(mode) and mode & UMASK:
-            path.chmod(stat.S_IMODE(mode) & ~UMASK)
+        found = path.lstat()
+        # What has a second name is a picture that earlier versions linked into results, where others may see it.
+        is_linked = stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
+        if found.st_mode & UMASK and not is_linked:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)

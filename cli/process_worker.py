@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from pathlib import Path
+from abc import ABC
 from typing import TYPE_CHECKING, Any
 
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
+
+from cli.worker import job_template
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-pool.json"
 #: What deployments of earlier versions set, to no harm.
 _HARMLESS = frozenset({"PREFECT_FLOWS_HEARTBEAT_FREQUENCY"})
 
@@ -32,9 +32,8 @@ class OwnConfiguration(ProcessJobConfiguration):
         values: dict[str, Any],
         client: PrefectClient | None = None,
     ) -> OwnConfiguration:
-        filled: ProcessJobConfiguration = await super().from_template_and_values(
-            base_job_template, values, client=client
-        )
+        fill = super().from_template_and_values
+        filled: ProcessJobConfiguration = await fill(base_job_template, values, client=client)
         foreign = [name for name in ("command", "working_dir") if getattr(filled, name) is not None]
         foreign += [f"env {name}" for name in sorted(set(filled.env) - _HARMLESS)]
         if foreign:
@@ -45,7 +44,8 @@ class OwnConfiguration(ProcessJobConfiguration):
         return cls(name=filled.name, labels=filled.labels, stream_output=filled.stream_output)
 
 
-class DrainingWorker(ProcessWorker):
+# As an ABC Prefect does not register it in place of its own of the same type, which it would remark upon.
+class DrainingWorker(ProcessWorker, ABC):
     """Takes up nothing new once `stop` is set."""
 
     job_configuration = OwnConfiguration
@@ -60,9 +60,3 @@ class DrainingWorker(ProcessWorker):
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
         return [] if self._stop.is_set() else await super().get_and_submit_flow_runs()
-
-
-def job_template() -> dict[str, Any]:
-    """The base job template of our pool: no variable that a run could set."""
-    template: dict[str, Any] = json.loads(TEMPLATE.read_text("utf-8"))
-    return template

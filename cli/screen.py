@@ -23,6 +23,7 @@ from cli.prefect_record import (
     settle,
 )
 from cli.prefect_server import OwnServer, server_is_there
+from cli.private_files import keep_private
 from patternmill.errors import PatternmillError
 
 API_URL = "PREFECT_API_URL"
@@ -60,6 +61,7 @@ class Screen:
         self.delivered = True
 
     def __enter__(self) -> Self:
+        keep_private(self._home)
         if not self._named:
             self._own = OwnServer(self._home)
             try:

@@ -20,7 +20,7 @@ from cli.prefect_server import OwnServer
 from cli.private_files import keep_private
 from cli.shared_process import open_log
 from cli.ui import login_hint
-from cli.worker import POOL, STOP_SECONDS
+from cli.worker import POOL, STOP_SECONDS, job_template
 from patternmill.errors import PatternmillError
 
 if TYPE_CHECKING:
@@ -194,8 +194,6 @@ def _await_pool(api: Api, worker: subprocess.Popen[bytes], stop: threading.Event
 
 
 def _has_template(api: Api) -> bool:
-    from cli.process_worker import job_template
-
     try:
         api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
     except OSError:

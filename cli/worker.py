@@ -6,6 +6,7 @@ This is the same worker, which first lets its runs come to their ends: each drai
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import asyncio
 
 POOL = "patternmill"
+TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-pool.json"
 #: A run that is told to stop drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
 _LOOK_SECONDS = 0.3
@@ -48,10 +50,13 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
     """
     import asyncio
 
+    from cli.private_files import keep_private
     from patternmill.errors import ConfigurationError
+    from patternmill.settings import load_settings
 
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
+    keep_private(load_settings().home)
     # Each run finds its parameters' paths from here.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
@@ -78,6 +83,12 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     working.cancel()
     stopped.cancel()
     await asyncio.gather(working, stopped, return_exceptions=True)
+
+
+def job_template() -> dict[str, Any]:
+    """The base job template of our pool: no variable that a run could set."""
+    template: dict[str, Any] = json.loads(TEMPLATE.read_text("utf-8"))
+    return template
 
 
 def _told(stop: asyncio.Event) -> None:
