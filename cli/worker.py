@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,8 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
 
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
-    keep_private(load_settings().home)
+    with suppress(OSError):
+        keep_private(load_settings().home)
     # Each run finds its parameters' paths from here.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
