@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 #: Where FastAPI describes the API to anybody.
 _DESCRIPTIONS = frozenset({"/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
-#: No page may show the UI inside of itself, and have a person click what they do not see.
-_UNFRAMED = {"X-Frame-Options": "DENY", "Content-Security-Policy": "frame-ancestors 'none'"}
+#: No page may show the UI inside of itself, and have a person click what they do not see; nor does the UI fetch a
+#: picture of elsewhere that a text has in it, or send anything there.
+_SEALED = {
+    "X-Frame-Options": "DENY",
+    "Content-Security-Policy": "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'self'; object-src 'none'",
+}
 
 # The secret is in the fragment, which no browser sends and no log has. Prefect's UI looks for it in that place.
 _SCRIPT = f"""
@@ -64,7 +69,7 @@ class Guard:
             return
         answer = self._answer(scope)
         if answer is None:
-            await self._app(scope, receive, _unframed(send))
+            await self._app(scope, receive, _sealed(send))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -82,13 +87,13 @@ class Guard:
         return HTMLResponse(_PAGE, headers=_LOGIN_HEADERS) if scope["path"] == LOGIN_PATH else None
 
 
-def _unframed(send: Send) -> Send:
-    async def send_unframed(message: Message) -> None:
+def _sealed(send: Send) -> Send:
+    async def send_sealed(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message).update(_UNFRAMED)
+            MutableHeaders(scope=message).update(_SEALED)
         await send(message)
 
-    return send_unframed
+    return send_sealed
 
 
 def serve() -> None:

@@ -125,6 +125,8 @@ class Browser:
 
     def fill(self, label: str, value: str) -> None:
         self.until(f"{FILL}({json.dumps(label)}, {json.dumps(value)})")
+        # No person types faster; a form that is still taking up one field loses the next.
+        time.sleep(0.5)
 
     def frames(self) -> list[str]:
         """What is shown in the frames of the page; of a page that may not be shown there, the browser's error."""

@@ -310,6 +310,19 @@ def answer_in_the_ui(up: Up, browser: Browser, code: str) -> None:
     browser.click("Submit")
 
 
+def test_the_ui_fetches_nothing_of_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
+    """Whatever a text that is shown there brings along."""
+    browser.open(f"{up.ui}/runs")
+    browser.shows("Flow runs")
+    for fetch in (
+        f"new Promise(done => Object.assign(new Image(), {{onload: () => done(1), onerror: () => done(0), "
+        f"src: '{thief.origin}/v1/picture'}}))",
+        f"fetch('{thief.origin}/v1/sent', {{mode: 'no-cors'}}).then(() => 1, () => 0)",
+    ):
+        assert browser.do(fetch) == 0
+    assert thief.brought == []
+
+
 def inputs_of(up: Up) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = up.api.post(
         f"flow_runs/{up.waiting}/input/filter", {"prefix": "", "limit": 99}
@@ -323,8 +336,11 @@ def test_the_person_clicks(up: Up, browser: Browser) -> None:
     browser.shows("garden.csv")
     asked = up.state(up.waiting)["state_details"]["pause_key"]
     answer_in_the_ui(up, browser, "orchard-41-window")
-    eventually(lambda: up.state(up.waiting)["state_details"]["pause_key"] not in {asked, None}, 60)
-    eventually(lambda: up.state(up.waiting)["name"] == "Suspended", 60)
+    eventually(
+        lambda: up.state(up.waiting)["state_details"]["pause_key"] not in {asked, None},
+        90,
+        lambda: (up.state(up.waiting), browser.text()),
+    )
     assert not (up.folder / "out").exists()
     browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
     browser.click("Resume")
