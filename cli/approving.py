@@ -57,8 +57,7 @@ async def _named(work: Import, proposal: Proposal, digest: str) -> bool:
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or fewer than "
             f"{LEAST_DIGEST} characters are given. Nothing was bought.",
         )
-    await _approve(work, proposal)
-    return True
+    return await _approve(work, proposal)
 
 
 async def _stands(work: Import, proposal: Proposal, digest: str) -> bool:
@@ -78,8 +77,7 @@ async def _asked(work: Import, preview: Preview, proposal: Proposal) -> bool:
     if not click.confirm(_question(proposal), default=False):
         click.echo("Not begun: the plan was not approved.", err=True)
         return False
-    await _approve(work, proposal)
-    return True
+    return await _approve(work, proposal)
 
 
 def _question(proposal: Proposal) -> str:
@@ -87,6 +85,23 @@ def _question(proposal: Proposal) -> str:
     return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal.items} items{money}?"
 
 
-async def _approve(work: Import, proposal: Proposal) -> None:
+async def _approve(work: Import, proposal: Proposal) -> bool:
+    """Whether it could be: where approvers have a code, it is asked for."""
+    if not _knows_the_code(work.order.settings):
+        click.echo("Not begun: that is not the approval code.", err=True)
+        return False
     word = Word(who=f"{getuser()}@{gethostname()}")
     await asyncio.to_thread(approving.approve, work.order, proposal, word)
+    return True
+
+
+def _knows_the_code(settings: Settings) -> bool:
+    if settings.approval_code is None:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "PATTERNMILL_APPROVAL_CODE is set: whoever approves types the code.",
+            code="approval_code",
+            remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
+        )
+    return approving.is_code(settings.approval_code, click.prompt("Approval code", hide_input=True))

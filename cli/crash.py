@@ -39,7 +39,7 @@ def write_report(error: BaseException) -> Path | None:
     """Write the traceback to a new file under `<home>/logs`; None when that cannot be done."""
     try:
         directory = _home() / "logs"
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = directory / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
         path.write_text(masked_traceback(error), encoding="utf-8")
         path.chmod(0o600)
@@ -53,7 +53,7 @@ def _known_secrets() -> Iterator[str]:
         if SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET:
             yield value
     settings = _settings()
-    for secret in (settings.api_key, settings.ledger_url) if settings else ():
+    for secret in (settings.api_key, settings.ledger_url, settings.approval_code) if settings else ():
         if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
             yield secret.get_secret_value()
 

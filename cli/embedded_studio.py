@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from cli.private_files import lasting_secret, private_folder
 from cli.shared_process import HOST, SharedProcess
 from patternmill.errors import ConfigurationError
 
@@ -41,7 +40,7 @@ def embedded_studio(
     is for another environment, PatternmillError when it does not start.
     """
     directory = home.resolve() / "studio"
-    directory.mkdir(parents=True, exist_ok=True)
+    private_folder(directory)
     ready_file = directory / "running.json"
     process = SharedProcess(directory, "The embedded studio")
 
@@ -59,15 +58,8 @@ def embedded_studio(
 
 
 def lasting_key(path: Path) -> SecretStr:
-    """The key of this home: made once, readable by its owner only, so that later runs see the same pictures."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return SecretStr(path.read_text().strip())
-    key = f"studio_{secrets.token_urlsafe(24)}"
-    with os.fdopen(descriptor, "w") as file:
-        file.write(f"{key}\n")
-    return SecretStr(key)
+    """The key of this home: made once, so that later runs see the same pictures."""
+    return SecretStr(lasting_secret(path, "studio_"))
 
 
 def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str, port: int) -> list[str]:

@@ -13,6 +13,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from cli.private_files import lasting_secret, private_folder
+
+#: The user's part of what opens our own server; the rest of it is secret.
+USER = "patternmill"
+#: The page of our own server that logs a browser in.
+LOGIN_PATH = "/patternmill-login"
 #: The states of a task run that may still change.
 OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
 #: States of a flow run that a process stands behind; what is scheduled or paused waits for one.
@@ -31,14 +37,24 @@ class Api:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+    def get(self, path: str) -> Any:
+        return self._ask("GET", path)
+
+    def post(self, path: str, body: Any) -> Any:
+        return self._ask("POST", path, body)
+
+    def patch(self, path: str, body: Any) -> None:
+        self._ask("PATCH", path, body)
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
         request = urllib.request.Request(  # noqa: S310 - the address of the Prefect server in use
             f"{self.url.rstrip('/')}/{path}",
-            data=json.dumps(body).encode(),
+            data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json", **self.headers},
+            method=method,
         )
         with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310
-            return json.loads(answer.read())
+            return json.loads(answer.read() or b"null")
 
 
 @dataclass(frozen=True)
@@ -90,24 +106,34 @@ def prefect_environment(api_url: str, home: Path | None = None) -> dict[str, str
         return quiet
     directory = home.resolve() / "prefect"
     return quiet | {
+        "PREFECT_API_AUTH_STRING": own_password(home),
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
         "PREFECT_PROFILE": "ephemeral",
     }
 
 
+def own_password(home: Path) -> str:
+    """What opens our own server on this home, as `user:password`; made once."""
+    directory = private_folder(home.resolve() / "prefect")
+    return lasting_secret(directory / "credential", f"{USER}:")
+
+
+def api_with_password(url: str, password: str) -> Api:
+    return Api(url, {"Authorization": f"Basic {base64.b64encode(password.encode()).decode()}"})
+
+
 def prefect_api() -> Api:
-    """The API that Prefect's client in this process talks to, with the key or password that it uses."""
+    """The API that Prefect's client in this process talks to, with the password or key that it uses, in its order."""
     from prefect.settings import get_current_settings
 
     settings = get_current_settings().api
-    headers = {}
+    url = settings.url or ""
+    if settings.auth_string is not None:
+        return api_with_password(url, settings.auth_string.get_secret_value())
     if settings.key is not None:
-        headers["Authorization"] = f"Bearer {settings.key.get_secret_value()}"
-    elif settings.auth_string is not None:
-        password = base64.b64encode(settings.auth_string.get_secret_value().encode()).decode()
-        headers["Authorization"] = f"Basic {password}"
-    return Api(settings.url or "", headers)
+        return Api(url, {"Authorization": f"Bearer {settings.key.get_secret_value()}"})
+    return Api(url)
 
 
 def hand_over(patience: timedelta = timedelta(seconds=15)) -> bool:

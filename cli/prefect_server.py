@@ -16,7 +16,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cli.prefect_record import Api, close_abandoned_runs
+from cli.prefect_record import (
+    LOGIN_PATH,
+    USER,
+    Api,
+    api_with_password,
+    close_abandoned_runs,
+    own_password,
+)
+from cli.private_files import write_private
 from cli.shared_process import HOST, SharedProcess, usable_port
 
 #: The first start makes the database, and on a slow disk that takes its time.
@@ -62,6 +70,15 @@ class OwnServer:
     @property
     def api_url(self) -> str:
         return f"{self.ui_url}/api"
+
+    @property
+    def api(self) -> Api:
+        """With the credential that opens it."""
+        return api_with_password(self.api_url, self._auth_string())
+
+    def login_url(self, page: str = "") -> str:
+        """Logs the browser in that opens it, and shows a page of the UI. For the person's own terminal alone."""
+        return f"{self.ui_url}{LOGIN_PATH}#{self._auth_string().removeprefix(f'{USER}:')}/{page}"
 
     @property
     def log_path(self) -> Path:
@@ -125,7 +142,7 @@ class OwnServer:
         if self._process.was_alone:
             # Nobody runs what this history still shows as running.
             with suppress(OSError):
-                close_abandoned_runs(Api(self.api_url))
+                close_abandoned_runs(self.api)
         threading.Thread(target=self._keep_running, name="prefect-server-watch", daemon=True).start()
 
     def _keep_running(self) -> None:
@@ -142,12 +159,18 @@ class OwnServer:
         self.port = usable_port(self.port or self._noted_port())
         note = self.directory / "server.json"
         fresh = note.with_suffix(".new")
-        fresh.write_text(json.dumps({"port": self.port}))
+        write_private(fresh, json.dumps({"port": self.port}))
         fresh.replace(note)
-        return ["prefect", "server", "start", "--host", HOST, "--port", str(self.port)]
+        return ["prefect"]
 
     def _environment(self) -> dict[str, str]:
-        return server_environment(self.directory, self.port)
+        return server_environment(self.directory, self.port) | {
+            "PREFECT_SERVER_API_AUTH_STRING": self._auth_string(),
+            "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": self.ui_url,
+        }
+
+    def _auth_string(self) -> str:
+        return own_password(self.directory.parent)
 
     def _noted_port(self) -> int:
         """The port of the server that runs or ran here; kept, so that addresses given to people stay good."""
@@ -162,7 +185,7 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        # Given apart from --port: it is what the pages tell the browser to talk to.
+        # Where it listens, and what the pages tell the browser to talk to.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{port}/api",

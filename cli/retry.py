@@ -195,7 +195,7 @@ def _laid_out(chosen: Chosen, raw: bytes, home: Path) -> Iterator[tuple[Path, Pa
     from patternmill.mill.selection import write_selection
 
     place = home / "retries"
-    place.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=place))
     try:
         file = folder / "input" / (Path(chosen.record.source).name or "input.csv")

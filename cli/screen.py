@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.error import HTTPError
 
 from cli.prefect_breaker import PrefectBreaker
 from cli.prefect_record import (
@@ -23,9 +24,11 @@ from cli.prefect_record import (
     settle,
 )
 from cli.prefect_server import OwnServer, server_is_there
+from cli.private_files import keep_private
 from patternmill.errors import PatternmillError
 
 API_URL = "PREFECT_API_URL"
+HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: How long nothing may change on the server before its record is taken for all that there will be.
 _SETTLING = timedelta(seconds=20)
 _SETTLING_AFTER_A_GAP = timedelta(seconds=5)
@@ -60,6 +63,8 @@ class Screen:
         self.delivered = True
 
     def __enter__(self) -> Self:
+        with suppress(OSError):
+            keep_private(self._home)
         if not self._named:
             self._own = OwnServer(self._home)
             try:
@@ -81,6 +86,11 @@ class Screen:
                 self._go_without(f"The Prefect server at {_shown(self._named)} does not answer.")
                 return
             os.environ.update(prefect_environment(self._named))
+            if _wants_a_password():
+                self._go_without(
+                    f"The Prefect server at {_shown(self._named)} asks for a password: {HOW_TO_LOG_IN}"
+                )
+                return
         elif self._own is not None:
             try:
                 self._own.wait_ready()
@@ -155,6 +165,18 @@ class Screen:
     def _go_without(self, why: str) -> None:
         self._own = None
         self._say(f"{why}\nThe run goes on without the Prefect UI; results and ledger do not depend on it.")
+
+
+def _wants_a_password() -> bool:
+    """Whether the server refuses what Prefect's client in this process knows itself by."""
+    try:
+        prefect_api().get("version")
+    except HTTPError as refused:
+        with refused:
+            return refused.code in {401, 403}
+    except OSError:
+        pass
+    return False
 
 
 def _shown(url: str) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cli.private_files import keep_private, private_folder
 from patternmill.errors import PatternmillError
 
 HOST = "127.0.0.1"
@@ -52,7 +53,8 @@ class SharedProcess:
 
     def take(self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]) -> bool:
         """Take hold of the running process, or start it with what the callables then give; whether it did."""
-        self.directory.mkdir(parents=True, exist_ok=True)
+        keep_private(self.directory.parent)
+        private_folder(self.directory)
         with _locked(self.directory / "start.lock"):
             if self._hold is None:
                 self._hold = self._take_hold()
@@ -105,7 +107,7 @@ class SharedProcess:
         return hold
 
     def _launch(self, arguments: Sequence[str], environment: dict[str, str], life: int) -> None:
-        with _log_file(self.log_path) as log:
+        with open_log(self.log_path) as log:
             self.child = subprocess.Popen(
                 [sys.executable, "-P", str(WATCH), str(self.directory / "users.lock"), *arguments],
                 env=_inherited() | environment,
@@ -176,7 +178,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _log_file(path: Path) -> Iterator[int]:
+def open_log(path: Path) -> Iterator[int]:
+    """A log's end, for a process to write to; one that has grown too long begins anew."""
     too_long = path.exists() and path.stat().st_size > LOG_LIMIT
     how = os.O_TRUNC if too_long else os.O_APPEND
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)

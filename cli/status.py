@@ -211,7 +211,9 @@ def _waiting_line(approval: Approval, now: float) -> str:
 def _word_line(approval: Approval) -> str:
     from cli.words import moment
 
-    said = f"{approval.verdict.value} by {approval.who}, {moment(approval.decided_at or 0)}"
+    said = (
+        f"{approval.verdict.value} by {approval.who} (name not verified), {moment(approval.decided_at or 0)}"
+    )
     note = f" ({approval.note})" if approval.note else ""
     line = f"Last word on {approval.catalog} ({approval.environment}): plan {approval.short} {said}{note}"
     if approval.verdict is Verdict.REJECTED:

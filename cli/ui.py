@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from cli.prefect_server import OwnServer
 
 
 @click.command("ui")
@@ -30,6 +36,14 @@ def command(port: int | None) -> int:
     settings = load_settings()
     with OwnServer(settings.home, port=port) as server:
         click.echo(f"The history of {settings.home}: {server.ui_url}")
+        click.echo(f"To log in: {login_hint(server)}")
         click.echo("Ctrl-C stops.")
         server.wait_end(until_interrupted())
     return 0
+
+
+def login_hint(server: OwnServer) -> str:
+    """The address that logs a browser in, for a person at a terminal; a log is told where to find it."""
+    if sys.stdout.isatty():
+        return f"{server.login_url()}  (once in each browser; for nobody else)"
+    return "`patternmill ui` on a terminal shows the address"

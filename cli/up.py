@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,11 +16,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.prefect_server import OwnServer, server_environment
-from cli.worker import POOL, STOP_SECONDS
+from cli.prefect_server import OwnServer
+from cli.private_files import keep_private
+from cli.shared_process import open_log
+from cli.ui import login_hint
+from cli.worker import POOL, STOP_SECONDS, job_template
 from patternmill.errors import PatternmillError
 
 if TYPE_CHECKING:
+    from cli.prefect_record import Api
     from patternmill.settings import Settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -35,7 +38,7 @@ class LastingServer(OwnServer):
     """The server of one home, with what a server needs that is not there for one command alone."""
 
     def _environment(self) -> dict[str, str]:
-        return server_environment(self.directory, self.port) | {
+        return super()._environment() | {
             "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "true",
             "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "true",
             # What its messages name as the way to a run.
@@ -74,13 +77,13 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
         server = stack.enter_context(_lasting_server(settings, port))
         environment = stack.enter_context(_environment(settings, server.api_url))
         worker = stack.enter_context(_worker(settings, environment, limit, stop))
-        _await_pool(server.api_url, worker, stop)
+        _await_pool(server.api, worker, stop)
         if not stop.is_set():
             _deploy(environment)
         if automations and not stop.is_set():
             _apply_automations(environment)
         if not stop.is_set():
-            _tell(server.ui_url, environment)
+            _tell(server, environment)
         _wait(worker, stop)
     return 0
 
@@ -133,7 +136,8 @@ def _worker(
     """
     command = [sys.executable, "-m", "cli.worker", "--lifeline", *(("--limit", str(limit)) if limit else ())]
     holds = [_hold(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
-    with (settings.home / "worker.log").open("ab") as log:
+    keep_private(settings.home)
+    with open_log(settings.home / "worker.log") as log:
         worker = subprocess.Popen(
             command,
             cwd=CHECKOUT,
@@ -178,23 +182,23 @@ def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
             worker.wait()
 
 
-def _await_pool(api_url: str, worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
-    """Return once the worker has made its pool, which deploying needs."""
+def _await_pool(api: Api, worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+    """Return once the worker has made its pool, which deploying needs; one of old is brought to the template."""
     click.echo("Starting a worker …")
     deadline = time.monotonic() + POOL_SECONDS
-    while not _is_there(f"{api_url}/work_pools/{POOL}"):
+    while not _has_template(api):
         if worker.poll() is not None or time.monotonic() > deadline:
             raise PatternmillError("The worker did not start.", code="worker", remedy="See its worker.log.")
         if stop.wait(_LOOK_SECONDS):
             return
 
 
-def _is_there(address: str) -> bool:
+def _has_template(api: Api) -> bool:
     try:
-        with urllib.request.urlopen(address, timeout=5) as answer:  # noqa: S310 - our own server
-            return bool(answer.status == 200)
+        api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
     except OSError:
         return False
+    return True
 
 
 def _deploy(environment: Mapping[str, str]) -> None:
@@ -225,9 +229,10 @@ def _apply_automations(environment: Mapping[str, str]) -> None:
         click.echo(line)
 
 
-def _tell(ui_url: str, environment: Mapping[str, str]) -> None:
-    click.echo(f"Prefect UI:   {ui_url}")
-    click.echo(f"Deployments:  {ui_url}/deployments")
+def _tell(server: OwnServer, environment: Mapping[str, str]) -> None:
+    click.echo(f"Prefect UI:   {server.ui_url}")
+    click.echo(f"Deployments:  {server.ui_url}/deployments")
+    click.echo(f"To log in:    {login_hint(server)}")
     click.echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
     click.echo(
         f"Files are named as from {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}."

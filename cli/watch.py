@@ -29,11 +29,11 @@ def main() -> None:
     """`python -P watch.py USERS_LOCK MODULE ARGUMENT...`, where the module is `prefect` or `studio`."""
     lock_path, module, *arguments = sys.argv[1:]
     threading.Thread(target=end_without_users, args=(lock_path,), daemon=True).start()
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     if module == "prefect":
-        take_the_write_lock_first()
+        serve_prefect()
     else:
-        sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-    run_module(module, arguments)
+        run_module(module, arguments)
 
 
 def end_without_users(lock_path: str) -> None:
@@ -43,6 +43,13 @@ def end_without_users(lock_path: str) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(SHUTDOWN_SECONDS)
     os._exit(1)
+
+
+def serve_prefect() -> None:
+    from cli.guarded_server import serve
+
+    take_the_write_lock_first()
+    serve()
 
 
 def run_module(module: str, arguments: Sequence[str]) -> None:

@@ -6,11 +6,13 @@ This is the same worker, which first lets its runs come to their ends: each drai
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +21,8 @@ import click
 if TYPE_CHECKING:
     import asyncio
 
-    from prefect.client.schemas.objects import FlowRun
-    from prefect.workers.process import ProcessWorker
-
 POOL = "patternmill"
+TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-pool.json"
 #: A run that is told to stop drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
 _LOOK_SECONDS = 0.3
@@ -36,8 +36,10 @@ _LOOK_SECONDS = 0.3
 def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> int:
     """Run what is scheduled, or started from the Prefect UI.
 
-    Needs PREFECT_API_URL. Its runs find the service and the key in this worker's environment, or else in the
-    Prefect Variable `patternmill_studio_url_ENVIRONMENT` and the Secret block `patternmill-api-key-ENVIRONMENT`.
+    Needs PREFECT_API_URL, and PREFECT_API_AUTH_STRING where the server asks for it. A run chooses its parameters
+    alone: one that brings a command, variables of the environment or a folder is refused. It finds the service and
+    the key in this worker's environment, or else in the Prefect Variable `patternmill_studio_url_ENVIRONMENT` and
+    the Secret block `patternmill-api-key-ENVIRONMENT`.
     SIGTERM or Ctrl-C lets the runs drain and write their results, and then ends; a second one ends at once.
 
     \b
@@ -49,10 +51,14 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
     """
     import asyncio
 
+    from cli.private_files import keep_private
     from patternmill.errors import ConfigurationError
+    from patternmill.settings import load_settings
 
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
+    with suppress(OSError):
+        keep_private(load_settings().home)
     # Each run finds its parameters' paths from here.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
@@ -62,13 +68,15 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
 async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bool) -> None:
     import asyncio
 
+    from cli.process_worker import DrainingWorker
+
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _told, stop)
     if lifeline:
         loop.add_reader(sys.stdin.fileno(), _lifeline_moved, loop, stop)
-    worker = _draining_worker(pool, name, limit, stop)
+    worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
     working = asyncio.create_task(worker.start(printer=click.echo))
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,18 +87,10 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     await asyncio.gather(working, stopped, return_exceptions=True)
 
 
-def _draining_worker(pool: str, name: str | None, limit: int | None, stop: asyncio.Event) -> ProcessWorker:
-    """Prefect's process worker, which takes up nothing new once `stop` is set."""
-    from prefect.workers.process import ProcessWorker
-
-    worker = ProcessWorker(work_pool_name=pool, name=name, limit=limit)
-    take_up = worker.get_and_submit_flow_runs
-
-    async def take_up_unless_stopped() -> list[FlowRun]:
-        return [] if stop.is_set() else await take_up()
-
-    setattr(worker, take_up.__name__, take_up_unless_stopped)
-    return worker
+def job_template() -> dict[str, Any]:
+    """The base job template of our pool: no variable that a run could set."""
+    template: dict[str, Any] = json.loads(TEMPLATE.read_text("utf-8"))
+    return template
 
 
 def _told(stop: asyncio.Event) -> None:

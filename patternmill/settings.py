@@ -133,6 +133,13 @@ def _in_groups(addresses: object) -> object:
     return addresses
 
 
+def _checked_code(code: SecretStr | None) -> SecretStr | None:
+    text = code.get_secret_value() if code is not None else "        "
+    if len(text) < 8 or (text.startswith("sha256:") and not re.fullmatch(r"sha256:[0-9a-f]{64}", text)):
+        raise ValueError("must have 8 characters or more, or be sha256: and 64 hexadecimal digits")
+    return code
+
+
 _Keys = dict[str, Annotated[SecretStr, AfterValidator(_required_key)]]
 _Url = Annotated[str, AfterValidator(checked_url)]
 _Duration = Annotated[timedelta, Field(gt=timedelta(0))]
@@ -187,6 +194,8 @@ class Settings(BaseSettings):
     #: A plan that would buy more items, or may cost more at worst (minor units), waits for a person. None: none does.
     approve_above_items: int | None = Field(default=None, ge=0)
     approve_above_cost: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
+    #: What an approver has to type: the code, or `sha256:` and its digest, so that no worker has the code itself.
+    approval_code: Annotated[SecretStr | None, AfterValidator(_checked_code)] = None
     #: How long a flow run waits for a person's word on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.

@@ -19,6 +19,8 @@ from types import FrameType
 from typing import IO
 
 import uvicorn
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.types import ASGIApp
 
 from studio.app import VERSION, build_app, picture_directory
 from studio.pace import Pace
@@ -28,6 +30,7 @@ from studio.store import Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
 DATABASE = "studio.db"
+LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
 
@@ -62,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def read_options(argv: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m studio", description="Serve the embedded studio.")
-    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
     parser.add_argument("--home", type=Path, default=Path(".studio"), help="where jobs and pictures are kept")
     parser.add_argument(
@@ -120,7 +123,11 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
     service = Service(store, environment=options.environment, pace=options.pace)
     app = build_app(service, Pictures(picture_directory(options.home)), keys)
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=3, server_header=False
+        own_name_only(app, options.host),
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=3,
+        server_header=False,
     )
     server = _Server(config, _announcement(options, listener), options.ready_file)
     watch = asyncio.create_task(_stop_with_parent(server, options.parent))
@@ -132,6 +139,11 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
     return 0
+
+
+def own_name_only(app: ASGIApp, host: str) -> ASGIApp:
+    """On loopback, no page of a foreign name that was made to lead here (DNS rebinding) sees anything."""
+    return TrustedHostMiddleware(app, [LOOPBACK, "localhost"]) if host == LOOPBACK else app
 
 
 def _listen(options: Options) -> socket.socket:

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
+from prefect import get_run_logger
 from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput
-from prefect.input.actions import aread_flow_run_input
+from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
 from prefect.input.run_input import keyset_from_base_key
 from prefect.runtime import deployment, flow_run
-from pydantic import Field, create_model
+from pydantic import Field, SecretStr, create_model
 
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
@@ -32,6 +33,10 @@ from tasks.artifacts import show_plan
 _MOST_ITEMS = 40
 
 
+UNVERIFIED = "Nobody checks it: this Prefect server knows no users."
+WRONG_CODE = "The approval code of the last answer was not right, so the plan goes on waiting."
+
+
 class Answer(RunInput):
     """The form in the Prefect UI."""
 
@@ -44,12 +49,20 @@ class Answer(RunInput):
         title="Approve up to so many items",
         description="The first rows of the file; 0: all.",
     )
-    name: str = Field(pattern=r"\S", title="Your name", description="Kept with the decision.")
+    name: str = Field(pattern=r"\S", title="Your name", description=f"Kept with the decision. {UNVERIFIED}")
     note: str = Field(default="", description="Why; kept with the decision.")
 
     def word(self) -> Word:
         approved = self.decision == "approve"
         return Word(self.name.strip(), approved, self.up_to or None, self.note.strip() or None)
+
+
+class AnswerWithCode(Answer):
+    """The form where approvers have a code."""
+
+    code: SecretStr = Field(
+        title="Approval code", description="Taken from the server as soon as it is read, and kept nowhere."
+    )
 
 
 async def word_heard(work: Import) -> None:
@@ -65,43 +78,55 @@ async def word_heard(work: Import) -> None:
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
-    if question is not None:
-        await _hear(work, question, proposal)
+    remark = await _hear(work, question, proposal) if question is not None else ""
     if work.refused is None and await work.needs_word(preview.plan):
-        await _ask(work, preview, proposal)
+        await _ask(work, preview, proposal, remark)
 
 
-async def _hear(work: Import, question: Approval, proposal: Proposal) -> None:
-    """Write down what was said since this flow run asked, if anything was."""
-    answer = await _answer_to(question)
+async def _hear(work: Import, question: Approval, proposal: Proposal) -> str:
+    """Write down what was said since this flow run asked, if anything was; what to remark where it is asked again."""
+    answer, code = await _answer_to(question)
+    remark = ""
+    if answer is not None and not approving.is_code(work.order.settings.approval_code, code):
+        get_run_logger().warning(WRONG_CODE)
+        answer, remark = None, WRONG_CODE
     if answer is not None:
         said = await asyncio.to_thread(approving.answer, work.order, question, proposal, answer.word())
         if said is not None and not answer.word().approved:
             work.refused = said
     elif approving.has_lapsed(question, await asyncio.to_thread(approving.ledger_time, work.order)):
         work.refused = await asyncio.to_thread(approving.lapse, work.order, question)
+    return remark
 
 
-async def _answer_to(question: Approval) -> Answer | None:
-    key = keyset_from_base_key(f"suspended-{question.question}")["response"]
-    values = await aread_flow_run_input(key, flow_run_id=UUID(flow_run.id))
-    return Answer(**values) if values else None
+async def _answer_to(question: Approval) -> tuple[Answer | None, str]:
+    """The answer, and the code that came with it, which is taken from the server before anything else is done."""
+    key, run = keyset_from_base_key(f"suspended-{question.question}")["response"], UUID(flow_run.id)
+    values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
+    if not values:
+        return None, ""
+    code = str(values.pop("code", ""))
+    if code:
+        await adelete_flow_run_input(key, flow_run_id=run)
+    return Answer(**values), code
 
 
-async def _ask(work: Import, preview: Preview, proposal: Proposal) -> None:
+async def _ask(work: Import, preview: Preview, proposal: Proposal, remark: str) -> None:
     patience = work.order.settings.approval_timeout
     question = await asyncio.to_thread(approving.ask, work.order, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
     now = await asyncio.to_thread(approving.ledger_time, work.order)
     left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)
     await asuspend_flow_run(
-        wait_for_input=_form(proposal, preview.duplicates),
+        wait_for_input=_form(
+            proposal, preview.duplicates, remark, with_code=work.order.settings.approval_code is not None
+        ),
         timeout=max(10, round(left.total_seconds())),
         key=question.question,
     )
 
 
-def _form(proposal: Proposal, duplicates: Duplicates | None) -> type[Answer]:
+def _form(proposal: Proposal, duplicates: Duplicates | None, remark: str, *, with_code: bool) -> type[Answer]:
     up_to = Field(
         default=proposal.items,
         ge=1,
@@ -109,8 +134,9 @@ def _form(proposal: Proposal, duplicates: Duplicates | None) -> type[Answer]:
         title=f"Approve up to so many items (all: {proposal.items})",
         description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
     )
-    form: type[Answer] = create_model("Answer", __base__=Answer, up_to=(int, up_to))
-    summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else [])]
+    base: type[Answer] = AnswerWithCode if with_code else Answer
+    form: type[Answer] = create_model("Answer", __base__=base, up_to=(int, up_to))
+    summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else []), *filter(None, [remark])]
     return form.with_initial_data(description=" ".join(summary))
 
 
@@ -149,6 +175,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
         yield f"> {preview.duplicates.sentence()}"
         yield ""
     yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
+    yield f"The form asks for a name. {UNVERIFIED}"
     yield ""
     items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]
     items += [(p.reason.value, p.item.describe()) for p in plan.products.values() if p.reason in TO_DO]

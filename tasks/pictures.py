@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 import urllib.request
@@ -29,7 +28,7 @@ def keep_pictures(
     """Put the pictures of a run into `out`, from `cache` where they are, else drawn by the studio now."""
     urls = list(picture_urls(out / "results.jsonl"))
     missing = [url for url in urls if not (cache / picture_name(url)).exists()]
-    cache.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     if missing:
         say(
             f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; to stop leaves the rest out."
@@ -49,7 +48,7 @@ def share_pictures(out: Path, cache: Path) -> None:
     for url in picture_urls(out / "results.jsonl"):
         if (cache / picture_name(url)).exists():
             folder.mkdir(exist_ok=True)
-            _share(cache / picture_name(url), folder / picture_name(url))
+            _copy(cache / picture_name(url), folder / picture_name(url))
 
 
 def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[], bool]) -> None:
@@ -62,6 +61,7 @@ def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[]
         with urllib.request.urlopen(address, timeout=left) as answer:  # noqa: S310 - our own studio
             content = answer.read()
         partial = cache / f"{picture_name(url)}.part"
+        partial.touch(mode=0o600)
         partial.write_bytes(content)
         partial.replace(cache / picture_name(url))
 
@@ -72,10 +72,7 @@ def _at(url: str, studio_url: str) -> str:
     return urlunsplit((here.scheme, here.netloc, there.path, f"width={WIDTH}", ""))
 
 
-def _share(source: Path, target: Path) -> None:
-    if target.exists():
-        return
-    try:
-        os.link(source, target)
-    except OSError:
+def _copy(source: Path, target: Path) -> None:
+    """No link: what lies under the home is for its owner alone, and results are for whom the umask lets in."""
+    if not target.exists():
         shutil.copyfile(source, target)

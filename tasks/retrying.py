@@ -69,7 +69,7 @@ def laid_out(chosen: Chosen, limits: Mapping[str, Any]) -> Iterator[ImportOrder]
     """The order that takes the rows up; the file's bytes and the selection lie beside the ledger meanwhile."""
     settings = load_settings(environment=chosen.record.environment)
     place = settings.home / "retries"
-    place.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=place))
     try:
         file = folder / "input" / (Path(chosen.record.source).name or "input.csv")

@@ -126,7 +126,10 @@ class SqliteDatabase:
         self.path = path
         self.name = f"SQLite file {path}"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                # For its owner alone; what SQLite lays beside it takes its mode from it.
+                path.touch(mode=0o600)
             self._connection = sqlite3.connect(
                 path, timeout=30, isolation_level=None, check_same_thread=False
             )

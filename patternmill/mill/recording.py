@@ -78,6 +78,8 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         "digest": approval.digest,
         "verdict": approval.verdict.value,
         "who": approval.who,
+        # On an open-source Prefect server, as on a terminal, a name is what somebody wrote.
+        "who_is_verified": False,
         "note": approval.note,
         "items": approval.ceiling.items,
         "amount": approval.ceiling.amount,

@@ -104,7 +104,7 @@ def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[Api, d
     """The server of the room's home on SQLite, held so that it stays; or one that a user runs, on PostgreSQL."""
     if databases.prefect is None:
         own = stack.enter_context(OwnServer(room.folder / room.home))
-        return Api(own.api_url), {}
+        return own.api, {}
     server = NamedServer(room.folder, database=databases.prefect)
     stack.callback(server.kill)
     server.start()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,21 +16,9 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
 from patternmill.results.publish import publish
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from tests.acceptance.browser import QUIET, installed
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--enable-logging=stderr",
-    "--virtual-time-budget=5000",
-)
+ONCE = (*QUIET, "--enable-logging=stderr", "--virtual-time-budget=5000")
 HEADER = ("sku", "prompt", "category")
 RUN = RunRecord(
     RunId("run-1"),
@@ -81,19 +67,13 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def browser() -> str:
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found:
-        return found
-    reason = f"no browser here: none of {', '.join(BROWSERS)} is installed (Debian: apt-get install chromium)"
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    return installed()
 
 
 def opened(browser: str, path: Path, profile: Path) -> Page:
     """The page as the browser has it once its script has run; what the browser complains of fails the test."""
     done = subprocess.run(
-        [browser, *QUIET, f"--user-data-dir={profile}", "--dump-dom", path.as_uri()],
+        [browser, *ONCE, f"--user-data-dir={profile}", "--dump-dom", path.as_uri()],
         capture_output=True,
         text=True,
         timeout=90,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import OPEN_STATES, Api
+from cli.prefect_record import OPEN_STATES
 from cli.prefect_server import OwnServer
 from patternmill.results.manifest import verify
 from studio.store import read_record
@@ -89,7 +89,7 @@ def record(
 ) -> Iterator[Mapping[str, list[dict[str, Any]]]]:
     """What the Prefect server has of the first import, asked once it is opened again."""
     with OwnServer(shop.home) as server:
-        api = Api(server.api_url)
+        api = server.api
         yield {
             kind: api.post(f"{kind}/filter", {"limit": 200})
             for kind in ("flow_runs", "task_runs", "artifacts")

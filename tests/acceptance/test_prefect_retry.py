@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import Api, prefect_environment
+from cli.prefect_record import prefect_environment
 from cli.prefect_server import OwnServer
 from cli.worker import POOL
 from tests.acceptance.evidence import broken_files
@@ -104,7 +104,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
                 stdout=log,
                 stderr=log,
             )
-        yield Prefect(Api(server.api_url), environment)
+        yield Prefect(server.api, environment)
         worker.terminate()
         worker.wait(timeout=60)
 

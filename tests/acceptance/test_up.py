@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import Api
+from cli.prefect_record import api_with_password, own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.test_import import clean_environment
 from tests.acceptance.test_worker import Prefect, begin_import, eventually
@@ -44,7 +44,7 @@ class Up:
     def prefect(self) -> Prefect:
         address = re.search(r"Prefect UI: +(\S+)", self.said)
         assert address, self.said
-        return Prefect(Api(f"{address[1]}/api"), {})
+        return Prefect(api_with_password(f"{address[1]}/api", own_password(self.folder / "home")), {})
 
     def left(self) -> list[str]:
         """The processes that belong to it, by what they have open or were told."""
@@ -172,7 +172,8 @@ def test_a_schedule_fires(up: Up, tmp_path: Path) -> None:
 
     eventually(lambda: bool(ended()), 240, lambda: prefect.api.post("flow_runs/filter", of_it))
     path = f"{prefect.api.url}/deployments/{deployment['id']}/schedules/{made[0]['id']}"
-    urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=20).close()
+    request = urllib.request.Request(path, method="DELETE", headers=dict(prefect.api.headers))
+    urllib.request.urlopen(request, timeout=20).close()
     first = ended()[-1]
     assert first["auto_scheduled"] is True
     assert first["state"]["name"] == "Completed", first["state"]

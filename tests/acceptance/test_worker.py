@@ -31,6 +31,7 @@ ROWS = 40
 WINDOW = 8
 #: Long enough that a stop finds a full window, and short enough that a drain follows it to its end.
 JOB_SECONDS = 5.0
+TEMPLATE = "deployments/process-pool.json"
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
 OUR_WORKER = ("cli.worker", "--pool", POOL)
 
@@ -43,11 +44,7 @@ class Prefect:
     environment: dict[str, str]
 
     def ask(self, path: str) -> Any:
-        import json
-        import urllib.request
-
-        with urllib.request.urlopen(f"{self.api.url}/{path}", timeout=20) as answer:
-            return json.loads(answer.read())
+        return self.api.get(path)
 
     def begin(self, deployment: str, **parameters: Any) -> str:
         found = self.ask(f"deployments/name/{deployment}/{deployment}")
@@ -116,12 +113,12 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             "PATTERNMILL_HOME": str(home),
         }
         for arguments in (
-            ("work-pool", "create", POOL, "--type", "process"),
+            ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),
             ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
         ):
             run("prefect", *arguments, environment=environment)
         run("cli.main", "automations", environment=environment)
-        yield Prefect(Api(server.api_url), environment)
+        yield Prefect(server.api, environment)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: Set by the command line for itself; not for a person.
 INTERNAL = {"embedded"}
 FIELDS = sorted(set(Settings.model_fields) - INTERNAL)
-SECRETS = {"api_key", "ledger_url"}
+SECRETS = {"api_key", "ledger_url", "approval_code"}
 CANARY = "canary-7f3a"
 #: A value that each field refuses.
 MALFORMED = {
@@ -43,6 +43,7 @@ MALFORMED = {
     "confirm_above": f"{CANARY}",
     "approve_above_items": "-1",
     "approve_above_cost": f"{CANARY}",
+    "approval_code": f"sha256:{CANARY}",
     "approval_timeout": "PT1S",
     "embedded": f"{CANARY}",
     "shard_rows": "2501",

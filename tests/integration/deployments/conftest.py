@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.prefect_record import prefect_environment
+from cli.prefect_record import Api, prefect_environment
 from cli.up import LastingServer
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 Ask = Callable[..., Any]
 
 
-def asker(api_url: str) -> Ask:
-    def ask(path: str, body: Any = None) -> Any:
-        request = urllib.request.Request(
-            f"{api_url}/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read())
-
-    return ask
+def asker(api: Api) -> Ask:
+    return lambda path, body=None: api.get(path) if body is None else api.post(path, body)
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +44,7 @@ def environment(server: LastingServer, home: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def ask(server: LastingServer) -> Ask:
-    return asker(server.api_url)
+    return asker(server.api)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,18 @@ from subprocess import Popen
 
 import pytest
 
+from cli.prefect_record import own_password
 from cli.prefect_server import OwnServer, server_is_there
 from patternmill.errors import PatternmillError
 
+NAMED = """
+    import sys
+    from pathlib import Path
+    from cli.screen import Screen
+    with Screen(Path(sys.argv[1]), print) as screen:
+        screen.wait()
+        print(screen.is_there)
+"""
 HOLD_FOR_EVER = """
     import sys, time
     from pathlib import Path
@@ -85,6 +94,20 @@ def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass
     assert "server.log" in caught.value.remedy
     assert "PREFECT_API_URL" in caught.value.remedy
+
+
+def test_another_server_s_password_comes_from_the_environment(
+    server: OwnServer, tmp_path: Path, script: Callable[..., Popen[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that PREFECT_API_URL names and that asks for a password: without it, the run goes on and says why."""
+    monkeypatch.setenv("PREFECT_API_URL", server.api_url)
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
+    assert "asks for a password: set PREFECT_API_AUTH_STRING" in out, errors
+    assert out.endswith("False\n")
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", own_password(server.directory.parent))
+    out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
+    assert out == "True\n", errors
 
 
 def test_no_server_is_there_where_none_listens() -> None:

@@ -71,7 +71,7 @@ def test_record_of_a_run_is_whole_and_true(
     """After settling, each task run is there under its name, in its final state; failed ones read as failed."""
     out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
     known = json.loads(out)
-    api = Api(server.api_url)
+    api = server.api
     settled = settle(api, known["id"], expected=10)
     assert (settled.recorded, settled.open, settled.whole) == (10, 0, True)
     states = states_of_task_runs(api, known["id"])
@@ -85,7 +85,7 @@ def test_log_of_a_failed_task_run_stays_on_the_server(
 ) -> None:
     """The traceback that the terminal does not show is in the server's logs."""
     out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
-    api = Api(server.api_url)
+    api = server.api
     settle(api, json.loads(out)["id"], expected=10)
     logs = api.post("logs/filter", {"logs": {"level": {"ge_": 40}}, "limit": 200})
     assert any("Traceback" in log["message"] and "refused by the service" in log["message"] for log in logs)
@@ -95,7 +95,7 @@ def test_log_of_a_failed_task_run_stays_on_the_server(
 def test_settling_gives_up_in_time(server: OwnServer, home: Path, script: Callable[..., Popen[str]]) -> None:
     """A record that never gets as long as expected is waited for only so long."""
     out, _ = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
-    settled = settle(Api(server.api_url), json.loads(out)["id"], expected=99, patience=timedelta(seconds=3))
+    settled = settle(server.api, json.loads(out)["id"], expected=99, patience=timedelta(seconds=3))
     assert (settled.recorded, settled.whole) == (10, False)
 
 
@@ -108,7 +108,7 @@ def test_task_runs_left_open_are_closed(
     flow_run_id = json.loads(run.stdout.readline())["id"]
     run.kill()
     run.communicate()
-    api = Api(server.api_url)
+    api = server.api
     assert settle(api, flow_run_id, patience=timedelta(seconds=2)).open > 0
     known = {"product · 0-0": FinalState("COMPLETED", "Completed")}
     assert close_open_task_runs(api, flow_run_id, known) > 0

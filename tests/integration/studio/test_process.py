@@ -159,3 +159,26 @@ def test_a_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) ->
 
     with pytest.raises(StartRefused, match="key"):
         read_keys(read_options(["--home", str(tmp_path), "--key-file", str(tmp_path / "keys")]))
+
+
+def test_a_foreign_name_that_leads_here(new_studio: StudioProcess) -> None:
+    """A page of that name would be the studio's own, to a browser: it is told nothing, and sees no picture."""
+    new_studio.start()
+    body = b"{}"
+    assert new_studio.ask("categories/list", body).status == 200
+    assert new_studio.ask("categories/list", body, Host="rebound.example").status == 400
+    assert new_studio.ask("categories/list", body, Host="localhost:1").status == 200
+
+
+def test_what_it_writes_is_for_its_owner_alone(new_studio: StudioProcess) -> None:
+    """Whatever the umask of whoever starts it."""
+    before = os.umask(0o022)
+    try:
+        new_studio.start()
+        job = new_studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body
+        assert new_studio.ended(job)["status"] == "succeeded"
+    finally:
+        os.umask(before)
+    written = [path for path in new_studio.home.rglob("*") if path.name != "keys"]
+    assert [path for path in written if path.stat().st_mode & 0o077] == []
+    assert any(path.name == "studio.db" for path in written)

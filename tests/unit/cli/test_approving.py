@@ -115,3 +115,22 @@ def test_the_same_command_again_approves_nothing_more(service: Service, home: Pa
     carry_out(asked)
     assert heard(asked, digest)
     assert len(on_record(home)) == 1
+
+
+@pytest.mark.parametrize(("typed", "begun"), [("orchard-41", True), ("orchard-42", False)])
+def test_where_approvers_have_a_code(
+    service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, begun: bool
+) -> None:
+    """It is typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
+    monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
+    asked = request(tmp_path, 4)
+    digest = digest_of(asked)
+    with pytest.raises(ConfigurationError, match="types the code"):
+        heard(asked, digest)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")
+    assert heard(asked, digest) is begun
+    if begun:
+        assert [approval.verdict for approval in on_record(home)] == ["approved"]
+    else:
+        assert not home.exists()

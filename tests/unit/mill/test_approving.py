@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from patternmill.catalog.checking import check_rows
 from patternmill.errors import ApprovalNeeded, ConfigurationError
@@ -322,3 +324,13 @@ def test_a_cost_to_be_approved_needs_prices() -> None:
     settings = Settings(_env_file=None, approve_above_cost=100)
     with pytest.raises(ConfigurationError, match="no prices"):
         RunOptions.from_settings(settings)
+
+
+def test_the_approvers_code() -> None:
+    """Plain or as its digest; the digest itself opens nothing."""
+    plain, digest = SecretStr("orchard-41"), "sha256:" + hashlib.sha256(b"orchard-41").hexdigest()
+    for expected in (plain, SecretStr(digest)):
+        assert approving.is_code(expected, " orchard-41\n")
+        for wrong in ("", "orchard-42", digest, digest.removeprefix("sha256:"), "Orchard-41", "ørchard"):
+            assert not approving.is_code(expected, wrong), wrong
+    assert approving.is_code(None, "")

@@ -1,0 +1,70 @@
+"""What lies under the home is for its owner alone: folders 0700, files 0600, whatever the umask."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+UMASK = 0o077
+#: What Patternmill keeps under a home; what else lies there is not ours to change.
+_OURS = ("*.sqlite3*", "*.log", "embedded", "logs", "pictures", "prefect", "retries", "studio")
+
+
+def keep_private(home: Path) -> None:
+    """Make the home, or take from all others what they may do in one that is there."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _shut(home)
+    for pattern in _OURS:
+        for path in home.glob(pattern):
+            _shut_all(path)
+
+
+def private_folder(folder: Path) -> Path:
+    """The folder, made for its owner alone where it was not there."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def lasting_secret(path: Path, prefix: str = "") -> str:
+    """The secret in a file: random, made once, readable by its owner only."""
+    if not path.exists():
+        _make_secret(path, f"{prefix}{secrets.token_urlsafe(32)}\n")
+    return path.read_text().strip()
+
+
+def _make_secret(path: Path, text: str) -> None:
+    """The first one stays, and is never seen half written."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
+    try:
+        write_private(fresh, text)
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a new file, for its owner alone from the first moment."""
+    data = content.encode() if isinstance(content, str) else content
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _shut_all(path: Path) -> None:
+    _shut(path)
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            _shut(Path(folder, name))
+
+
+def _shut(path: Path) -> None:
+    """Take all rights of group and others, unless it is gone, or another user's."""
+    with suppress(FileNotFoundError, PermissionError):
+        found = path.lstat()
+        # What has a second name is a picture that earlier versions linked into results, where others may see it.
+        is_linked = stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
+        if found.st_mode & UMASK and not is_linked:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)

@@ -1,0 +1,144 @@
+"""A real browser without a window, driven as a person would: pages opened, texts waited for, buttons clicked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+from websockets.sync.client import connect
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--window-size=1400,1800",
+)
+#: Found by its text, exactly, among what can be clicked; of several the last, which is in the dialog on top.
+CLICK = """(text => {
+  const found = [...document.querySelectorAll('button, a, [role=menuitem], [role=option], [role=combobox]')]
+    .filter(one => one.textContent.trim() === text && !one.disabled && one.getClientRects().length);
+  if (!found.length) return false;
+  const one = found.at(-1), event = {bubbles: true, cancelable: true, button: 0, pointerType: 'mouse'};
+  one.dispatchEvent(new PointerEvent('pointerdown', event));
+  one.dispatchEvent(new PointerEvent('pointerup', event));
+  one.click();
+  return true;
+})"""
+#: As typing does it, so that the page notices.
+FILL = """((label, value) => {
+  const about = [...document.querySelectorAll('label')].filter(one => one.textContent.trim().startsWith(label)).at(-1);
+  const near = about && about.closest('.schema-form-property, [data-slot=form-item]');
+  const field = about && (document.getElementById(about.htmlFor) || near.querySelector('select, input, textarea'));
+  if (!field) return false;
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value').set.call(field, value);
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+  field.dispatchEvent(new Event('change', {bubbles: true}));
+  return true;
+})"""
+
+
+def installed() -> str:
+    """The browser's command; without one the test is skipped, and fails where CI should have installed one."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found:
+        return found
+    reason = f"no browser here: none of {', '.join(BROWSERS)} is installed (Debian: apt-get install chromium)"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+class Browser:
+    """One browser with a profile and one page, spoken to over its own debugging protocol."""
+
+    def __init__(self, profile: Path, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [installed(), *QUIET, f"--user-data-dir={profile}", "--remote-debugging-port=0", *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self._numbers = count(1)
+        self._socket = connect(self._address(profile / "DevToolsActivePort"), max_size=None)
+        target = self._send("Target.createTarget", url="about:blank")["targetId"]
+        attached = self._send("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+
+    _session: str | None = None
+
+    def _address(self, note: Path) -> str:
+        until = time.monotonic() + 30
+        while not note.exists() or len(note.read_text().splitlines()) < 2:
+            assert time.monotonic() < until, "the browser does not start"
+            time.sleep(0.1)
+        port, path = note.read_text().splitlines()[:2]
+        return f"ws://127.0.0.1:{port}{path}"
+
+    def _send(self, method: str, **params: Any) -> Any:
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": params}
+        self._socket.send(json.dumps(message | ({"sessionId": self._session} if self._session else {})))
+        while True:
+            answer = json.loads(self._socket.recv(60))
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def open(self, address: str) -> None:
+        self._send("Page.navigate", url=address)
+
+    def do(self, script: str) -> Any:
+        """The value that a script of this page comes to, waited for."""
+        done = self._send("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in done, done
+        return done["result"].get("value")
+
+    def text(self) -> str:
+        return str(self.do("document.body ? document.body.innerText : ''"))
+
+    def until(self, script: str, within: float = 40) -> None:
+        """Wait until a script of this page comes to something true."""
+        deadline = time.monotonic() + within
+        while not self.do(script):
+            assert time.monotonic() < deadline, f"{script} on {self.do('location.href')}:\n{self.text()}"
+            time.sleep(0.2)
+
+    def shows(self, text: str, within: float = 40) -> None:
+        self.until(f"(document.body || {{innerText: ''}}).innerText.includes({json.dumps(text)})", within)
+
+    def click(self, text: str) -> None:
+        self.until(f"{CLICK}({json.dumps(text)})")
+
+    def fill(self, label: str, value: str) -> None:
+        self.until(f"{FILL}({json.dumps(label)}, {json.dumps(value)})")
+        # No person types faster; a form that is still taking up one field loses the next.
+        time.sleep(0.5)
+
+    def frames(self) -> list[str]:
+        """What is shown in the frames of the page; of a page that may not be shown there, the browser's error."""
+        tree = self._send("Page.getFrameTree")["frameTree"]
+        return [child["frame"]["url"] for child in tree.get("childFrames", ())]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+        self._process.terminate()
+        self._process.wait(20)

