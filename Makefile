@@ -20,12 +20,12 @@ help: ## list the targets
 .venv/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(INSTALL) --require-hashes --only-binary :all: -r requirements.lock
+	$(INSTALL) --no-deps --require-hashes -r requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/.developing: .venv/.installed requirements-dev.lock
-	$(INSTALL) --require-hashes --only-binary :all: -r requirements-dev.lock
+	$(INSTALL) --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 setup: .venv/.developing ## make .venv with everything in it, the developers' tools too
@@ -58,7 +58,7 @@ system: ## install what some tests need from the system (Debian, as root): Chrom
 
 lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade takes newer versions too
 	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
-	$(LOCK) $(ARGS) pyproject.toml --group build --output-file requirements.lock
+	$(LOCK) $(ARGS) pyproject.toml --group build --extra redis --output-file requirements.lock
 	$(LOCK) $(ARGS) pyproject.toml --group build --extra dev --constraints requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove .venv and caches (never .patternmill or results)
