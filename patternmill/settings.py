@@ -95,6 +95,9 @@ class Settings(BaseSettings):
     retire_at_most: str = "20,10%"
     #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then says the name alone.
     sources: dict[str, SecretStr] = Field(default_factory=dict)
+    #: Folders that runs of a deployment may read files from and write results to, beside the home. None: the one they
+    #: run in. The command line is not bound to them.
+    source_folders: tuple[Path, ...] | None = None
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
     shard_rows: int = Field(default=500, ge=1, le=2500)
 

@@ -32,6 +32,11 @@ def is_remote(address: str) -> bool:
     return "://" in address and not address.startswith("file://")
 
 
+def file_path(address: str) -> Path:
+    """The path that is meant by an address that is not remote."""
+    return Path(address.removeprefix("file://"))
+
+
 def shown_address(address: str) -> str:
     """The address without what may be secret in it: user, password, query, fragment."""
     if not is_remote(address):
@@ -84,7 +89,7 @@ def source_bytes(address: str, reading: Reading | None = None) -> bytes:
     if is_remote(address):
         raw = _fetched(whole_address(address), reading)
     else:
-        raw = stable_bytes(Path(address.removeprefix("file://")), Path.read_bytes, reading)
+        raw = stable_bytes(file_path(address), Path.read_bytes, reading)
     return _decompressed(raw, reading) if raw.startswith(_GZIP) else raw
 
 

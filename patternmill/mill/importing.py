@@ -20,7 +20,7 @@ from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.mill import approving
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder
+from patternmill.mill.order import ImportOrder, require_allowed_path
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 from patternmill.mill.running import forget, register
@@ -75,7 +75,10 @@ class Import:
         return f"{len(self._file.records)} rows in {self._file.name}"
 
     async def _read(self) -> CatalogFile:
-        return await asyncio.to_thread(read_catalog, self.order.source, encoding=self.order.encoding)
+        order = self.order
+        return await asyncio.to_thread(
+            read_catalog, order.source, encoding=order.encoding, quoting=not order.by_deployment
+        )
 
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
@@ -259,15 +262,19 @@ def order_import(
     confirm: str | None = None,
     spread: int | None = None,
     only: Path | None = None,
+    by_deployment: bool = False,
 ) -> ImportOrder:
     """What a person asks for, completed from the settings. Raises ConfigurationError.
 
     `spread` is a number of parts, for as many workers. `only` is a selection, as `patternmill retry` writes it:
-    its rows alone are worked on, failed ones again.
+    its rows alone are worked on, failed ones again. `by_deployment`: no path may leave the allowed folders.
     """
     settings = load_settings(
         environment=environment, max_in_flight=max_in_flight, attempts=attempts, confirm=confirm
     )
+    for path in (source, out, only) if by_deployment else ():
+        if path is not None:
+            require_allowed_path(path, settings)
     name, sure = (catalog, True) if catalog else catalog_name(source)
     if not re.fullmatch(r"[\w][\w .-]{0,62}", name) or name != name.strip():
         raise ConfigurationError(
@@ -291,6 +298,7 @@ def order_import(
         out=out,
         edition=edition,
         spread=spread,
+        by_deployment=by_deployment,
     )
     if only is None:
         return order
