@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
@@ -14,6 +14,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 from patternmill.errors import ConfigurationError
 
 PREFIX = "PATTERNMILL_"
+MASK = "**********"
+#: In a query or in libpq's own form, where a value may stand in quotes.
+_PASSWORD = re.compile(r"(?i)\b(?:ssl)?(?:password|passwd|pwd)\s*=\s*(?:'((?:[^'\\]|\\.)*)'?|([^\s&'\"#;]+))")
+_USER_INFO = re.compile(r"://[^\s/@:'\"]*:([^\s/'\"]+)@")
+#: In what is known to be an address, a password may have any character.
+_LOOSE_USER_INFO = re.compile(r"://[^/@:]*:(.+)@")
+#: Shorter ones are words that a mask would strike everywhere.
+_SHORTEST_PASSWORD = 4
 
 
 def _checked_url(url: str | None) -> str | None:
@@ -27,6 +35,35 @@ def _checked_url(url: str | None) -> str | None:
     if parts.query or parts.fragment:
         raise ValueError("must end with its path, without ? or #")
     return url.rstrip("/")
+
+
+def passwords_in(address: str) -> frozenset[str]:
+    """Every password in an address, as written and decoded: of a URL, of its query, of libpq's `password=...`."""
+    found = {text for pair in _PASSWORD.findall(address) for text in pair}
+    found.update(_USER_INFO.findall(address), _LOOSE_USER_INFO.findall(address))
+    return frozenset(text for text in {*found, *map(unquote, found)} if len(text) >= _SHORTEST_PASSWORD)
+
+
+def mask_passwords(text: str, address: str = "") -> str:
+    """`text` without the passwords of an address, and without what has the shape of one."""
+    for password in sorted(passwords_in(address), key=len, reverse=True):
+        text = text.replace(password, MASK)
+    for shape in (_PASSWORD, _USER_INFO):
+        text = shape.sub(_masked, text)
+    return text
+
+
+def _masked(found: re.Match[str]) -> str:
+    password = next(filter(None, found.groups()), "")
+    return found[0].replace(password, MASK) if password else found[0]
+
+
+def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
+    if url is not None and not re.match(r"postgres(ql)?://|sqlite:///", url.get_secret_value()):
+        raise ValueError(
+            "must begin with postgresql:// (or sqlite:///); libpq's `host=... password=...` is not read"
+        )
+    return url
 
 
 def _checked_key(key: SecretStr | None) -> SecretStr | None:
@@ -53,7 +90,7 @@ class Settings(BaseSettings):
     #: Scopes request IDs and the ledger, together with the catalog's name.
     environment: str = Field(default="staging", pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")
     #: None: SQLite under `home`. postgresql://... for several machines.
-    ledger_url: SecretStr | None = None
+    ledger_url: Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)] = None
     #: The most jobs in flight at once.
     max_in_flight: int = Field(default=200, ge=1, le=5000)
     #: Requests a second, creates and polls apart.

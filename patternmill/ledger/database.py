@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
+from patternmill.settings import mask_passwords
 
 if TYPE_CHECKING:
     import psycopg
@@ -62,13 +63,13 @@ def open_database(url: str | None, home: Path) -> Database:
     """
     if url is None:
         return SqliteDatabase(home / LEDGER_FILE)
-    scheme = url.partition(":")[0]
-    if scheme in {"postgresql", "postgres"}:
+    if url.startswith(("postgresql://", "postgres://")):
         return PostgresDatabase(url)
-    if scheme == "sqlite":
+    if url.startswith("sqlite:///"):
         return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+    # Without any part of it: in another form, each may be a password.
     raise ConfigurationError(
-        f"PATTERNMILL_LEDGER_URL names an unknown kind of database, {scheme!r}.",
+        "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
         remedy="Use postgresql://... or leave it unset for SQLite.",
     )
 
@@ -114,7 +115,7 @@ class SqliteDatabase:
 
     def _unopened(self, error: Exception) -> LedgerError:
         return LedgerError(
-            f"The ledger {self.path} cannot be opened: {error}.",
+            f"The ledger {mask_passwords(str(self.path))} cannot be opened: {mask_passwords(str(error))}.",
             remedy="See that its folder can be written to and that the file is whole "
             "(`patternmill ledger check`); nothing was spent.",
         )
@@ -173,7 +174,7 @@ class SqliteDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            raise _unusable(str(self.path), error) from error
+            raise _unusable(mask_passwords(str(self.path)), mask_passwords(str(error))) from error
 
     def close(self) -> None:
         self._connection.close()
@@ -277,7 +278,7 @@ class PostgresDatabase:
             lost = self._connection.closed
             if self._connection.broken:
                 self._connection.close()
-            told = _unusable("in PostgreSQL", error)
+            told = _unusable("in PostgreSQL", mask_passwords(str(error), self._url))
             raise (LedgerAway(told.message, remedy=told.remedy) if lost else told) from error
 
     def check(self) -> list[str]:
@@ -300,7 +301,7 @@ def _newer(version: int) -> LedgerError:
     )
 
 
-def _unusable(where: str, error: Exception) -> LedgerError:
+def _unusable(where: str, error: str) -> LedgerError:
     return LedgerError(
         f"The ledger {where} cannot be used: {error}.",
         remedy="Nothing that it acknowledged is lost. Mend the disk or the database, then run the same command again.",
