@@ -105,7 +105,7 @@ def order_refresh(
         Path(source),
         catalog=catalog,
         environment=environment,
-        out=Path(out) if out and place is None else None,
+        out=file_path(out) if out and place is None else None,
         encoding=encoding,
         max_in_flight=max_in_flight,
         attempts=attempts,

@@ -183,6 +183,28 @@ def test_no_secret_of_a_bad_setting_is_shown(
     assert ended.code == code, ended.said
 
 
+@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("worker",), ("automations",), ("status",)])
+@pytest.mark.parametrize("address", ["http://ann:{}@127.0.0.1:9/api", "http://ann:x/{}@127.0.0.1:9/api"])
+def test_no_password_of_the_prefect_server_is_shown(
+    verb: tuple[str, ...], address: str, tmp_path: Path
+) -> None:
+    """An address with one is refused before Prefect, which logs it, is started."""
+    password = {"PREFECT": "canary07prefectpassword"}
+    environment = {**os.environ, "PREFECT_API_URL": address.format(password["PREFECT"])}
+    ended = subprocess.run(
+        [str(COMMAND), *verb],
+        cwd=tmp_path,
+        env=environment | {"PATTERNMILL_HOME": str(tmp_path / "home"), "PATTERNMILL_DEBUG": "1"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"PREFECT_API_AUTH_STRING" in ended.stderr
+    assert found_in("the output", ended.stdout + ended.stderr, password) == []
+    assert found_under(tmp_path, password) == []
+
+
 @pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])
 def test_no_secret_of_an_unexpected_error_is_kept(
     debug: str, tmp_path: Path, service: ServiceInThread, zygote: Zygote

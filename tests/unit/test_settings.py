@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from patternmill.errors import ConfigurationError
-from patternmill.settings import PREFIX, Settings, load_settings
+from patternmill.settings import MASK, PREFIX, Settings, load_settings, mask_passwords, passwords_in
 
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: Set by the command line for itself; not for a person.
@@ -44,10 +44,12 @@ MALFORMED = {
     "shard_rows": "2501",
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
+    "source_folders": f"not JSON {CANARY}",
+    "ledger_url": f"host=db password={CANARY}",
     "environment_urls": f"not JSON {CANARY}",
 }
 #: Fields that take any text.
-ANYTHING = {"home", "ledger_url", "confirm", "retire_at_most"}
+ANYTHING = {"home", "confirm", "retire_at_most"}
 
 
 @pytest.fixture(autouse=True)
@@ -207,3 +209,33 @@ def test_the_address_of_the_environment_named(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ConfigurationError, match="belongs to the environment 'production'"):
         load_settings(environment="staging", studio_url="https://studio.example/v1/")
     assert load_settings(environment="other", studio_url="https://else.example/v1").environment == "other"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://mill:{CANARY}@host/db",
+        f"postgresql://mill:a@b{CANARY}@host/db",
+        f"postgresql://mill:a/b?{CANARY}@host/db",
+        f"postgresql://mill:%21{CANARY}@host/db",
+        f"postgresql://host/db?user=mill&password={CANARY}&x=y",
+        f"postgresql://host/db?sslpassword={CANARY}",
+        f"host=db password={CANARY} dbname=x",
+        f"host=db password = '{CANARY} x' dbname=x",
+        f"PASSWORD='{CANARY}",
+    ],
+)
+def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
+    """Where the address stands in a message, and where its password stands alone, as written or decoded."""
+    for text in (address, f"cannot use {address}.", *(f"<{password}>" for password in passwords_in(address))):
+        masked = mask_passwords(text, address)
+        assert CANARY not in masked and MASK in masked
+    assert "host" in mask_passwords(address) or "PASSWORD" in address
+
+
+@pytest.mark.parametrize("address", [f"host=db password={CANARY}", f"{CANARY}:x", f"mysql://u:{CANARY}@h/d"])
+def test_ledger_address_of_another_form_is_refused_unread(address: str) -> None:
+    """With how it should begin, and without any part of it."""
+    with pytest.raises(ConfigurationError, match="postgresql://") as refused:
+        load_settings(ledger_url=address)
+    assert CANARY not in str(refused.value)
