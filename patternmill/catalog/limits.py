@@ -37,7 +37,7 @@ class Limits:
 
 
 #: For bytes that were accepted before: they are understood again, whatever the limits have become.
-NO_LIMITS = Limits(*[sys.maxsize] * 5, timedelta.max)
+NO_LIMITS = Limits(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, timedelta.max)
 
 
 class Reading:
