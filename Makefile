@@ -8,22 +8,32 @@ KILLS ?= 2000
 # Most tests wait for processes and sockets, so that more of them than cores run side by side; the longest first.
 TESTERS ?= 3
 BIN := .venv/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# For all Python versions and systems at once. No address of an index and no path is written into a lock.
+LOCK = .venv-lock/bin/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-.venv/.installed: pyproject.toml constraints.txt
+# What users need: the locked versions by their hashes, then the project itself, which downloads nothing.
+.venv/.installed: pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name one with PYTHON=..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) --no-deps --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	@touch $@
 
-setup: .venv/.installed ## make .venv with everything in it
+.venv/.developing: .venv/.installed requirements-dev.lock
+	$(INSTALL) --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@
 
-import: setup ## turn FILE (default inputs/spring_catalog.csv) into products; ARGS= takes more options
+setup: .venv/.developing ## make .venv with everything in it, the developers' tools too
+
+import: .venv/.installed ## turn FILE (default inputs/spring_catalog.csv) into products; ARGS= takes more options
 	$(BIN)/patternmill import "$(FILE)" $(ARGS)
 
-up: setup ## Prefect UI, worker, deployments and the embedded studio in one terminal
+up: .venv/.installed ## Prefect UI, worker, deployments and the embedded studio in one terminal
 	$(BIN)/patternmill up $(ARGS)
 
 test: setup ## run all tests (unit, integration, acceptance)
@@ -46,7 +56,12 @@ bench: setup ## measure against peers, side by side in one run
 system: ## install what some tests need from the system (Debian, as root): Chromium
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
 
-clean: ## remove .venv and caches (never .patternmill or results)
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade takes newer versions too
+	@test -x .venv-lock/bin/uv || { $(PYTHON) -m venv .venv-lock && .venv-lock/bin/python -m pip install --quiet uv==0.13.9; }
+	$(LOCK) $(ARGS) pyproject.toml --group build --extra redis --output-file requirements.lock
+	$(LOCK) $(ARGS) pyproject.toml --group build --extra dev --constraints requirements.lock --output-file requirements-dev.lock
 
-.PHONY: help setup import up test soak check bench system clean
+clean: ## remove .venv and caches (never .patternmill or results)
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+
+.PHONY: help setup import up test soak check bench system lock clean

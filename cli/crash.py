@@ -10,16 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
-from patternmill.settings import Settings, load_settings
+from patternmill.settings import MASK, Settings, load_settings, mask_passwords, passwords_in
 
-MASK = "**********"
 SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH|LEDGER_URL|CONNECTION_URL", re.IGNORECASE)
 #: Shorter values are words that a mask would strike everywhere.
 SHORTEST_SECRET = 6
-SECRET_SHAPES = (
-    (re.compile(r"(?i)(bearer\s+)[^\s\"',;]+"), rf"\1{MASK}"),
-    (re.compile(r"(://)[^/\s:@]*:[^/\s@]+@"), rf"\1{MASK}@"),
-)
+SECRET_SHAPES = ((re.compile(r"(?i)(bearer\s+)[^\s\"',;]+"), rf"\1{MASK}"),)
 
 
 def masked(text: str) -> str:
@@ -28,7 +24,7 @@ def masked(text: str) -> str:
         text = text.replace(secret, MASK)
     for shape, replacement in SECRET_SHAPES:
         text = shape.sub(replacement, text)
-    return text
+    return mask_passwords(text)
 
 
 def masked_traceback(error: BaseException) -> str:
@@ -52,10 +48,12 @@ def _known_secrets() -> Iterator[str]:
     for name, value in os.environ.items():
         if SECRET_NAMES.search(name) and len(value) >= SHORTEST_SECRET:
             yield value
+        yield from (password for password in passwords_in(value) if len(password) >= SHORTEST_SECRET)
     settings = _settings()
     for secret in (settings.api_key, settings.ledger_url, settings.approval_code) if settings else ():
         if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
             yield secret.get_secret_value()
+            yield from passwords_in(secret.get_secret_value())
 
 
 def _home() -> Path:

@@ -114,6 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one verb and return the exit code; whatever goes wrong becomes a message on stderr."""
     try:
+        _refuse_prefect_password()
         return _exit_code(patternmill.main(arguments, prog_name="patternmill", standalone_mode=False))
     except click.ClickException as error:
         error.show()
@@ -129,6 +130,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return EXIT_REFUSED if isinstance(error, NOTHING_SPENT) else EXIT_FAILED
     except Exception as error:
         return _unexpected(error)
+
+
+def _refuse_prefect_password() -> None:
+    """Prefect writes its server's address into logs as it is. Raises ConfigurationError."""
+    if "@" in os.environ.get("PREFECT_API_URL", ""):
+        raise ConfigurationError(
+            "PREFECT_API_URL holds a user name or password, which Prefect would write into its logs.",
+            remedy="Take it out, and set PREFECT_API_AUTH_STRING=user:password instead.",
+        )
 
 
 def _exit_code(answer: Any) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from prefect import State, flow
+from prefect.runtime import deployment
 from pydantic import Field
 
 from flows.driving import make_all
@@ -82,6 +83,7 @@ async def bulk_import(
         confirm=confirm,
         spread=spread,
         only=only,
+        by_deployment=deployment.id is not None,
     )
     with told_to_stop() as stopping:
         return await import_rows(order, stopping)

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from prefect import State, flow
+from prefect.runtime import deployment
 from pydantic import Field
 
 from flows.bulk_import import import_rows
@@ -70,6 +71,7 @@ async def catalog_refresh(
         budget=budget,
         confirm=confirm,
         spread=spread,
+        by_deployment=deployment.id is not None,
     )
     with told_to_stop() as stopping:
         return await import_rows(order, stopping)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from prefect import State, flow
+from prefect.runtime import deployment
 from pydantic import Field
 
 from flows.bulk_import import import_rows
@@ -64,6 +65,7 @@ async def retry_failed(
         "confirm": confirm,
         "spread": spread,
         "out": out,
+        "by_deployment": deployment.id is not None,
     }
     with laid_out(chosen, limits) as order, told_to_stop() as stopping:
         return await import_rows(order, stopping)

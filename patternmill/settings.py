@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
@@ -19,6 +19,14 @@ from patternmill.errors import ConfigurationError
 
 T = TypeVar("T")
 PREFIX = "PATTERNMILL_"
+MASK = "**********"
+#: In a query or in libpq's own form, where a value may stand in quotes.
+_PASSWORD = re.compile(r"(?i)\b(?:ssl)?(?:password|passwd|pwd)\s*=\s*(?:'((?:[^'\\]|\\.)*)'?|([^\s&'\"#;]+))")
+_USER_INFO = re.compile(r"://[^\s/@:'\"]*:([^\s/'\"]+)@")
+#: In what is known to be an address, a password may have any character.
+_LOOSE_USER_INFO = re.compile(r"://[^/@:]*:(.+)@")
+#: Shorter ones are words that a mask would strike everywhere.
+_SHORTEST_PASSWORD = 4
 ENV_FILE = ".env"
 PRODUCTION = "production"
 DUPLICATES = "duplicates"
@@ -50,6 +58,27 @@ MOST_PRICE = 10**11
 
 def _checked_url(url: str | None) -> str | None:
     return checked_url(url) if url else None
+
+
+def passwords_in(address: str) -> frozenset[str]:
+    """Every password in an address, as written and decoded: of a URL, of its query, of libpq's `password=...`."""
+    found = {text for pair in _PASSWORD.findall(address) for text in pair}
+    found.update(_USER_INFO.findall(address), _LOOSE_USER_INFO.findall(address))
+    return frozenset(text for text in {*found, *map(unquote, found)} if len(text) >= _SHORTEST_PASSWORD)
+
+
+def mask_passwords(text: str, address: str = "") -> str:
+    """`text` without the passwords of an address, and without what has the shape of one."""
+    for password in sorted(passwords_in(address), key=len, reverse=True):
+        text = text.replace(password, MASK)
+    for shape in (_PASSWORD, _USER_INFO):
+        text = shape.sub(_masked, text)
+    return text
+
+
+def _masked(found: re.Match[str]) -> str:
+    password = next(filter(None, found.groups()), "")
+    return found[0].replace(password, MASK) if password else found[0]
 
 
 def _checked_key(key: SecretStr | None) -> SecretStr | None:
@@ -88,7 +117,9 @@ def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
     text = url.get_secret_value()
     scheme = text.partition(":")[0]
     if scheme not in _LEDGER_SCHEMES or not text.startswith(f"{scheme}://"):
-        raise ValueError("must be postgresql://..., or empty for SQLite in PATTERNMILL_HOME")
+        raise ValueError(
+            "must begin with postgresql:// (or sqlite:///); libpq's `host=... password=...` is not read"
+        )
     if scheme == "sqlite":
         if not text.startswith("sqlite:///") or text == "sqlite:///":
             raise ValueError("must name its file: sqlite:///path/to/ledger.sqlite3")
@@ -214,6 +245,9 @@ class Settings(BaseSettings):
     retire_at_most: Annotated[str, AfterValidator(_checked_retire_limit)] = "20,10%"
     #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then says the name alone.
     sources: Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)] = Field(default_factory=dict)
+    #: Folders that runs of a deployment may read files from and write results to, beside the home. None: the one they
+    #: run in. The command line is not bound to them.
+    source_folders: tuple[Path, ...] | None = None
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
     shard_rows: int = Field(default=500, ge=1, le=2500)
 

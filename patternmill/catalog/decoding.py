@@ -15,6 +15,8 @@ _OTHER_FORMATS = (
     (b"\x1f\x8b", "a gzip archive"),
     (b"%PDF-", "a PDF document"),
 )
+#: Of host names, and so slow that a small file would take hours.
+_NOT_OF_FILES = frozenset({"punycode", "idna"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 
@@ -70,7 +72,10 @@ def _known_codec(given: str, name: str) -> str:
     try:
         "".encode(given)
         b"".decode(given)
-        return codecs.lookup(given).name
+        codec = codecs.lookup(given).name
+        if codec in _NOT_OF_FILES:
+            raise LookupError
+        return codec
     except (LookupError, ValueError):
         raise refusal(
             FileCode.UNKNOWN_ENCODING,

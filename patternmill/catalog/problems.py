@@ -18,6 +18,8 @@ class FileCode(StrEnum):
     NOT_A_FILE = "not_a_file"
     FILE_UNREADABLE = "file_unreadable"
     FILE_CHANGED = "file_changed"
+    FILE_TOO_LARGE = "file_too_large"
+    FILE_TOO_SLOW = "file_too_slow"
     EMPTY_FILE = "empty_file"
     HEADER_ONLY = "header_only"
     NOT_CSV = "not_csv"

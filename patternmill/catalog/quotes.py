@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
+
+#: Characters of a record that are looked at one by one: some seconds at most.
+LONGEST_SCAN = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,14 @@ def find_quote_fault(lines: Iterable[str]) -> QuoteFault | None:
     return QuoteFault(opened, None) if state == "quoted" else None
 
 
+def _at_most(lines: Iterable[str], characters: int) -> Iterator[str]:
+    for line in lines:
+        yield line[:characters]
+        characters -= len(line)
+        if characters <= 0:
+            return
+
+
 def _next_state(state: str, character: str) -> str:
     if state == "quoted":
         return "closing" if character == '"' else "quoted"
@@ -45,8 +56,10 @@ def _next_state(state: str, character: str) -> str:
 
 def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str]) -> InputRefused:
     """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
-    fault = find_quote_fault(lines)
-    if fault is None:
+    scanned = list(_at_most(lines, LONGEST_SCAN))
+    fault = find_quote_fault(scanned)
+    unfinished = fault is not None and fault.stumbled is None and sum(map(len, scanned)) >= LONGEST_SCAN
+    if fault is None or unfinished:
         return _too_long(name, row, error)
     place = _place(row, first_line + fault.opened)
     if fault.stumbled is None or fault.stumbled > fault.opened:
@@ -70,7 +83,7 @@ def _too_long(name: str, row: int, error: csv.Error) -> InputRefused:
     return refusal(
         FileCode.CELL_TOO_LONG,
         f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
-        "Shorten it, or take its column out of the file.",
+        'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
     )
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import gzip
-import io
 import posixpath
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from patternmill.catalog.limits import Limits, Reading, TimedBytes
 from patternmill.catalog.problems import FileCode, plain, refusal
 from patternmill.catalog.source import CatalogFile, parse_catalog, stable_bytes
+from patternmill.catalog.web import read_page, status_of
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 
-T = TypeVar("T")
-
-#: Bytes, compressed or not: more than any catalog, and less than what takes the machine down.
-MOST_BYTES = 1 << 30
 #: One address within another, as fsspec understands them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")
 _GZIP = b"\x1f\x8b"
-_READ_ONLY = frozenset({"http", "https", "data", "github"})
+_WEB = frozenset({"http", "https"})
+#: What is read and written through fsspec. `memory` is this process alone.
+_STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 #: What the command line was given, by what may be shown of it.
 _WHOLE: dict[str, str] = {}
 
@@ -31,6 +30,11 @@ _WHOLE: dict[str, str] = {}
 def is_remote(address: str) -> bool:
     """Whether it is an address (https://, s3://, ...) rather than a path."""
     return "://" in address and not address.startswith("file://")
+
+
+def file_path(address: str) -> Path:
+    """The path that is meant by an address that is not remote."""
+    return Path(address.removeprefix("file://"))
 
 
 def shown_address(address: str) -> str:
@@ -60,27 +64,54 @@ def source_name(address: str) -> str:
     return posixpath.basename(path.rstrip("/")).removesuffix(".gz") or "source"
 
 
-def read_source(address: str, *, encoding: str | None = None, empty: bool = False) -> CatalogFile:
+def read_source(
+    address: str,
+    *,
+    encoding: str | None = None,
+    empty: bool = False,
+    quoting: bool = True,
+    limits: Limits | None = None,
+) -> CatalogFile:
     """Read a catalog from a path or an address, compressed by gzip or not. Raises InputRefused.
 
-    `empty`: a header without rows is a catalog too.
+    `empty`: a header without rows is a catalog too. `quoting`: the refusal of what is none may quote its first row.
     """
-    raw = source_bytes(address)
-    return parse_catalog(raw, name=source_name(address), encoding=encoding, empty=empty)
+    reading = Reading(plain(shown_address(address), 300), limits)
+    raw = reading.within(lambda: source_bytes(address, reading))
+    return parse_catalog(
+        raw, name=source_name(address), encoding=encoding, empty=empty, reading=reading, quoting=quoting
+    )
 
 
-def source_bytes(address: str) -> bytes:
+def source_bytes(address: str, reading: Reading | None = None) -> bytes:
     """The whole content, decompressed; refused when it changes while it is read."""
+    reading = reading or Reading(plain(shown_address(address), 300))
     if is_remote(address):
-        raw = _fetched(whole_address(address))
+        raw = _fetched(whole_address(address), reading)
     else:
-        raw = stable_bytes(Path(address.removeprefix("file://")), Path.read_bytes)
-    return _decompressed(raw, address) if raw.startswith(_GZIP) else raw
+        raw = stable_bytes(file_path(address), Path.read_bytes, reading)
+    return _decompressed(raw, reading) if raw.startswith(_GZIP) else raw
+
+
+def require_known_kind(address: str) -> None:
+    """Raises ConfigurationError when it is an address of a kind that is neither read nor written."""
+    if not is_remote(address):
+        return
+    scheme = _scheme(address)
+    if _CHAIN.search(address):
+        raise ConfigurationError(
+            f"{shown_address(address)} is a chain of addresses.", remedy="Name one address."
+        )
+    if scheme not in _WEB | _STORES:
+        raise ConfigurationError(
+            f"{plain(shown_address(address), 300)} is of a kind that is not read here ({plain(scheme)}://).",
+            remedy="Name a path, or an address that begins with https://, http://, s3://, gs://, az:// or abfs://.",
+        )
 
 
 def require_writable(place: str) -> None:
     """Raises ConfigurationError when nothing can be written to an address of this kind."""
-    if urlsplit(place).scheme in _READ_ONLY:
+    if _scheme(place) in _WEB:
         raise ConfigurationError(
             f"Nothing can be written to {shown_address(place)}.",
             remedy="Name a folder, or a place like s3://bucket/folder.",
@@ -115,74 +146,68 @@ def _write(file_system: Any, path: str, content: bytes, shown: str) -> None:
         ) from None
 
 
-def _fetched(address: str) -> bytes:
-    """Read twice, between two looks at what identifies it."""
-    file_system, path = _file_system(address)
-    shown = plain(shown_address(address), 300)
-
-    def told(read: Callable[[str], T]) -> T:
-        try:
-            return read(path)
-        except Exception as error:
-            raise _unreadable(shown, error) from None
-
-    before = told(lambda where: _identity(file_system, where))
-    raw: bytes = told(file_system.cat_file)
-    _refuse_large(len(raw), shown)
-    again: bytes = told(file_system.cat_file)
-    after = told(lambda where: _identity(file_system, where))
-    if raw != again or before != after:
+def _fetched(address: str, reading: Reading) -> bytes:
+    """Read twice: what is still being written, or is another for each reader, is refused."""
+    require_known_kind(address)
+    read = _page if _scheme(address) in _WEB else _stored
+    try:
+        before, after = read(address, reading), read(address, reading)
+    except PatternmillError:
+        raise
+    except Exception as error:
+        raise _unreadable(reading.name, error) from None
+    if before != after:
         raise refusal(
-            FileCode.FILE_CHANGED, f"{shown} changed while it was read.", "Try again when it is complete."
+            FileCode.FILE_CHANGED,
+            f"{reading.name} changed while it was read.",
+            "Try again when it is complete.",
         )
-    return raw
+    return before[0]
 
 
-def _identity(file_system: Any, path: str) -> str:
-    """What the place says of the content: equal before and after, when nothing was written meanwhile."""
+def _page(address: str, reading: Reading) -> tuple[bytes, str]:
+    return read_page(address, reading)
+
+
+def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
+    """The content, and what its place says of this version of it."""
+    file_system, path = _file_system(address)
     info = file_system.info(path)
     if info.get("type") == "directory":
         raise IsADirectoryError
     if isinstance(info.get("size"), int):
-        _refuse_large(info["size"], "It")
+        reading.check_size(info["size"])
+    content: bytes = file_system.cat_file(path)
+    reading.check_size(len(content))
     # Not its time: a place that writes its content for each reader always gives the present one.
-    return repr((info.get("size"), info.get("ETag"), info.get("etag")))
+    return content, repr((info.get("size"), info.get("ETag"), info.get("etag")))
 
 
-def _refuse_large(size: int, shown: str) -> None:
-    if size > MOST_BYTES:
-        raise refusal(
-            FileCode.FILE_UNREADABLE,
-            f"{shown} has {size} bytes, which is no catalog.",
-            "Is it the right one?",
-        )
-
-
-def _decompressed(raw: bytes, address: str) -> bytes:
-    shown = plain(shown_address(address), 300)
+def _decompressed(raw: bytes, reading: Reading) -> bytes:
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(raw)) as file:
-            content = file.read(MOST_BYTES + 1)
+        with gzip.GzipFile(fileobj=TimedBytes(raw, reading)) as file:
+            content = file.read(reading.limits.size + 1)
     except (OSError, EOFError, zlib.error):
         raise refusal(
             FileCode.FILE_UNREADABLE,
-            f"{shown} is a gzip archive that is cut short or damaged.",
+            f"{reading.name} is a gzip archive that is cut short or damaged.",
             "Make it anew.",
         ) from None
-    _refuse_large(len(content), shown)
+    reading.check_size(len(content))
     return content
+
+
+def _scheme(address: str) -> str:
+    return address.partition("://")[0].lower()
 
 
 def _file_system(address: str) -> tuple[Any, str]:
     """What reads this kind of address, and the path in it. Raises ConfigurationError."""
+    require_known_kind(address)
     # Brings all kinds of places with it: loaded for an address alone.
     import fsspec  # type: ignore[import-untyped]
 
-    scheme = address.partition("://")[0]
-    if _CHAIN.search(address):
-        raise ConfigurationError(
-            f"{shown_address(address)} is a chain of addresses.", remedy="Name one address."
-        )
+    scheme = _scheme(address)
     try:
         file_system, path = fsspec.core.url_to_fs(address)
     except ImportError:
@@ -199,11 +224,7 @@ def _file_system(address: str) -> tuple[Any, str]:
 
 
 def _unreadable(shown: str, error: Exception) -> InputRefused:
-    if isinstance(error, InputRefused):
-        return error
-    # What an http address answers stands behind an error that calls everything missing.
-    error = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    if isinstance(error, FileNotFoundError) or getattr(error, "status", None) == 404:
+    if isinstance(error, FileNotFoundError) or status_of(error) == 404:
         return refusal(FileCode.FILE_MISSING, f"There is nothing at {shown}.", "Check the address.")
     if isinstance(error, IsADirectoryError):
         return refusal(FileCode.NOT_A_FILE, f"{shown} is a folder, not a file.", "Name a CSV file.")
@@ -216,5 +237,5 @@ def _unreadable(shown: str, error: Exception) -> InputRefused:
 
 def _reason(error: Exception) -> str:
     """Why, without the text of the error: it may quote an address with its password."""
-    status = getattr(error, "status", None)
-    return f"{type(error).__name__} {status}" if isinstance(status, int) else type(error).__name__
+    status = status_of(error)
+    return f"it answers {status}" if status else type(error).__name__

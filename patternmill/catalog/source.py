@@ -25,11 +25,14 @@ from patternmill.catalog.columns import (
     restored,
 )
 from patternmill.catalog.decoding import check_text, choose_encoding
+from patternmill.catalog.limits import NO_LIMITS, Reading
 from patternmill.catalog.problems import FileCode, plain, refusal
 from patternmill.catalog.quotes import explain
 from patternmill.errors import InputRefused
 
 _LONGEST_PATH = 1000
+#: What is looked at of a first line that is not understood: less than the longest cell that can be read.
+_FIRST_LINE = 100_000
 
 NumberedRow = tuple[int, tuple[str, ...]]
 NumberedRows = Iterator[NumberedRow]
@@ -62,25 +65,39 @@ class CatalogFile:
     raw: bytes = field(repr=False)
 
 
-def read_catalog(path: Path, *, encoding: str | None = None) -> CatalogFile:
-    """Read and understand the whole file, or raise InputRefused with one of the codes of FileCode."""
-    raw = stable_bytes(path, Path.read_bytes)
-    return _parsed(raw, path, encoding)
+def read_catalog(path: Path, *, encoding: str | None = None, quoting: bool = True) -> CatalogFile:
+    """Read and understand the whole file, or raise InputRefused with one of the codes of FileCode.
+
+    `quoting`: the refusal of a file that is no catalog may quote its first row.
+    """
+    reading = Reading(plain(path.name, _LONGEST_PATH))
+    raw = stable_bytes(path, Path.read_bytes, reading)
+    return _parsed(raw, path, encoding, reading, quoting=quoting)
 
 
-def parse_catalog(raw: bytes, *, name: str, encoding: str | None = None, empty: bool = False) -> CatalogFile:
+def parse_catalog(
+    raw: bytes,
+    *,
+    name: str,
+    encoding: str | None = None,
+    empty: bool = False,
+    reading: Reading | None = None,
+    quoting: bool = True,
+) -> CatalogFile:
     """The same from the bytes alone. `encoding` is the CatalogFile's own, or what the person named.
 
-    `empty`: a header without rows is a catalog too.
+    `empty`: a header without rows is a catalog too. `reading`: None for bytes that were accepted before.
     """
-    return _parsed(raw, Path(name), encoding, empty)
+    reading = reading or Reading(name, NO_LIMITS)
+    return _parsed(raw, Path(name), encoding, reading, empty=empty, quoting=quoting)
 
 
-def stable_bytes(path: Path, read: Callable[[Path], bytes]) -> bytes:
+def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | None = None) -> bytes:
     """The file's bytes, read twice: what is still being written or replaced is refused."""
     shown_path = plain(str(path), _LONGEST_PATH)
     try:
         before = _identity(path)
+        (reading or Reading(shown_path)).check_size(before[0])
         raw = read(path)
         unchanged = before == _identity(path) and raw == read(path) and before == _identity(path)
     except FileNotFoundError:
@@ -113,15 +130,25 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
-def _parsed(raw: bytes, path: Path, given: str | None, empty: bool = False) -> CatalogFile:
+def _parsed(
+    raw: bytes,
+    path: Path,
+    given: str | None,
+    reading: Reading,
+    *,
+    empty: bool = False,
+    quoting: bool = True,
+) -> CatalogFile:
     name = plain(path.name, _LONGEST_PATH)
     encoding = choose_encoding(raw, name, given)
     check_text(raw, name, encoding)
-    rows = _strict_rows(raw, name, encoding)
+    reading.check_time()
+    rows = _strict_rows(raw, name, encoding, reading)
     header_row, header = _read_header(rows, raw, name, encoding)
+    reading.check_columns(len(header))
     ours = is_ours(header)
     header = restored(header) if ours else header
-    columns = _columns_or_delimiter(header, raw, name, encoding)
+    columns = _columns_or_delimiter(header, raw, name, encoding, quoting)
     records, blank = _read_records(rows, ours)
     if not records and not empty:
         raise refusal(
@@ -155,11 +182,19 @@ def _read_header(rows: NumberedRows, raw: bytes, name: str, encoding: str) -> Nu
     return header
 
 
-def _columns_or_delimiter(header: tuple[str, ...], raw: bytes, name: str, encoding: str) -> Columns:
+def _columns_or_delimiter(
+    header: tuple[str, ...], raw: bytes, name: str, encoding: str, quoting: bool
+) -> Columns:
     try:
         return read_columns(header, name)
-    except InputRefused:
+    except InputRefused as refused:
         refuse_other_delimiter(_first_line(raw, encoding), name)
+        if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
+            raise refusal(
+                FileCode.NO_KNOWN_COLUMNS,
+                f"{name} has none of the columns that a catalog has; its first row has {len(header)} cells.",
+                refused.remedy or "",
+            ) from None
         raise
 
 
@@ -173,11 +208,13 @@ def _read_records(rows: NumberedRows, ours: bool) -> tuple[tuple[Record, ...], i
     return tuple(records), blank
 
 
-def _strict_rows(raw: bytes, name: str, encoding: str) -> NumberedRows:
+def _strict_rows(raw: bytes, name: str, encoding: str, reading: Reading) -> NumberedRows:
     """Every row with its number, blank ones too."""
-    reader = csv.reader(_text(raw, encoding), strict=True)
+    reader = csv.reader(reading.lines(_text(raw, encoding)), strict=True)
+    blank = 0
     for row in itertools.count(1):
         read_so_far = reader.line_num
+        reading.begin_row()
         try:
             cells = next(reader, None)
         except csv.Error as error:
@@ -185,6 +222,8 @@ def _strict_rows(raw: bytes, name: str, encoding: str) -> NumberedRows:
             raise explain(error, name, row, read_so_far + 1, lines) from None
         if cells is None:
             return
+        blank += not _has_content(cells)
+        reading.check_rows(row, blank)
         yield row, tuple(cells)
 
 
@@ -193,7 +232,8 @@ def _text(raw: bytes, encoding: str) -> io.TextIOWrapper:
 
 
 def _first_line(raw: bytes, encoding: str) -> str:
-    return next((line for line in _text(raw, encoding) if line.strip()), "")
+    lines = itertools.islice(_text(raw, encoding), 1000)
+    return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
 
 
 def _has_content(cells: Sequence[str]) -> bool:

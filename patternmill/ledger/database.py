@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
 from patternmill.ledger.processes import is_stopped, machine, write_locker
 from patternmill.ledger.server import ServerClock, Watchdog
+from patternmill.settings import mask_passwords
 
 if TYPE_CHECKING:
     import psycopg
@@ -90,13 +91,13 @@ def open_database(url: str | None, home: Path) -> Database:
     """
     if url is None:
         return SqliteDatabase(home / LEDGER_FILE)
-    scheme = url.partition(":")[0]
-    if scheme in {"postgresql", "postgres"}:
+    if url.startswith(("postgresql://", "postgres://")):
         return PostgresDatabase(url)
-    if scheme == "sqlite":
+    if url.startswith("sqlite:///"):
         return SqliteDatabase(Path(url.removeprefix("sqlite:///")))
+    # Without any part of it: in another form, each may be a password.
     raise ConfigurationError(
-        f"PATTERNMILL_LEDGER_URL names an unknown kind of database, {scheme!r}.",
+        "PATTERNMILL_LEDGER_URL names an unknown kind of database.",
         remedy="Use postgresql://... or leave it unset for SQLite.",
     )
 
@@ -147,7 +148,7 @@ class SqliteDatabase:
 
     def _unopened(self, error: Exception) -> LedgerError:
         return LedgerError(
-            f"The ledger {self.path} cannot be opened: {error}.",
+            f"The ledger {mask_passwords(str(self.path))} cannot be opened: {mask_passwords(str(error))}.",
             remedy="See that its folder can be written to and that the file is whole "
             "(`patternmill ledger check`); nothing was spent.",
         )
@@ -225,15 +226,19 @@ class SqliteDatabase:
         try:
             yield
         except sqlite3.Error as error:
-            raise (self._locked() if _is_busy(error) else _unusable(str(self.path), error)) from error
+            raise (
+                self._locked()
+                if _is_busy(error)
+                else _unusable(mask_passwords(str(self.path)), mask_passwords(str(error)))
+            ) from error
 
     def _locked(self) -> LedgerAway:
         """Who keeps this process from writing, as far as that can be seen, and what to do about it."""
-        pid = self.locked_by()
+        pid, path = self.locked_by(), mask_passwords(str(self.path))
         if pid is None or pid == os.getpid():
             return LedgerAway(
-                f"The ledger {self.path} is locked by another program, which cannot be seen from here.",
-                remedy=f"Nothing is lost. See who has it open (`fuser {self.path}`), then run the same command again.",
+                f"The ledger {path} is locked by another program, which cannot be seen from here.",
+                remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
             )
         stopped = is_stopped(pid)
         remedy = (
@@ -242,7 +247,7 @@ class SqliteDatabase:
             else f"wait for it, or end it (`kill {pid}`)"
         )
         return LedgerAway(
-            f"The ledger {self.path} is locked by process {pid}{self._runs_of(pid)}"
+            f"The ledger {path} is locked by process {pid}{self._runs_of(pid)}"
             f"{', which is stopped' if stopped else ''}.",
             remedy=f"Nothing is lost: {remedy}, then run the same command again.",
         )
@@ -426,9 +431,11 @@ class PostgresDatabase:
             if self._connection.broken:
                 self._connection.close()
             if not lost:
-                raise _unusable("in PostgreSQL", error) from error
+                raise _unusable("in PostgreSQL", mask_passwords(str(error), self._url)) from error
             silent = f"does not answer: nothing came for {self._answer_within:.0f} s"
-            raise self._away(silent if self._watchdog.bitten else f"went away: {error}") from error
+            raise self._away(
+                silent if self._watchdog.bitten else f"went away: {mask_passwords(str(error), self._url)}"
+            ) from error
 
     def _away(self, what: str) -> LedgerAway:
         return LedgerAway(
@@ -462,7 +469,7 @@ def _newer(version: int) -> LedgerError:
     )
 
 
-def _unusable(where: str, error: Exception) -> LedgerError:
+def _unusable(where: str, error: str) -> LedgerError:
     return LedgerError(
         f"The ledger {where} cannot be used: {error}.",
         remedy="Nothing that it acknowledged is lost. Mend the disk or the database, then run the same command again.",

@@ -22,7 +22,7 @@ from patternmill.ledger.records import Approval
 from patternmill.mill import approving
 from patternmill.mill.current_offer import current_offer
 from patternmill.mill.options import RunOptions
-from patternmill.mill.order import ImportOrder, refuse_known_other_service
+from patternmill.mill.order import ImportOrder, refuse_known_other_service, require_allowed_path
 from patternmill.mill.origin import (
     environment_of,
     origin_of,
@@ -87,7 +87,10 @@ class Import:
         return f"{len(self._file.records)} rows in {self._file.name}"
 
     async def _read(self) -> CatalogFile:
-        return await asyncio.to_thread(read_catalog, self.order.source, encoding=self.order.encoding)
+        order = self.order
+        return await asyncio.to_thread(
+            read_catalog, order.source, encoding=order.encoding, quoting=not order.by_deployment
+        )
 
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
@@ -269,13 +272,18 @@ def order_import(
     confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
     only: Path | None = None,
+    by_deployment: bool = False,
 ) -> ImportOrder:
     """What a person asks for, completed from the settings. Raises ConfigurationError and InputRefused.
 
     `spread` is a number of parts, for as many workers. `only` is a selection, as `patternmill retry` writes it:
     its rows alone are worked on, failed ones again. A results file of an earlier run goes on with the catalog, the
-    environment and the edition of that run; an `edition` that is empty is none.
+    environment and the edition of that run; an `edition` that is empty is none. `by_deployment`: no path may leave
+    the allowed folders.
     """
+    for path in (source, out, only) if by_deployment else ():
+        if path is not None:
+            require_allowed_path(path, load_settings())
     origin = origin_of(source)
     if origin is not None:
         refuse_other_catalog(origin, catalog)
@@ -311,6 +319,7 @@ def order_import(
         environment_named=environment is not None or origin is not None,
         edition_named=edition is not None,
         origin=origin,
+        by_deployment=by_deployment,
     )
     if only is None:
         return order

@@ -48,6 +48,8 @@ class ImportOrder:
     taken_up: Selection | None = None
     #: Into how many parts, for as many processes; None: this one drives all rows.
     spread: int | None = None
+    #: A deployment started it: who did may not see this machine's files, so that no message quotes them.
+    by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
     refresh: RefreshTerms | None = None
 
@@ -64,6 +66,19 @@ class ImportOrder:
 
     def out_of(self, run_id: RunId) -> Path:
         return self.out or Path("results") / self.catalog / run_id
+
+
+def require_allowed_path(path: Path, settings: Settings) -> None:
+    """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
+    allowed = [settings.home, *(settings.source_folders if settings.source_folders is not None else [Path()])]
+    if any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
+        return
+    raise ConfigurationError(
+        f"{path} is outside of the folders that a deployment's runs may use.",
+        code="folder_not_allowed",
+        remedy="Name a file below the worker's folder, or add its folder to PATTERNMILL_SOURCE_FOLDERS (JSON list)"
+        " where the worker is started.",
+    )
 
 
 def refuse_other_service(ledger: Ledger, settings: Settings) -> None:

@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.changes import Changes, RetireLimit
 from patternmill.catalog.remote import (
+    file_path,
     is_remote,
     read_source,
+    require_known_kind,
     require_writable,
     shown_address,
     source_name,
@@ -24,7 +26,7 @@ from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.mill.changing import RefreshTerms, find_changes
 from patternmill.mill.importing import Import, order_import
-from patternmill.mill.order import ImportOrder
+from patternmill.mill.order import ImportOrder, require_allowed_path
 from patternmill.planning.plan import Plan
 from patternmill.settings import load_sources
 
@@ -42,7 +44,11 @@ class Refresh(Import):
 
     async def _read(self) -> CatalogFile:
         return await asyncio.to_thread(
-            read_source, self._terms.address, encoding=self.order.encoding, empty=True
+            read_source,
+            self._terms.address,
+            encoding=self.order.encoding,
+            empty=True,
+            quoting=not self.order.by_deployment,
         )
 
     async def changes(self, plan: Plan) -> Changes:
@@ -86,20 +92,23 @@ def order_refresh(
     budget: int | None = None,
     confirm: str | Iterable[str] | None = None,
     spread: int | None = None,
+    by_deployment: bool = False,
 ) -> ImportOrder:
     """What a person or a schedule asks for, completed from the settings. Raises ConfigurationError.
 
     `source` and `out` are paths or addresses; `retire` lets at most so many rows go, whatever the limit says.
+    `by_deployment`: no path may leave the allowed folders, except that of a source that the settings name.
     """
     for address in (source, out or ""):
         _refuse_password(address)
+        require_known_kind(address)
     place = out if out and is_remote(out) else None
     address = source_address(source)
     order = order_import(
         Path(address),
         catalog=catalog,
         environment=environment,
-        out=Path(out) if out and place is None else None,
+        out=file_path(out) if out and place is None else None,
         encoding=encoding,
         max_in_flight=max_in_flight,
         attempts=attempts,
@@ -111,9 +120,18 @@ def order_refresh(
         confirm=confirm,
         spread=spread,
     )
+    if by_deployment:
+        _require_allowed_paths(order, None if source in order.settings.sources else source)
     limit = RetireLimit.parse(retire_at_most or order.settings.retire_at_most)
     terms = RefreshTerms(address, limit, retire, place and whole_address(place))
-    return replace(order, source=Path(source_name(address)), refresh=terms)
+    return replace(order, source=Path(source_name(address)), refresh=terms, by_deployment=by_deployment)
+
+
+def _require_allowed_paths(order: ImportOrder, source: str | None) -> None:
+    if source is not None and not is_remote(source):
+        require_allowed_path(file_path(source), order.settings)
+    if order.out is not None:
+        require_allowed_path(order.out, order.settings)
 
 
 def source_address(source: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -146,6 +148,7 @@ def machines(folder: Path) -> Iterator[Machines]:
             **prefect_environment(api.url, folder),
             "PATTERNMILL_LEDGER_URL": f"postgresql://{POSTGRES}/{ledger}",
             "PATTERNMILL_HOME": str(folder / "home"),
+            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
         }
         yield Machines(api, environment, folder)
 

@@ -144,6 +144,18 @@ BAD_SETTINGS = [
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@no-such-host.invalid/x"}, 1),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"mysql://mill:{PASSWORDS['DSN']}@127.0.0.1/ledger"}, 2),
     ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:{PASSWORDS['DSN']}@[bad/ledger?x=y&=="}, 2),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"host=127.0.0.1 port=9 password={PASSWORDS['DSN']}"}, 2),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"password='{PASSWORDS['DSN']}' host=127.0.0.1"}, 2),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"{PASSWORDS['DSN']}:x"}, 2),
+    (
+        "DSN",
+        {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:9/x?user=mill&password={PASSWORDS['DSN']}"},
+        1,
+    ),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:9/x?sslpassword={PASSWORDS['DSN']}&no=1"}, 1),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://mill:p@{PASSWORDS['DSN']}@127.0.0.1:9/x"}, 1),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"postgresql://127.0.0.1:{PASSWORDS['DSN']}/x"}, 1),
+    ("DSN", {"PATTERNMILL_LEDGER_URL": f"sqlite:////dev/null/x?password={PASSWORDS['DSN']}"}, 1),
     ("STUDIO_URL", {"PATTERNMILL_STUDIO_URL": f"http://me:{PASSWORDS['STUDIO_URL']}@127.0.0.1:9/v1"}, 2),
     ("QUERY", {"PATTERNMILL_STUDIO_URL": f"http://127.0.0.1:9/v1?key={PASSWORDS['QUERY']}"}, 2),
     ("BROKEN_KEY", {"PATTERNMILL_API_KEY": f"sk_{PASSWORDS['BROKEN_KEY']}"}, 2),
@@ -169,6 +181,28 @@ def test_no_secret_of_a_bad_setting_is_shown(
     assert found_in("the output", ended.said.encode(), secrets) == []
     assert found_under(room.folder, secrets) == []
     assert ended.code == code, ended.said
+
+
+@pytest.mark.parametrize("verb", [("import", "spring.csv"), ("worker",), ("automations",), ("status",)])
+@pytest.mark.parametrize("address", ["http://ann:{}@127.0.0.1:9/api", "http://ann:x/{}@127.0.0.1:9/api"])
+def test_no_password_of_the_prefect_server_is_shown(
+    verb: tuple[str, ...], address: str, tmp_path: Path
+) -> None:
+    """An address with one is refused before Prefect, which logs it, is started."""
+    password = {"PREFECT": "canary07prefectpassword"}
+    environment = {**os.environ, "PREFECT_API_URL": address.format(password["PREFECT"])}
+    ended = subprocess.run(
+        [str(COMMAND), *verb],
+        cwd=tmp_path,
+        env=environment | {"PATTERNMILL_HOME": str(tmp_path / "home"), "PATTERNMILL_DEBUG": "1"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert b"PREFECT_API_AUTH_STRING" in ended.stderr
+    assert found_in("the output", ended.stdout + ended.stderr, password) == []
+    assert found_under(tmp_path, password) == []
 
 
 @pytest.mark.parametrize("debug", ["", "1"], ids=["plain", "debug"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -111,6 +113,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
             **prefect_environment(server.api_url, home),
             **service.environment,
             "PATTERNMILL_HOME": str(home),
+            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
         }
         for arguments in (
             ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),

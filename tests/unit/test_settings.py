@@ -13,7 +13,15 @@ from pydantic import SecretStr, ValidationError
 from patternmill.addresses import service_identity
 from patternmill.catalog.changes import RetireLimit
 from patternmill.errors import ConfigurationError
-from patternmill.settings import PREFIX, Settings, load_settings, with_service
+from patternmill.settings import (
+    MASK,
+    PREFIX,
+    Settings,
+    load_settings,
+    mask_passwords,
+    passwords_in,
+    with_service,
+)
 
 EXAMPLE = Path(__file__).resolve().parents[2] / ".env.example"
 #: Set by the command line for itself; not for a person.
@@ -49,8 +57,9 @@ MALFORMED = {
     "shard_rows": "2501",
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
+    "source_folders": f"not JSON {CANARY}",
+    "ledger_url": f"host=db password={CANARY}",
     "environment_urls": f"not JSON {CANARY}",
-    "ledger_url": f"mysql://{CANARY}",
     "confirm": f"{CANARY}",
     "retire_at_most": f"20,{CANARY}",
     "same_service": f'["ftp://{CANARY}"]',
@@ -353,3 +362,33 @@ def test_an_amount_that_no_sum_could_hold_is_refused(field: str, monkeypatch: py
     monkeypatch.setenv(name, str(2**63))
     with pytest.raises(ConfigurationError, match=f"{name}: Input should be less than or equal to 1000"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://mill:{CANARY}@host/db",
+        f"postgresql://mill:a@b{CANARY}@host/db",
+        f"postgresql://mill:a/b?{CANARY}@host/db",
+        f"postgresql://mill:%21{CANARY}@host/db",
+        f"postgresql://host/db?user=mill&password={CANARY}&x=y",
+        f"postgresql://host/db?sslpassword={CANARY}",
+        f"host=db password={CANARY} dbname=x",
+        f"host=db password = '{CANARY} x' dbname=x",
+        f"PASSWORD='{CANARY}",
+    ],
+)
+def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
+    """Where the address stands in a message, and where its password stands alone, as written or decoded."""
+    for text in (address, f"cannot use {address}.", *(f"<{password}>" for password in passwords_in(address))):
+        masked = mask_passwords(text, address)
+        assert CANARY not in masked and MASK in masked
+    assert "host" in mask_passwords(address) or "PASSWORD" in address
+
+
+@pytest.mark.parametrize("address", [f"host=db password={CANARY}", f"{CANARY}:x", f"mysql://u:{CANARY}@h/d"])
+def test_ledger_address_of_another_form_is_refused_unread(address: str) -> None:
+    """With how it should begin, and without any part of it."""
+    with pytest.raises(ConfigurationError, match="postgresql://") as refused:
+        load_settings(ledger_url=address)
+    assert CANARY not in str(refused.value)

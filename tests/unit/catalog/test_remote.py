@@ -13,6 +13,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from patternmill.catalog import remote
+from patternmill.catalog.limits import Limits
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 
 CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"
@@ -68,9 +69,10 @@ class Restless(MemoryFileSystem):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", ["mark", "content"])
-def test_source_that_changes_while_it_is_read_is_refused(name: str) -> None:
+def test_source_that_changes_while_it_is_read_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two readings that differ, or a mark that does, refuse the source."""
     fsspec.register_implementation("restless", Restless, clobber=True)
+    monkeypatch.setattr(remote, "_STORES", {"restless"})
     with pytest.raises(InputRefused) as refused:
         remote.source_bytes(f"restless://{name}/spring.csv")
     assert refused.value.code == "file_changed"
@@ -85,11 +87,12 @@ def test_damaged_archive_is_refused(bucket: str, content: bytes) -> None:
     assert refused.value.code == "file_unreadable"
 
 
-def test_archive_that_swells_is_refused(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archive_that_swells_is_refused(bucket: str) -> None:
     """What a small archive unpacks to is bounded."""
-    monkeypatch.setattr(remote, "MOST_BYTES", 10_000)
-    with pytest.raises(InputRefused):
-        remote.source_bytes(put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000)))
+    archive = put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000))
+    with pytest.raises(InputRefused) as refused:
+        remote.read_source(archive, limits=Limits(size=10_000))
+    assert refused.value.code == "file_too_large"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,10 @@ def test_archive_that_swells_is_refused(bucket: str, monkeypatch: pytest.MonkeyP
     [
         ("memory://nowhere/spring.csv", InputRefused),
         ("nonsense://somewhere/spring.csv", ConfigurationError),
+        ("ftp://somewhere/spring.csv", ConfigurationError),
+        ("FILE:///etc/passwd", ConfigurationError),
+        ("local:///etc/passwd", ConfigurationError),
+        ("data://text/plain,sku", ConfigurationError),
         ("s3://bucket/spring.csv", ConfigurationError),
         ("zip://a.csv::https://user:secret@example.com/a.zip", ConfigurationError),
     ],
