@@ -102,12 +102,14 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 def _environment(settings: Settings, api_url: str) -> Iterator[dict[str, str]]:
     """What the worker and its runs find in their environment: the server, and the service."""
     from cli.prefect_record import prefect_environment
+    from cli.worker import folders_of_runs
 
     environment = {
         **os.environ,
         **prefect_environment(api_url, settings.home),
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
+        **folders_of_runs(settings),
     }
     if settings.studio_url is not None:
         yield environment

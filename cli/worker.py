@@ -21,6 +21,8 @@ import click
 if TYPE_CHECKING:
     import asyncio
 
+    from patternmill.settings import Settings
+
 POOL = "patternmill"
 TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-pool.json"
 #: A run that is told to stop drains for 18 seconds, and then writes its results.
@@ -57,12 +59,21 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
 
     if not os.environ.get("PREFECT_API_URL"):
         raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
+    settings = load_settings()
     with suppress(OSError):
-        keep_private(load_settings().home)
+        keep_private(settings.home)
+    os.environ.update(folders_of_runs(settings))
     # Each run finds its parameters' paths from here.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
     return 0
+
+
+def folders_of_runs(settings: Settings) -> dict[str, str]:
+    """Where runs may read and write if nothing is set: where they run, and where their worker was started."""
+    if settings.source_folders is not None:
+        return {}
+    return {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([".", str(Path.cwd())])}
 
 
 async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bool) -> None:

@@ -128,12 +128,13 @@ class SqliteDatabase:
         self.name = f"SQLite file {path}"
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not path.exists():
-                # For its owner alone; what SQLite lays beside it takes its mode from it.
-                path.touch(mode=0o600)
+            is_new = not path.exists()
             self._connection = sqlite3.connect(
                 path, timeout=30, isolation_level=None, check_same_thread=False
             )
+            if is_new:
+                # For its owner alone, and empty as yet; what SQLite lays beside it takes its mode from it.
+                path.chmod(0o600)
         except (sqlite3.Error, OSError) as error:
             raise self._unopened(error) from error
         try:
@@ -295,9 +296,7 @@ class PostgresDatabase:
 
         try:
             address = conninfo_to_dict(self._url)
-            self.name = "PostgreSQL ({dbname} on {host}:{port})".format(
-                **{"dbname": "default", "host": "localhost", "port": 5432} | address
-            )
+            self.name = _server_name(address)
             missing = {name: value for name, value in _KEEPALIVES.items() if name not in address}
             connection = psycopg.connect(make_conninfo(self._url, **missing), autocommit=True)
         except psycopg.Error as error:
@@ -456,6 +455,16 @@ class PostgresDatabase:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _server_name(address: Mapping[str, Any]) -> str:
+    """Where a database is, for people. What is misread of an address may be a part of its password."""
+    database, host, port = (
+        str(address.get(name, default))
+        for name, default in (("dbname", "default"), ("host", "localhost"), ("port", "5432"))
+    )
+    plain = re.fullmatch(r"[\w./:,-]+", host) and re.fullmatch(r"\d{1,5}(,\d{1,5})*", port)
+    return f"PostgreSQL ({database} on {host}:{port})" if plain else "PostgreSQL"
 
 
 def _percent(sql: str) -> Any:

@@ -117,7 +117,7 @@ def _failed_job(number: int) -> Accepted:
     from patternmill.service.jobs import Job
 
     name = f"job_imagined_{number}_{id(_numbers)}"
-    return Accepted(Job(name, "pattern", "failed", None, None, "no answer in time", {}))
+    return Accepted(Job(name, "", "failed", "no answer in time", {}))
 
 
 def poll_error_is_failure() -> None:

@@ -21,7 +21,7 @@ CAUGHT: list[tuple[str, Callable[..., list[str]], str]] = [
     ("fence_ignored", scenarios.holder_stood_still, "not fenced off"),
     ("id_of_the_process", scenarios.two_machines, "bought twice"),
     ("result_not_kept", scenarios.answers_lost, ""),
-    ("budget_not_reserved", scenarios.limited_day, "was not reached"),
+    ("budget_not_reserved", scenarios.limited_day, "was spent of"),
     ("create_while_draining", scenarios.stopped_once, "after"),
 ]
 NAMES = [bug for bug, _, _ in CAUGHT]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -73,7 +71,6 @@ def begin(folder: Path, **environment: str) -> Up:
             cwd=folder,
             env=clean_environment()
             | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
-            | {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()])}
             | environment,
             stdout=said,
             stderr=said,
