@@ -184,6 +184,17 @@ def _settings_of(ledger: Ledger, settlement: Settlement) -> Settings:
             f"The request went to {address}, and no address of the service is named here to look at the job.",
             remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY. Nothing was changed.",
         )
+    if (
+        address
+        and settings.studio_url
+        and settings.service_at(address) != settings.service_at(settings.studio_url)
+    ):
+        raise ConfigurationError(
+            f"The request went to {address}, and {settings.studio_url} is named here: another service may have a job "
+            "of the same name.",
+            code="other_service",
+            remedy="Name the first, or both in PATTERNMILL_SAME_SERVICE if it is one that has moved. Nothing was changed.",
+        )
     return settings
 
 

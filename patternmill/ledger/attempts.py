@@ -219,10 +219,15 @@ class AttemptBook(SpendingBook):
             uptime=uptime,
         )
 
-    def request_of_job(self, job_id: str) -> RequestId | None:
-        """The request that a job ID belongs to, if any: the service must not give one job to two requests."""
+    def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
+        """The request that a job ID belongs to, if any: a service must not give one job to two requests.
+
+        Environments are different services, which may number their jobs alike.
+        """
         rows = self.database.rows(
-            "SELECT request_id FROM attempts WHERE job_id = :job_id LIMIT 1", {"job_id": job_id}
+            "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
+            "WHERE a.job_id = :job_id AND i.environment = :environment LIMIT 1",
+            {"job_id": job_id, "environment": environment},
         )
         return RequestId(rows[0][0]) if rows else None
 

@@ -48,7 +48,7 @@ async def examined(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
 def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
     """Raise ConfigurationError when what the job made is known as what another request made."""
     result_id = _result(job).get(_RESULT_FIELD[item.stage])
-    other = request_of_result(ledger, result_id, item.stage) if isinstance(result_id, str) else None
+    other = request_of_result(ledger, result_id, item) if isinstance(result_id, str) else None
     if other is not None and other != item.attempt.request_id:
         raise ConfigurationError(
             f"Job {job.job_id} made {result_id}, which belongs to request {other}.", remedy=_REMEDY

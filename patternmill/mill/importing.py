@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import TracebackType
@@ -29,6 +30,7 @@ from patternmill.mill.origin import (
     refuse_lost_edition,
     refuse_other_catalog,
     refuse_unknown_environment,
+    runs_of,
 )
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
@@ -235,7 +237,10 @@ def _refuse_unknown_origin(order: ImportOrder) -> None:
         if not order.environment_named:
             refuse_unknown_environment(ledger, file, order.catalog, environment)
         if not order.edition_named:
-            refuse_lost_edition(ledger, file, order.catalog, environment, order.edition)
+            runs = runs_of(ledger, order.catalog, environment)
+            # Beside its manifest a file is of one run; a copy may be of any.
+            may_be_of = islice(runs, 1) if order.origin is not None else runs
+            refuse_lost_edition(may_be_of, file, order.catalog, order.edition)
 
 
 def catalog_name(file: Path) -> tuple[str, bool]:

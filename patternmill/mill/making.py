@@ -181,7 +181,7 @@ class Maker:
         """Write the job ID down before anything builds on it; a job of another request is a contradiction."""
 
         def accept(ledger: Ledger) -> Attempt | RequestId:
-            other = ledger.request_of_job(job.job_id)
+            other = ledger.request_of_job(job.job_id, self._environment)
             if other is not None and other != attempt.request_id:
                 return other
             return ledger.change(self._run_id, attempt.request_id, AttemptState.ACCEPTED, job_id=job.job_id)

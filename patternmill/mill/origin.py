@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.results.manifest import MANIFEST, ManifestUnreadable, read_manifest
 
+_OUR_NAME = re.compile(r"(results|failures)\b", re.IGNORECASE)
 #: Longer than any header.
 _BEGINNING = 1 << 16
 #: Byte order marks, as latin-1 reads them.
@@ -40,8 +42,11 @@ class Origin:
 
 
 def origin_of(source: Path) -> Origin | None:
-    """None for a file that is not one of ours, and where no manifest that can be read lies beside it."""
-    if not _is_results_file(source):
+    """None for a file that is not one of ours, and where no manifest that can be read lies beside it.
+
+    Ours is also one that still has its name, beside its manifest, and has lost the result columns.
+    """
+    if not (_OUR_NAME.match(source.name) or _is_results_file(source)):
         return None
     try:
         manifest = read_manifest(source.resolve().parent / MANIFEST)
@@ -80,7 +85,7 @@ def refuse_other_catalog(origin: Origin, catalog: str | None) -> None:
 
 def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environment: str) -> None:
     """Raise InputRefused when a results file without its manifest may be of another environment's catalog."""
-    others = sorted({run.environment for run in _runs(ledger, catalog)} - {environment})
+    others = sorted({run.environment for run in runs_of(ledger, catalog)} - {environment})
     if others:
         raise InputRefused(
             f"{file} comes from an earlier run, and catalog {catalog!r} has runs in {', '.join(others)}: "
@@ -90,23 +95,24 @@ def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environm
         )
 
 
-def refuse_lost_edition(
-    ledger: Ledger, file: str, catalog: str, environment: str, edition: str | None
-) -> None:
-    """Raise InputRefused when a results file would give up the edition that the catalog has come to, unasked."""
-    newest = next(_runs(ledger, catalog, environment), None)
+def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edition: str | None) -> None:
+    """Raise InputRefused when a results file would give up an edition of the catalog, unasked.
+
+    `runs`: those that it may come from.
+    """
+    newest = next((run for run in runs if run.options.get("edition")), None)
     known = newest.options.get("edition") if newest is not None else None
     if newest is not None and known and known != edition:
         none = "''" if edition is None else edition
         raise InputRefused(
-            f"{file} comes from an earlier run, and the newest of catalog {catalog!r}, {newest.run_id}, bought the "
+            f"{file} comes from an earlier run, and {newest.run_id} of catalog {catalog!r} bought the "
             f"edition {known!r}: whether the file is of that edition is not known.",
             code="edition_unknown",
             remedy=f"Say so with --edition {known}; or with --edition {none} for the products before it.",
         )
 
 
-def _runs(ledger: Ledger, catalog: str, environment: str | None = None) -> Iterator[RunRecord]:
+def runs_of(ledger: Ledger, catalog: str, environment: str | None = None) -> Iterator[RunRecord]:
     """Those that held the catalog, the newest first."""
     return filter(held_its_catalog, ledger.runs(catalog=catalog, environment=environment))
 

@@ -231,7 +231,7 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
 
 def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
     assert settlement.job_id, "the decision names a job"
-    other = ledger.request_of_job(settlement.job_id)
+    other = ledger.request_of_job(settlement.job_id, found.environment)
     if other is not None and other != found.attempt.request_id:
         raise ConfigurationError(
             f"Job {settlement.job_id} belongs to request {other}.", remedy="Look for the job of this request."

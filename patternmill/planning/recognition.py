@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -72,7 +73,7 @@ class RecognizedItems(ContentItems):
 
     A run that knows less than an earlier one (the offer, or one category of it, cannot be read) must not take
     what exists for something else. What no person means is no difference either: case and spaces of a sku, the
-    ends of lines in a prompt.
+    ends of lines, kinds of spaces and invisible characters in a prompt.
     """
 
     def __init__(
@@ -122,8 +123,10 @@ class RecognizedItems(ContentItems):
     def _same(self, row: Row, sku: str) -> Iterator[KnownProduct]:
         for known in self._products_of(sku):
             edition = known.content.get("edition")
-            prompt = tidy(str(known.pattern_content["prompt"]))
-            same = edition == self.edition and prompt == row.prompt and self._means(known, row)
+            prompt = str(known.pattern_content["prompt"])
+            same = (
+                edition == self.edition and _drawn(prompt) == _drawn(row.prompt) and self._means(known, row)
+            )
             if same and self._exists(known.key):
                 yield known
 
@@ -139,6 +142,14 @@ class RecognizedItems(ContentItems):
             return True
         now = _folded(row.category, row.written)
         return now in (_folded(*written), _folded(*content))
+
+
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+
+
+def _drawn(prompt: str) -> str:
+    """What a prompt has that a person can see: without its kinds of spaces, invisible characters and line ends."""
+    return " ".join(_UNSEEN.sub("", tidy(prompt)).split())
 
 
 def written_of(row: Row) -> dict[str, Any]:

@@ -150,9 +150,9 @@ def test_a_job_belongs_to_one_request(ledger: Ledger) -> None:
     """It can be asked whose a job ID is."""
     at_state(ledger, "herons", AttemptState.ACCEPTED)
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
-    assert ledger.request_of_job("job-herons/1") == "herons/1"
-    assert ledger.request_of_job("job-ferns/1") == "ferns/1"
-    assert ledger.request_of_job("job-nobody") is None
+    assert ledger.request_of_job("job-herons/1", STAGING) == "herons/1"
+    assert ledger.request_of_job("job-ferns/1", STAGING) == "ferns/1"
+    assert ledger.request_of_job("job-nobody", STAGING) is None
 
 
 def test_attempts_come_in_order(ledger: Ledger) -> None:
