@@ -167,7 +167,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield f"| to buy | {patterns} patterns, {products} products |"
     yield f"| cost | {proposal.expected} expected, {proposal.worst} at most (minor units) |"
     if preview.limited:
-        yield f"| limit | {markdown(preview.limited)} |"
+        yield f"| limit | {markdown(str(preview.limited))} |"
     yield f"| time | about {time_left} |"
     yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
     yield f"| digest | `{proposal.digest()}` |"

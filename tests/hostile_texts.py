@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: A host that must never be asked stands in them as HOST.
 HOSTILE_TEXTS = {
+    "template": "{{ prefect.variables.x }} {making} {0.__class__}",
     "image": "![p](http://HOST/image)",
     "reference": "![p][r] [r]: http://HOST/reference",
     "link": "[click](http://HOST/link)",
@@ -29,7 +30,6 @@ HOSTILE_TEXTS = {
     "fence": "```mermaid\ngraph TD; A-->B\n```",
     "emphasis": "*a* _b_ **c** __d__ ~~e~~ snake_case",
     "math": "$x$ $$y$$",
-    "template": "{{ prefect.variables.x }} {making} {0.__class__}",
     "backslashes": "\\ \\\\ \\[a](http://HOST/backslash)",
     "right to left": "safe\u202egnp.exe \u2066x\u2069",
     "terminal": "\x1b[31mred\x1b[0m \x1b]8;;http://HOST/osc\x07click\x1b]8;;\x07 \x9b2J \x07\x08",
