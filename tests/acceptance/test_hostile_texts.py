@@ -39,7 +39,7 @@ OPEN_MENU = """(() => {
 })()"""
 #: Everything of a page that would ask or run something of elsewhere, or that a text was made into.
 MADE_OF_TEXT = """(host => {
-  const ours = ['http:', 'https:', 'data:', 'blob:'];
+  const ours = [location.protocol, 'http:', 'https:', 'data:', 'blob:'];
   const outside = address => {
     try {
       const url = new URL(address, location.href);
@@ -50,7 +50,8 @@ MADE_OF_TEXT = """(host => {
     const address = one.getAttribute(name);
     return address && outside(address);
   });
-  const rendered = ['iframe', 'img', 'del', 's', 'em', 'a'].flatMap(tag => [`article ${tag}`, `.prose ${tag}`]);
+  const shown = location.protocol === 'file:' ? ['.card', '.sheet'] : ['article', '.prose'];
+  const rendered = ['iframe', 'img', 'del', 's', 'em', 'a'].flatMap(tag => shown.map(place => `${place} ${tag}`));
   const made = [...document.querySelectorAll(['[onerror]', '[onload]', ...rendered].join())];
   const leading = [...document.querySelectorAll('[href], [src], [srcset], [action]')].filter(leads);
   return [...made, ...leading].map(one => one.outerHTML.slice(0, 200));
