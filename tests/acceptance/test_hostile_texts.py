@@ -50,8 +50,8 @@ MADE_OF_TEXT = """(host => {
     const address = one.getAttribute(name);
     return address && outside(address);
   });
-  const shown = location.protocol === 'file:' ? ['.card', '.sheet'] : ['article', '.prose'];
-  const rendered = ['iframe', 'img', 'del', 's', 'em', 'a'].flatMap(tag => shown.map(place => `${place} ${tag}`));
+  const tags = ['iframe', 'img', 'del', 's', 'em', 'a'];
+  const rendered = tags.flatMap(tag => [`article.markdown-renderer ${tag}`, `.prose ${tag}`]);
   const made = [...document.querySelectorAll(['[onerror]', '[onload]', ...rendered].join())];
   const leading = [...document.querySelectorAll('[href], [src], [srcset], [action]')].filter(leads);
   return [...made, ...leading].map(one => one.outerHTML.slice(0, 200));
