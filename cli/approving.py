@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.telling import plan_lines
+from cli.terminal import echo
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.mill import approving
 from patternmill.mill.approving import LEAST_DIGEST, Word, approval_needed
@@ -73,9 +74,9 @@ async def _asked(work: Import, preview: Preview, proposal: Proposal) -> bool:
     if not sys.stdin.isatty():
         raise approval_needed(proposal)
     for line in plan_lines(preview, work.checked, proposal.digest()):
-        click.echo(line)
+        echo(line)
     if not click.confirm(_question(proposal), default=False):
-        click.echo("Not begun: the plan was not approved.", err=True)
+        echo("Not begun: the plan was not approved.", err=True)
         return False
     return await _approve(work, proposal)
 
@@ -88,7 +89,7 @@ def _question(proposal: Proposal) -> str:
 async def _approve(work: Import, proposal: Proposal) -> bool:
     """Whether it could be: where approvers have a code, it is asked for."""
     if not _knows_the_code(work.order.settings):
-        click.echo("Not begun: that is not the approval code.", err=True)
+        echo("Not begun: that is not the approval code.", err=True)
         return False
     word = Word(who=f"{getuser()}@{gethostname()}")
     await asyncio.to_thread(approving.approve, work.order, proposal, word)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import click
 
+from cli.terminal import echo
 from patternmill.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command(file: Path) -> int:
             "PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up --automations`."
         )
     for line in apply_automations(file):
-        click.echo(line)
+        echo(line)
     return 0
 
 

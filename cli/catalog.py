@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
+
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.results.catalog_state import Format
@@ -55,7 +57,7 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     shown = [row for row in rows if row.retired_at is None or not current]
     _write(state_bytes(shown, chosen), out)
     if out is not None:
-        click.echo(f"{len(shown)} rows of catalog {name} ({settings.environment})", err=True)
+        echo(f"{len(shown)} rows of catalog {name} ({settings.environment})", err=True)
     return 0
 
 

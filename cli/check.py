@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
 from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     checked = check_rows(catalog, _offer(settings, catalog), prompt_limit=settings.prompt_limit)
     limit = len(checked.problems) if everything else 40
     for line in report_lines(checked, limit=limit):
-        click.echo(line)
+        echo(line)
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
+from rich.text import Text
 
+from cli.terminal import printable
 from patternmill.mill.run import Run
 
 _FRAME = 0.25
@@ -28,7 +30,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """Say something that is worth a line of its own."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def watch(self, run: Run) -> None:
         self._run = run
@@ -68,7 +70,7 @@ class Display:
             grid.add_column()
         grid.add_row("rows", ProgressBar(total=max(1, progress.to_do), completed=progress.ended, width=40))
         for name, text in _facts(run):
-            grid.add_row(name, text)
+            grid.add_row(name, Text(printable(text)))
         return grid
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
+
 if TYPE_CHECKING:
     from patternmill.ledger.records import Attempt
     from patternmill.ledger.story import Happening, Story, ToldItem
@@ -52,7 +54,7 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
         )
     for index, story in enumerate(found):
         for line in ([""] if index else []) + list(story_lines(story)):
-            click.echo(line)
+            echo(line)
     return 0
 
 

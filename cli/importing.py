@@ -11,14 +11,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
 from cli.approving import approved, asks_for_approval
 from cli.display import Display
 from cli.prefect_record import FinalState
 from cli.screen import KnownEnds, Screen
 from cli.signals import in_a_thread
 from cli.telling import ending_lines, plan_lines
+from cli.terminal import echo
 from patternmill.catalog.source import read_catalog
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.mill.importing import Import, order_import
@@ -101,7 +100,7 @@ def show_plan(request: Request) -> int:
 
     with service_at_hand(request.settings()):
         for line in asyncio.run(plan()):
-            click.echo(line)
+            echo(line)
     return 0
 
 
@@ -138,7 +137,7 @@ def run_import(request: Asked, approve: str | None = None) -> int:
             recorded = screen.settle(flow_run_id, watched.known_ends)
         address = screen.run_address(flow_run_id) if recorded and flow_run_id else None
         for line in ending_lines(watched.begun, watched.state_message, address, screen.outlives_the_run):
-            click.echo(line)
+            echo(line)
     if not screen.delivered:
         # Prefect's client would go on for minutes, trying to reach a server that is gone.
         sys.stdout.flush()

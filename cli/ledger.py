@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from cli.terminal import echo
 from patternmill.ledger.export import TABLES
 
 _MOST_PROBLEMS = 100
@@ -49,11 +50,11 @@ def check() -> int:
     with existing_ledger(load_settings()) as ledger:
         found = list(problems(ledger))
     for problem in found[:_MOST_PROBLEMS]:
-        click.echo(problem)
+        echo(problem)
     if len(found) > _MOST_PROBLEMS:
-        click.echo(f"… and {len(found) - _MOST_PROBLEMS} more")
+        echo(f"… and {len(found) - _MOST_PROBLEMS} more")
     if not found:
-        click.echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
+        echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
     return 1 if found else 0
 
 
@@ -103,7 +104,7 @@ def _write(lines: Iterator[bytes], out: Path | None) -> None:
 
     if out is not None:
         mark = write_whole(out, lines)
-        click.echo(f"{out}: {mark.bytes} bytes, SHA-256 {mark.sha256}")
+        echo(f"{out}: {mark.bytes} bytes, SHA-256 {mark.sha256}")
         return
     for line in lines:
         sys.stdout.buffer.write(line)
@@ -128,9 +129,9 @@ def verify(directory: Path) -> int:
     manifest = read_manifest(directory)
     found = differing(directory)
     for name in found:
-        click.echo(f"{directory / name} is not as run {manifest.run_id} wrote it.")
+        echo(f"{directory / name} is not as run {manifest.run_id} wrote it.")
     if found:
-        click.echo(f"Write them again: patternmill results {manifest.run_id} --out {directory}")
+        echo(f"Write them again: patternmill results {manifest.run_id} --out {directory}")
         return 1
-    click.echo(f"{len(manifest.files)} files are as run {manifest.run_id} wrote them.")
+    echo(f"{len(manifest.files)} files are as run {manifest.run_id} wrote them.")
     return 0

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
+from cli.terminal import echo
 from patternmill import __version__
 from patternmill.collecting import collect_no_more, collect_rarely
 from patternmill.errors import (
@@ -120,7 +121,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
+        echo("Interrupted.", err=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _forget_stdout()
@@ -147,16 +148,16 @@ def _exit_code(answer: Any) -> int:
 
 def _tell(message: str, remedy: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    click.echo(message, err=True)
+    echo(message, err=True)
     if remedy:
-        click.echo(f"  {remedy}", err=True)
+        echo(f"  {remedy}", err=True)
 
 
 def _unexpected(error: Exception) -> int:
     from cli import crash
 
     if os.environ.get("PATTERNMILL_DEBUG"):
-        click.echo(crash.masked_traceback(error), err=True, nl=False)
+        echo(crash.masked_traceback(error), err=True, nl=False)
         return EXIT_FAILED
     summary = crash.masked(f"{type(error).__name__}: {error}").splitlines()[0]
     report = crash.write_report(error)

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from cli.importing import service_at_hand
 from cli.telling import plan_lines
+from cli.terminal import echo
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import keep_secret, read_source
 from patternmill.mill.changing import change_lines, counts_line
@@ -88,7 +87,7 @@ def show_changes(request: RefreshRequest) -> int:
 
     with service_at_hand(request.settings()):
         for line in asyncio.run(plan()):
-            click.echo(line)
+            echo(line)
     return 0
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
+
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import RunRecord
@@ -49,12 +51,10 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     if record.options.get(BESIDE):
         share_pictures(place, settings.home / "pictures")
     if record.outcome is None:
-        click.echo(
-            f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now."
-        )
-    click.echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
+        echo(f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now.")
+    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
     for mark in published.files:
-        click.echo(f"  {place / mark.name}  {mark.bytes} bytes")
+        echo(f"  {place / mark.name}  {mark.bytes} bytes")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.import_ import APPROVE_HELP, confirm_option
+from cli.terminal import echo
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def command(
             attempts=limits["attempts"],
         )
         for line in retry_lines(chosen, RunOptions.from_settings(settings), ledger.now()):
-            click.echo(line)
+            echo(line)
         raw = ledger.input_of(chosen.record)
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
@@ -162,7 +163,7 @@ def _purchases(bought: Purchases, priced: bool) -> str:
 
 def _is_meant() -> bool:
     if not sys.stdin.isatty():
-        click.echo("Not begun: there is no terminal to ask on. Add --yes to run it.", err=True)
+        echo("Not begun: there is no terminal to ask on. Add --yes to run it.", err=True)
         return False
     return click.confirm("Begin?", default=False)
 

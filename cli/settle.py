@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 
 if TYPE_CHECKING:
@@ -163,10 +164,10 @@ def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
     try:
         attempt = asyncio.run(settle(ledger, settlement, limit=settings.in_doubt_limit, look_up=look_up))
     except Overlap as overlap:
-        click.echo(str(overlap), err=True)
+        echo(str(overlap), err=True)
         return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-    click.echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
-    click.echo("Go on with: patternmill retry")
+    echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
+    echo("Go on with: patternmill retry")
     return 0
 
 
@@ -221,10 +222,10 @@ def _settle_many(
     limit, decided = settings.in_doubt_limit, Decision(decision)
     items = [item for item in unsettled(ledger, limit) if choice.fits(item)]
     if not items:
-        click.echo("Nothing that fits waits for a decision.")
+        echo("Nothing that fits waits for a decision.")
         return EXIT_CODES[Outcome.COMPLETED]
     for line in many_lines(items, decided, ledger.now()):
-        click.echo(line)
+        echo(line)
     if not yes and not _is_meant(len(items)):
         return EXIT_REFUSED
     settled = asyncio.run(
@@ -261,7 +262,7 @@ def many_lines(items: Sequence[Unsettled], decision: Decision, now: float) -> It
 
 def _is_meant(count: int) -> bool:
     if not sys.stdin.isatty():
-        click.echo("Not decided: there is no terminal to ask on. Add --yes to decide.", err=True)
+        echo("Not decided: there is no terminal to ask on. Add --yes to decide.", err=True)
         return False
     return click.confirm(f"Decide so about {count} requests?", default=False)
 
@@ -270,10 +271,10 @@ def _report(settled: Settled) -> int:
     from patternmill.errors import Overlap
 
     for item, why in settled.left:
-        click.echo(f"Left: {item.attempt.request_id}: {why}", err=True)
-    click.echo(f"{len(settled.decided)} decided, {len(settled.left)} left; the decisions are on record.")
+        echo(f"Left: {item.attempt.request_id}: {why}", err=True)
+    echo(f"{len(settled.decided)} decided, {len(settled.left)} left; the decisions are on record.")
     if settled.decided:
-        click.echo("Go on with: patternmill retry")
+        echo("Go on with: patternmill retry")
     if not settled.left:
         return EXIT_CODES[Outcome.COMPLETED]
     if not settled.decided and all(isinstance(why, Overlap) for _, why in settled.left):
@@ -287,24 +288,22 @@ def _list(ledger: Ledger, settings: Settings, choice: Choice) -> int:
 
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
     if not found:
-        click.echo("Nothing waits for a decision.")
+        echo("Nothing waits for a decision.")
     _echo(ledger, found)
     waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
     if waiting:
-        click.echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
+        echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
         _echo(ledger, waiting)
     if driven:
         held = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))
-        click.echo(
-            f"\n{len(driven)} requests without an answer are with runs that hold their catalogs: {held}."
-        )
+        echo(f"\n{len(driven)} requests without an answer are with runs that hold their catalogs: {held}.")
     return 0
 
 
 def _echo(ledger: Ledger, items: Sequence[Unsettled]) -> None:
     for item in items:
         for line in unsettled_lines(item, ledger.now()):
-            click.echo(line)
+            echo(line)
 
 
 def unsettled_lines(item: Unsettled, now: float) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
 from patternmill.states import Verdict
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     settings = load_settings(environment=environment)
     with existing_ledger(settings) as ledger:
         for line in status_lines(ledger, settings, catalog, environment, None if everything else _MOST_RUNS):
-            click.echo(line)
+            echo(line)
     return 0
 
 

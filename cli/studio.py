@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from cli.terminal import echo
+
 
 @click.command("studio")
 @click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0: a free one.")
@@ -42,10 +44,10 @@ def command(port: int, pace: str, environment: str | None) -> int:
     stop = until_interrupted()
     place = settings.home / "studio"
     with embedded_studio(settings.home, environment=settings.environment, pace=pace, port=port) as studio:
-        click.echo(f"The embedded studio ({settings.environment}, {pace}): {studio.url}")
-        click.echo(f"Its key is in {place / 'api-key'}; its log in {studio.process.log_path}. Ctrl-C stops.")
+        echo(f"The embedded studio ({settings.environment}, {pace}): {studio.url}")
+        echo(f"Its key is in {place / 'api-key'}; its log in {studio.process.log_path}. Ctrl-C stops.")
         while not stop.wait(0.5):
             if not studio.process.is_alive():
-                click.echo("The studio ended by itself; see its log.", err=True)
+                echo("The studio ended by itself; see its log.", err=True)
                 return 1
     return 0

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.terminal import echo
+
 if TYPE_CHECKING:
     from cli.prefect_server import OwnServer
 
@@ -35,9 +37,9 @@ def command(port: int | None) -> int:
 
     settings = load_settings()
     with OwnServer(settings.home, port=port) as server:
-        click.echo(f"The history of {settings.home}: {server.ui_url}")
-        click.echo(f"To log in: {login_hint(server)}")
-        click.echo("Ctrl-C stops.")
+        echo(f"The history of {settings.home}: {server.ui_url}")
+        echo(f"To log in: {login_hint(server)}")
+        echo("Ctrl-C stops.")
         server.wait_end(until_interrupted())
     return 0
 

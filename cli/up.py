@@ -19,6 +19,7 @@ import click
 from cli.prefect_server import OwnServer
 from cli.private_files import keep_private
 from cli.shared_process import open_log
+from cli.terminal import echo
 from cli.ui import login_hint
 from cli.worker import POOL, STOP_SECONDS, job_template
 from patternmill.errors import PatternmillError
@@ -69,9 +70,7 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
 
     stop = until_interrupted()
     if os.environ.get("PREFECT_API_URL"):
-        click.echo(
-            "PREFECT_API_URL is set; this serves another one. For that one there is `patternmill worker`."
-        )
+        echo("PREFECT_API_URL is set; this serves another one. For that one there is `patternmill worker`.")
     settings = load_settings()
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
@@ -91,10 +90,10 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
 @contextmanager
 def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
     server = LastingServer(settings.home, port=port)
-    click.echo("Starting the Prefect server …")
+    echo("Starting the Prefect server …")
     with server:
         if not server.is_owner:
-            click.echo("It was running already: schedules and automations rest until it is started anew.")
+            echo("It was running already: schedules and automations rest until it is started anew.")
         yield server
 
 
@@ -168,7 +167,7 @@ def _hold(lock: Path) -> int:
 def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
     """Let the runs come to their ends; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
-        click.echo("Stopping: runs drain, and write their results. Once more ends at once.")
+        echo("Stopping: runs drain, and write their results. Once more ends at once.")
     stop.clear()
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
@@ -186,7 +185,7 @@ def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
 
 def _await_pool(api: Api, worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
     """Return once the worker has made its pool, which deploying needs; one of old is brought to the template."""
-    click.echo("Starting a worker …")
+    echo("Starting a worker …")
     deadline = time.monotonic() + POOL_SECONDS
     while not _has_template(api):
         if worker.poll() is not None or time.monotonic() > deadline:
@@ -204,7 +203,7 @@ def _has_template(api: Api) -> bool:
 
 
 def _deploy(environment: Mapping[str, str]) -> None:
-    click.echo("Registering the deployments …")
+    echo("Registering the deployments …")
     arguments = ["--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE)]
     done = subprocess.run(
         [sys.executable, "-m", "prefect", *arguments],
@@ -228,18 +227,16 @@ def _apply_automations(environment: Mapping[str, str]) -> None:
 
     os.environ.update({name: text for name, text in environment.items() if name.startswith("PREFECT_")})
     for line in apply_automations():
-        click.echo(line)
+        echo(line)
 
 
 def _tell(server: OwnServer, environment: Mapping[str, str]) -> None:
-    click.echo(f"Prefect UI:   {server.ui_url}")
-    click.echo(f"Deployments:  {server.ui_url}/deployments")
-    click.echo(f"To log in:    {login_hint(server)}")
-    click.echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
-    click.echo(
-        f"Files are named as from {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}."
-    )
-    click.echo("Ctrl-C stops.")
+    echo(f"Prefect UI:   {server.ui_url}")
+    echo(f"Deployments:  {server.ui_url}/deployments")
+    echo(f"To log in:    {login_hint(server)}")
+    echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
+    echo(f"Files are named as from {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}.")
+    echo("Ctrl-C stops.")
 
 
 def _wait(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:

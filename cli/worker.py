@@ -80,6 +80,7 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     import asyncio
 
     from cli.process_worker import DrainingWorker
+    from cli.terminal import echo
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -88,7 +89,7 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     if lifeline:
         loop.add_reader(sys.stdin.fileno(), _lifeline_moved, loop, stop)
     worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
-    working = asyncio.create_task(worker.start(printer=click.echo))
+    working = asyncio.create_task(worker.start(printer=echo))
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if not working.done():

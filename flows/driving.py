@@ -32,4 +32,5 @@ async def drive_shards(run: Driven) -> None:
 
 
 async def make_shard(run: Driven, part: Shard) -> None:
-    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe()))
+    # A text would be a format, and a sku with a brace in it no valid one.
+    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe))

@@ -29,6 +29,7 @@ from patternmill.mill.previewing import Preview
 from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
 from tasks.artifacts import show_plan
+from tasks.texts import markdown
 
 _MOST_ITEMS = 40
 
@@ -137,7 +138,7 @@ def _form(proposal: Proposal, duplicates: Duplicates | None, remark: str, *, wit
     base: type[Answer] = AnswerWithCode if with_code else Answer
     form: type[Answer] = create_model("Answer", __base__=base, up_to=(int, up_to))
     summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else []), *filter(None, [remark])]
-    return form.with_initial_data(description=" ".join(summary))
+    return form.with_initial_data(description=markdown(" ".join(summary)))
 
 
 def _summary(proposal: Proposal) -> str:
@@ -162,17 +163,17 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield ""
     yield "| | |"
     yield "|---|---|"
-    yield f"| catalog | {plan.scope.catalog} ({plan.scope.environment}) |"
+    yield f"| catalog | {markdown(plan.scope.catalog)} ({plan.scope.environment}) |"
     yield f"| to buy | {patterns} patterns, {products} products |"
     yield f"| cost | {proposal.expected} expected, {proposal.worst} at most (minor units) |"
     if preview.limited:
-        yield f"| limit | {preview.limited} |"
+        yield f"| limit | {markdown(str(preview.limited))} |"
     yield f"| time | about {time_left} |"
     yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""
     if preview.duplicates is not None:
-        yield f"> {preview.duplicates.sentence()}"
+        yield f"> {markdown(preview.duplicates.sentence())}"
         yield ""
     yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
     yield f"The form asks for a name. {UNVERIFIED}"
@@ -182,7 +183,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield "| why | what |"
     yield "|---|---|"
     for reason, what in items[:_MOST_ITEMS]:
-        yield f"| {reason.replace('_', ' ')} | {what.replace('|', chr(92) + '|')} |"
+        yield f"| {reason.replace('_', ' ')} | {markdown(what)} |"
     if len(items) > _MOST_ITEMS:
         yield ""
         yield f"… and {len(items) - _MOST_ITEMS} more."

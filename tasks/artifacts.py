@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import logging
-import re
+import shlex
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -31,6 +31,7 @@ from patternmill.results.summary import FAILURES, joined
 from patternmill.states import RowStatus
 from tasks.noting import noted
 from tasks.outcomes import counts_message
+from tasks.texts import cell, markdown
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class _ProgressPage:
             noted(f"The run was {before}.")
 
     async def show(self) -> None:
-        share, text = _share(self._run), _progress_text(self._run)
+        share, text = _share(self._run), markdown(_progress_text(self._run))
         if self._artifact is None:
             key = f"run-{self._run.name.replace('/', '-')}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
@@ -99,12 +100,12 @@ async def show_ending(run: Run, ending: Ending, results: Results) -> None:
     summary = summary_text(run, ending, results)
     await _tried(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
     if results.causes:
-        told = f"What went wrong, by cause. Every row: {out / FAILURES_FILE}"
+        told = markdown(f"What went wrong, by cause. Every row: {out / FAILURES_FILE}")
         table = _failures(results)
         await _tried(acreate_table_artifact(key=f"{key}-failures", table=table, description=told))
     if changes := await asyncio.to_thread(_changes, out):
         first = f"The first {_MOST_CHANGES} rows" if len(changes) == _MOST_CHANGES else "All rows"
-        told = f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}"
+        told = markdown(f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}")
         await _tried(acreate_table_artifact(key=f"{key}-changes", table=changes, description=told))
 
 
@@ -147,13 +148,13 @@ def summary_text(run: Run, ending: Ending, results: Results) -> str:
     record = ending.record
     lines = [
         f"## {ending.outcome}: {counts_message(ending.rows)}",
-        *([f"**{_plain(record.reason)}**"] if record.reason else []),
+        *([f"**{markdown(record.reason)}**"] if record.reason else []),
         "",
         "| | |",
         "|---|---|",
-        *(f"| {name} | {text} |" for name, text in _facts(run, ending, results)),
+        *(f"| {name} | {markdown(text)} |" for name, text in _facts(run, ending, results)),
         "",
-        *(f"> {_plain(note)}" for note in record.options.get("notes", [])),
+        *(f"> {markdown(note)}" for note in record.options.get("notes", [])),
         *_causes(results),
         *_next_steps(ending),
     ]
@@ -163,19 +164,19 @@ def summary_text(run: Run, ending: Ending, results: Results) -> str:
 def _facts(run: Run, ending: Ending, results: Results) -> Iterator[tuple[str, str]]:
     record, out = ending.record, results.published.out.resolve()
     took = (record.ended_at - record.started_at).total_seconds() if record.ended_at else 0.0
-    yield "catalog", f"{_plain(record.catalog)} ({record.environment})"
-    yield "input", f"`{record.source}`"
+    yield "catalog", f"{record.catalog} ({record.environment})"
+    yield "input", record.source
     yield "made", f"{_goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.forecast)
     changes = counts_of(record)
     if changes is not None:
         yield "changes", counts_line(changes)
-        yield "changes, row by row", f"`{out / CHANGES_FILE}`"
-    yield "gallery", f"`{out / GALLERY}`"
-    yield "results", f"`{out / RESULTS}`"
+        yield "changes, row by row", str(out / CHANGES_FILE)
+    yield "gallery", str(out / GALLERY)
+    yield "results", str(out / RESULTS)
     if results.causes:
-        yield "failures", f"`{out / FAILURES_FILE}`"
-    yield "run", f"`{record.run_id}`"
+        yield "failures", str(out / FAILURES_FILE)
+    yield "run", record.run_id
 
 
 def money_text(spent: Spent, forecast: Cost) -> str:
@@ -184,7 +185,7 @@ def money_text(spent: Spent, forecast: Cost) -> str:
     if not forecast.worst and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
     expected = f"{forecast.expected:,} was expected, {forecast.worst:,} at worst"
-    return f"**{spent.amount:,}** spent; {expected} (minor units); {bought}"
+    return f"{spent.amount:,} spent; {expected} (minor units); {bought}"
 
 
 def _goods(patterns: int, products: int) -> str:
@@ -198,7 +199,8 @@ def _causes(results: Results) -> Iterator[str]:
     for cause in results.causes[:_MOST_CAUSES]:
         skus = ", ".join(cause.skus) + (" …" if cause.count > len(cause.skus) else "")
         yield (
-            f"- **{cause.count} × `{cause.code}`** {_plain(joined(cause.message, cause.remedy))}  \n  {_plain(skus)}"
+            f"- **{cause.count} × {markdown(cause.code)}** {markdown(joined(cause.message, cause.remedy))}  \n"
+            f"  {markdown(skus)}"
         )
     if len(results.causes) > _MOST_CAUSES:
         yield f"- and {len(results.causes) - _MOST_CAUSES} more causes"
@@ -212,7 +214,7 @@ def _next_steps(ending: Ending) -> Iterator[str]:
     if standing - {RowStatus.REFUSED}:
         yield (
             f"- What failed, was stopped or is in doubt is taken up again by the deployment `retry-failed` with the "
-            f"catalog `{catalog}`, or by `patternmill retry --catalog {catalog}`."
+            f"catalog {markdown(catalog)}, or by {markdown(f'patternmill retry --catalog {shlex.quote(catalog)}')}."
         )
     if standing & FAILURES:
         yield f"- Rows that have to be corrected: correct `{FAILURES_FILE}`, and import it as it is."
@@ -222,10 +224,10 @@ def _failures(results: Results) -> list[dict[str, object]]:
     return [
         {
             "rows": cause.count,
-            "code": cause.code,
-            "skus": ", ".join(cause.skus[:_FIRST_SKUS]) + (" …" if cause.count > _FIRST_SKUS else ""),
-            "what": cause.message,
-            "remedy": cause.remedy,
+            "code": cell(cause.code),
+            "skus": cell(", ".join(cause.skus[:_FIRST_SKUS]) + (" …" if cause.count > _FIRST_SKUS else "")),
+            "what": cell(cause.message),
+            "remedy": cell(cause.remedy),
         }
         for cause in results.causes[:_MOST_CAUSES]
     ]
@@ -238,7 +240,7 @@ def _changes(out: Path) -> list[dict[str, object]]:
         return []
     with place.open(encoding="utf-8-sig", newline="") as file:
         lines = islice(csv.DictReader(file), _MOST_CHANGES)
-        return [{name: line[name] for name in _CHANGES_SHOWN} for line in lines]
+        return [{name: cell(line[name]) for name in _CHANGES_SHOWN} for line in lines]
 
 
 def duration(seconds: float) -> str:
@@ -248,11 +250,6 @@ def duration(seconds: float) -> str:
         return f"{whole} s"
     minutes = round(whole / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _plain(text: str) -> str:
-    """Text as itself in markdown, in one line: what the service said is neither a link nor markup."""
-    return re.sub(r"([\\\[\]<>*_|#!])", r"\\\1", " ".join(text.split()))
 
 
 async def _tried(making: Awaitable[T]) -> T | None:

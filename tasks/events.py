@@ -22,6 +22,7 @@ from patternmill.mill.changing import counts_of
 from patternmill.mill.run import Driven, Run
 from patternmill.planning.items import Item, PatternItem
 from patternmill.results.rebuild import Results
+from tasks.texts import line
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +93,8 @@ class RunEvents:
             "skus": skus[:_MOST_SKUS],
             "rows": len(skus),
             "stage": item.stage.value,
-            "code": failed.code,
-            "message": failed.message[:_MOST_LETTERS],
+            "code": line(failed.code),
+            "message": line(failed.message, _MOST_LETTERS),
             "request_id": failed.request_id,
             "job_id": failed.job_id,
         }
@@ -116,7 +117,7 @@ class RunEvents:
         payload = {
             "source": record.source,
             "outcome": ending.outcome.value,
-            "reason": record.reason,
+            "reason": line(record.reason) if record.reason else None,
             "rows": {status.value: count for status, count in ending.rows.items() if count},
             "changes": dict(counts_of(record) or {}),
             "made": {"patterns": progress.patterns, "products": progress.products},
@@ -162,7 +163,7 @@ class RunEvents:
         record = self._run.record
         return {
             "prefect.resource.id": f"patternmill.run.{record.run_id}",
-            "prefect.resource.name": f"{record.catalog} ({record.environment})",
+            "prefect.resource.name": line(f"{record.catalog} ({record.environment})"),
         }
 
     def _skus(self, item: Item) -> list[str]:

@@ -19,6 +19,7 @@ from patternmill.planning.items import PatternItem, ProductItem
 from tasks.event_sender import Room
 from tasks.events import item_failed
 from tasks.outcomes import failed_state
+from tasks.texts import line
 
 # These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
 # because Prefect walks through every one; and a result that is a record already, or it makes one for each.
@@ -69,7 +70,7 @@ async def _shown(making: Making, made: Awaitable[str]) -> State[Any] | ResultRec
     try:
         await made
     except (BudgetReached, NotStarted) as reason:
-        return Cancelled(name="NotStarted", message=str(reason), data=_nothing())
+        return Cancelled(name="NotStarted", message=line(str(reason)), data=_nothing())
     except RowFailed as failed:
         item_failed(making.run, making.item, failed)
         state = failed_state(failed)

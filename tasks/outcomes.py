@@ -16,6 +16,7 @@ from patternmill.mill.run import Ending, Run
 from patternmill.states import Outcome, RowStatus
 from tasks.preparing import check_rows, plan_items, read_file
 from tasks.publishing import publish
+from tasks.texts import line
 
 #: A run that was held back by a limit, another run or a person has neither succeeded nor failed.
 _TYPES = {
@@ -29,7 +30,7 @@ _TYPES = {
 
 
 def state_of(outcome: Outcome, message: str) -> State[Any]:
-    return State(type=_TYPES[outcome], name=outcome.value, message=message)
+    return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
 
 
 def shard_state(mill: Mill, part: Shard) -> State[Any]:
@@ -41,7 +42,7 @@ def shard_state(mill: Mill, part: Shard) -> State[Any]:
 
 def failed_state(failed: RowFailed) -> State[Any]:
     """How the task run of an item reads that was not made."""
-    return State(type=StateType.FAILED, name="Failed", message=_in_words(failed))
+    return State(type=StateType.FAILED, name="Failed", message=line(_in_words(failed)))
 
 
 def _in_words(failed: RowFailed) -> str:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from patternmill.catalog.problems import plain
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import Attempt
@@ -53,7 +54,11 @@ def rows_named(rows: Sequence[PlannedRow]) -> str:
     first = min(rows, key=lambda row: row.position)
     last = max(rows, key=lambda row: row.position)
     lines = f"rows {first.entry.record.line}-{last.entry.record.line}"
-    return f"{lines} · {first.sku} … {last.sku}" if len(rows) > 1 else f"{lines} · {first.sku}"
+    return (
+        f"{lines} · {plain(first.sku)} … {plain(last.sku)}"
+        if len(rows) > 1
+        else f"{lines} · {plain(first.sku)}"
+    )
 
 
 class Mill:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from patternmill.catalog.problems import plain
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.request_ids import (
     canonical_json,
@@ -16,6 +17,8 @@ from patternmill.planning.request_ids import (
     request_id,
 )
 from patternmill.states import Stage
+
+_MOST_OF_A_SKU = 200
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,7 @@ class PatternItem:
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""
-        prompt = " ".join(self.prompt.split())
-        return f"pattern · {prompt if len(prompt) <= 60 else prompt[:59] + '…'}"
+        return f"pattern · {plain(' '.join(self.prompt.split()))}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class ProductItem:
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""
-        return f"product · {self.sku}"
+        return f"product · {plain(self.sku, _MOST_OF_A_SKU)}"
 
 
 Item = PatternItem | ProductItem

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -75,3 +76,22 @@ def test_the_kubernetes_template_fills_in(tmp_path: Path) -> None:
 def test_the_databases_script_is_a_shell_script() -> None:
     """It parses."""
     subprocess.run(["sh", "-n", str(DEPLOYMENTS / "databases.sh")], check=True)
+
+
+def test_what_a_message_quotes_is_no_markup() -> None:
+    """Slack, and what else reads a webhook's message, would take it for a link or for a call to all."""
+    from prefect.server.utilities.user_templates import UserTemplateEnvironment, validate_user_template
+
+    hostile = "<!channel> !here> <http://127.0.0.1:9/x|click> <@U0>"
+    event = {"resource": {"prefect.state-message": hostile, "prefect.state-name": "Failed"}}
+    run = SimpleNamespace(name=hostile)
+    environment = UserTemplateEnvironment()
+    environment.filters["ui_url"] = lambda run: "its page"
+    automations = yaml.safe_load((DEPLOYMENTS / "automations.yaml").read_text("utf-8"))["automations"]
+    messages = [action for one in automations for action in one["actions"] if "subject" in action]
+    assert len(messages) > 4
+    for message in messages:
+        for part in ("subject", "body"):
+            validate_user_template(message[part])
+            shown = environment.from_string(message[part]).render(event=event, flow_run=run)
+            assert not re.search(r"[<>]|://", shown), shown

@@ -1,0 +1,244 @@
+"""Rows and a service whose texts would be anything but text, looked at in a browser, in both UIs of Prefect.
+
+The server is our own, so its policy is switched off in the browser: another's server has none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.browser import Browser, installed
+from tests.acceptance.harness import COMMAND
+from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
+from tests.acceptance.test_doors import Up
+from tests.hostile import Hostile, Plan, Rule
+from tests.hostile_texts import HOSTILE_TEXTS
+
+#: Where each UI is.
+UIS = ("", "/v2")
+FAILED = "fails for"
+#: As the browser does it for a person.
+OPEN_MENU = """(() => {
+  const menus = [...document.querySelectorAll('button[aria-haspopup=menu]')];
+  const menu = menus.find(one => one.textContent.includes('Open menu'));
+  if (!menu) return false;
+  const event = {bubbles: true, cancelable: true, button: 0, pointerType: 'mouse'};
+  menu.dispatchEvent(new PointerEvent('pointerdown', event));
+  return [...document.querySelectorAll('[role=menuitem]')].some(one => one.textContent.trim() === 'Resume');
+})()"""
+#: Everything of a page that would ask or run something of elsewhere, or that a text was made into.
+MADE_OF_TEXT = """(host => {
+  const ours = [location.protocol, 'http:', 'https:', 'data:', 'blob:'];
+  const outside = address => {
+    try {
+      const url = new URL(address, location.href);
+      return url.host === host || url.host.includes('example.com') || !ours.includes(url.protocol);
+    } catch { return true; }
+  };
+  const leads = one => ['href', 'src', 'srcset', 'action'].some(name => {
+    const address = one.getAttribute(name);
+    return address && outside(address);
+  });
+  const tags = ['iframe', 'img', 'del', 's', 'em', 'a'];
+  const rendered = tags.flatMap(tag => [`article.markdown-renderer ${tag}`, `.prose ${tag}`]);
+  const made = [...document.querySelectorAll(['[onerror]', '[onload]', ...rendered].join())];
+  const leading = [...document.querySelectorAll('[href], [src], [srcset], [action]')].filter(leads);
+  return [...made, ...leading].map(one => one.outerHTML.slice(0, 200));
+})"""
+
+
+class Listener:
+    """A host that nothing may ask."""
+
+    def __init__(self) -> None:
+        self.asked: list[bytes] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.host = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with suppress(OSError):
+            while True:
+                asking, _ = self._socket.accept()
+                with asking:
+                    self.asked.append(asking.recv(1000))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def listener() -> Iterator[Listener]:
+    one = Listener()
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def texts(listener: Listener) -> dict[str, str]:
+    return {name: text.replace("HOST", listener.host) for name, text in HOSTILE_TEXTS.items()}
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> Iterator[Up]:
+    """Serving, with a plan of hostile rows that waits; whatever of it is made fails with a hostile message."""
+    installed()
+    folder = tmp_path_factory.mktemp("up")
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), folder / "home")
+    rules = [
+        Rule("patterns/create", "job_fails", {"message": text}, matching=f"{FAILED} {number}.")
+        for number, text in enumerate(texts.values())
+    ]
+    with Hostile(Plan(rules=tuple(rules)), tmp_path_factory.mktemp("service")) as service:
+        settings = {
+            "PATTERNMILL_HOME": str(folder / "home"),
+            "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
+            "PATTERNMILL_ATTEMPTS": "1",
+        }
+        with (folder / "said").open("wb") as said:
+            process = subprocess.Popen(
+                [str(COMMAND), "up"],
+                cwd=folder,
+                env=clean_environment() | service.environment | settings,
+                stdout=said,
+                stderr=said,
+            )
+        up = Up(folder, process)
+        try:
+            eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+            file = write_rows(folder / "![n](x) <img src=x> a_b.csv", texts)
+            order = {"file": str(file), "environment": "staging", "out": str(folder / "out")}
+            up.waiting = up.begin(parameters=order)
+            eventually(lambda: up.state(up.waiting)["name"] == "Suspended", 120, lambda: up.state(up.waiting))
+            yield up
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(90)
+
+
+def write_rows(path: Path, texts: dict[str, str]) -> Path:
+    """Each text as a sku, a prompt, a category and a selection; what a file may not have is refused, and shown."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["sku", "prompt", "category", "option:size", "note: <b>x</b>"])
+        for number, text in enumerate(texts.values()):
+            writer.writerow(
+                [f"{number} {text[:80]}", f"{text[:300]} {FAILED} {number}.", "Mug", "11oz", text]
+            )
+            writer.writerow([f"c{number}", "herons", text[:200], "11oz", ""])
+            writer.writerow([f"s{number}", "herons", "Mug", text[:200], ""])
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as one:
+        one.bypass_policy()
+        one.open(up.login)
+        one.until("location.pathname.includes('dashboard')")
+        yield one
+
+
+def look(browser: Browser, listener: Listener, address: str, *seen: str) -> None:
+    """The page has these texts as they are, and nothing is made of any."""
+    browser.open(address)
+    for text in seen:
+        browser.shows(text)
+    assert_only_text(browser, listener)
+
+
+def assert_only_text(browser: Browser, listener: Listener) -> None:
+    made = browser.do(f"{MADE_OF_TEXT}({json.dumps(listener.host)})")
+    assert made == [], browser.do("location.href")
+    assert listener.asked == []
+
+
+def artifacts(up: Up) -> dict[str, str]:
+    """The addresses of the run's artifacts, by the last part of their keys."""
+    found = up.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [up.waiting]}}})
+    keys = {one["id"]: "plan" if one["key"].startswith("plan-") else one["key"] for one in found}
+    return {key.rpartition("-")[2]: f"artifacts/artifact/{artifact}" for artifact, key in keys.items()}
+
+
+@pytest.mark.parametrize("ui", UIS)
+def test_the_plan_and_its_form(
+    up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ui: str
+) -> None:
+    """The page that a person approves on, before anything is bought."""
+    seen = [texts[name] for name in ("image", "link", "file address", "mail", "entities", "cell", "emphasis")]
+    look(browser, listener, f"{up.ui}{ui}/{artifacts(up)['plan']}", *seen)
+    look(browser, listener, f"{up.ui}{ui}/runs/flow-run/{up.waiting}", "a_b.csv")
+    if ui:
+        browser.until(OPEN_MENU)
+    browser.click("Resume")
+    browser.shows("Nobody checks it")
+    assert_only_text(browser, listener)
+
+
+@pytest.fixture(scope="module")
+def ended(up: Up, listener: Listener) -> str:
+    """The run has ended; the ID of its shard's flow run."""
+    person = {
+        "name": f"<b>A</b> ![w](http://{listener.host}/who)",
+        "note": f"[n](http://{listener.host}/note)",
+    }
+    up.api.post(f"flow_runs/{up.waiting}/resume", {"run_input": {"decision": "approve", **person}})
+    assert up.ended(up.waiting)["name"] == "CompletedWithFailures"
+    (shard,) = up.runs() - {up.waiting}
+    assert "{making}" in up.api.get(f"flow_runs/{shard}")["name"]
+    return shard
+
+
+@pytest.mark.parametrize("ui", UIS)
+def test_the_pages_of_the_ended_run(
+    up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ended: str, ui: str
+) -> None:
+    """Summary, failures with what the service said, logs, names."""
+    pages = artifacts(up)
+    seen = [texts[name] for name in ("image", "html link", "angle address", "entities", "backslashes")]
+    look(browser, listener, f"{up.ui}{ui}/{pages['summary']}", *seen, texts["odd backtick"])
+    look(browser, listener, f"{up.ui}{ui}/{pages['failures']}", *([] if ui else seen), "unsafe_characters")
+    look(
+        browser,
+        listener,
+        f"{up.ui}{ui}/runs/flow-run/{ended}",
+        f"<http[:]//{listener.host}/angle>",
+        "rows 2-",
+    )
+    task_run = up.api.post("task_runs/filter", {"task_runs": {"name": {"like_": "/angle"}}})[0]["id"]
+    look(
+        browser,
+        listener,
+        f"{up.ui}{ui}/runs/task-run/{task_run}",
+        f"pattern · {texts['angle address']} fails",
+    )
+
+
+def test_the_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> None:
+    """From disk."""
+    browser.open((up.folder / "out" / "gallery.html").as_uri())
+    browser.until("document.documentElement?.dataset.ready")
+    browser.shows("<img src=")
+    assert_only_text(browser, listener)
+
+
+def test_the_terminal(up: Up, ended: str) -> None:
+    """Nothing that it obeys is written to it, neither by the verbs that tell of rows nor by `up`."""
+    environment = clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")}
+    said = [up.said]
+    for words in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):
+        done = subprocess.run([str(COMMAND), *words], env=environment, capture_output=True, text=True)
+        said += [done.stdout, done.stderr]
+    for text in said:
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e]", text), text

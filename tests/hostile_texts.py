@@ -1,0 +1,40 @@
+"""Texts as a file or a service may hold them that would be something else than text on a page or a terminal."""
+
+from __future__ import annotations
+
+#: A host that must never be asked stands in them as HOST.
+HOSTILE_TEXTS = {
+    "template": "{{ prefect.variables.x }} {making} {0.__class__}",
+    "image": "![p](http://HOST/image)",
+    "reference": "![p][r] [r]: http://HOST/reference",
+    "link": "[click](http://HOST/link)",
+    "script link": "[click](javascript:alert(1))",
+    "angle address": "<http://HOST/angle>",
+    "address": "see http://HOST/bare or HTTPS://HOST/upper or www.example.com",
+    "file address": "ftp://HOST/ftp",
+    "mail": "write to a.weaver@example.com now",
+    "html image": '<img src="http://HOST/html" onerror="alert(1)">',
+    "html link": '<a href="http://HOST/anchor">click</a>',
+    "html frame": "<iframe src=http://HOST/frame></iframe><svg onload=alert(1)>",
+    "comment": "<!-- <script> -->",
+    "entities": "&lt;img src=x&gt; &#60;b&#62; &amp;",
+    "table": "a | b |\n|---|---|\n| c | d |",
+    "cell": "a\\|b \\\\| c",
+    "heading": "# big\n## small",
+    "setext": "big\n===\nsmall\n---",
+    "list": "- one\n- two\n1. three\n2) four\n+ five",
+    "quote": "> said",
+    "rule": "---",
+    "code": "` `` ``` `http://HOST/code` ```` x",
+    "odd backtick": "a ` http://HOST/odd",
+    "fence": "```mermaid\ngraph TD; A-->B\n```",
+    "emphasis": "*a* _b_ **c** __d__ ~~e~~ snake_case",
+    "math": "$x$ $$y$$",
+    "backslashes": "\\ \\\\ \\[a](http://HOST/backslash)",
+    "right to left": "safe\u202egnp.exe \u2066x\u2069",
+    "terminal": "\x1b[31mred\x1b[0m \x1b]8;;http://HOST/osc\x07click\x1b]8;;\x07 \x9b2J \x07\x08",
+    "invisible": "a\u200bb\u00adc\ufeffd h\u200bttp://HOST/hidden",
+    "rich": "[bold]x[/bold] [link=http://HOST/rich]y[/link]",
+    "shout": "<!channel> <@U0> <http://HOST/slack|x> !here>",
+    "long": "long [a](http://HOST/long) " * 400,
+}

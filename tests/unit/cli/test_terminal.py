@@ -1,0 +1,28 @@
+"""Whatever a text holds, a terminal is given nothing that it obeys."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cli.terminal import echo, printable
+from tests.hostile_texts import HOSTILE_TEXTS
+
+OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS.keys())
+def test_a_text_is_printed_as_itself(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its lines stay lines, and what is seen of it stays as it is."""
+    echo(text, err=True)
+    said = capsys.readouterr().err
+    assert said == printable(text) + "\n"
+    assert not OBEYED.search(said)
+    assert said.count("\n") == text.count("\n") + 1
+    assert OBEYED.search(text) or "\u00ad" in text or printable(text) == text
+
+
+def test_an_escape_sequence_is_spelled() -> None:
+    """A person sees that it is there."""
+    assert printable("\x1b[31mred") == r"\u001b[31mred"
