@@ -194,7 +194,8 @@ def _settings_of(ledger: Ledger, settlement: Settlement) -> Settings:
             f"The request went to {address}, and {settings.studio_url} is named here: another service may have a job "
             "of the same name.",
             code="other_service",
-            remedy="Name the first, or both in PATTERNMILL_SAME_SERVICE if it is one that has moved. Nothing was changed.",
+            remedy="Name the first, or both in PATTERNMILL_SAME_SERVICE if it is one that has moved. "
+            "Nothing was changed.",
         )
     return settings
 

@@ -115,7 +115,7 @@ class _RowChecker:
     def notes(self) -> tuple[str, ...]:
         """What could not be checked, in sentences."""
         notes = [UNCHECKED] if self._offer is None else [self._offer.note] if self._offer.note else []
-        return (*notes, *filter(None, [self._other_columns.note()]))
+        return tuple(notes)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns

@@ -43,15 +43,13 @@ class OptionColumns:
         #: By category ID.
         self._suspects: dict[str, Mapping[int, tuple[Option, ...]]] = {}
         self._by_values = self._found_by_values()
-        self._unchecked: set[int] = set()
 
     def passed_over(
         self, cells: tuple[str, ...], category: Category | None, choices: Iterable[Choice]
     ) -> list[tuple[str | None, Finding]]:
         """The options of the row that stand in other columns, and that it does not choose otherwise, by name."""
         if category is None or category.options is None:
-            self._unchecked.update(index for index in self._common if not is_blank(cells[index]))
-            return []
+            return [(None, self._unknown(index)) for index in self._common if not is_blank(cells[index])]
         suspects = self._suspects_of(category)
         chosen = _chosen(choices, category) if suspects else frozenset()
         found = (
@@ -64,15 +62,6 @@ class OptionColumns:
             *options,
             *((None, self._selections(index)) for index in self._near if _is_json(cells[index])),
         ]
-
-    def note(self) -> str | None:
-        """On columns that look like options where nobody knows which options there are."""
-        if not self._unchecked:
-            return None
-        named = ", ".join(shown(self._file.header[index]) for index in sorted(self._unchecked))
-        return (
-            f"What options there are is not known. These columns choose nothing as they are named: {named}."
-        )
 
     def _suspects_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
         """The columns that look like options of this category, and like which."""
@@ -95,6 +84,17 @@ class OptionColumns:
             f" {shown(category.name)}",
             f"{self._way_to_choose(category, option)}, or rename the column to"
             f" `{NOTE_PREFIX}{plain(header.strip() or option.name)}` if it is only a remark",
+        )
+
+    def _unknown(self, index: int) -> Finding:
+        """Of a column that is called as options are, where nobody knows which options there are."""
+        header = self._file.header[index]
+        return Finding(
+            header,
+            RowCode.OPTION_COLUMN,
+            f"what options there are is not known, and column {shown(header)} chooses nothing as it is named",
+            f"rename the column to `option:{plain(header.strip())}`, or to "
+            f"`{NOTE_PREFIX}{plain(header.strip())}` if it is only a remark",
         )
 
     def _selections(self, index: int) -> Finding:

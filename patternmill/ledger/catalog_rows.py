@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from patternmill.catalog.changes import Change, Content, Current, Kind, Verdict
+from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
@@ -47,6 +48,13 @@ SELECT n.catalog, r.sku, r.row FROM runs n JOIN run_rows r ON r.run_id = n.run_i
 WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NULL AND EXISTS
     (SELECT 1 FROM attempts a WHERE a.item_key IN (r.pattern_key, r.product_key)
      AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
+"""
+#: What may exist for other catalogs, although no run has ended with it: a product in doubt, or a pattern without one.
+_OTHERS_UNDER_WAY = """
+SELECT p.catalog, p.sku, p.content, q.content FROM items p JOIN items q ON q.key = p.pattern_key
+WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product'
+AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
+            AND a.state IN ('intended', 'accepted', 'held'))
 """
 
 
@@ -93,17 +101,22 @@ def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Cur
 
 
 def other_catalogs_rows(
-    ledger: Ledger, environment: str, catalog: str, skus: Collection[str]
+    ledger: Ledger, environment: str, catalog: str, sku_keys: Collection[str]
 ) -> Iterator[tuple[str, str, Content]]:
-    """What the other catalogs of an environment have under these skus now, as (catalog, sku, content), in no order.
+    """What the other catalogs of an environment have now, as (catalog, key of the sku, content), in no order.
 
-    With what was asked for in runs that have not ended, or crashed: their catalogs do not have it yet.
+    With what was asked for in runs that have not ended, or crashed, and what is in doubt: their catalogs do not have
+    it yet. `sku_keys`: of the skus that are asked about.
     """
     scope = {"environment": environment, "catalog": catalog}
     for other, sku, row in ledger.database.stream(_OTHER_CATALOGS, scope):
-        if sku in skus:
+        if sku_key(sku) in sku_keys:
             kept = json.loads(row)
-            yield other, sku, Content(kept["prompt"], kept["category"], kept["selections"])
+            yield other, sku_key(sku), Content(kept["prompt"], kept["category"], kept["selections"])
+    for other, sku, product, pattern in ledger.database.stream(_OTHERS_UNDER_WAY, scope):
+        if sku_key(sku) in sku_keys:
+            kept, prompt = json.loads(product), json.loads(pattern)["prompt"]
+            yield other, sku_key(sku), Content(prompt, kept["category"], kept["selections"])
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:

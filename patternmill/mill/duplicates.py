@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from patternmill.catalog.changes import Content
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.rows import sku_key
+from patternmill.catalog.selections import understood
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import other_catalogs_rows
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
 from patternmill.mill.order import ImportOrder
 from patternmill.planning.plan import Plan, Reason
-from patternmill.planning.request_ids import normalised
+from patternmill.planning.recognition import drawn, folded
 from patternmill.settings import DUPLICATES
 
 #: So many rows may be alike by chance, or on purpose, without anybody being asked.
@@ -37,25 +40,25 @@ class Duplicates:
         )
 
 
-def known_duplicates(order: ImportOrder, plan: Plan) -> Duplicates | None:
-    """On a connection of its own; None where there is no ledger yet."""
+def known_duplicates(order: ImportOrder, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """On a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
     if not has_ledger(order.settings):
         return None
     ledger = open_ledger(order.settings)
     try:
-        return find_duplicates(ledger, plan)
+        return find_duplicates(ledger, plan, offer)
     finally:
         ledger.database.close()
 
 
-def find_duplicates(ledger: Ledger, plan: Plan) -> Duplicates | None:
+def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
     """None up to a handful."""
     bought = _first_purchases(plan)
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
     rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
-    found = {(catalog, sku) for catalog, sku, content in rows if _as_bought(content) == bought[sku]}
+    found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
     skus = {sku for _, sku in found}
     if len(skus) <= _HANDFUL:
         return None
@@ -81,11 +84,19 @@ def _first_purchases(plan: Plan) -> Mapping[str, Content]:
     """By sku, what is to be bought for the first time in this catalog; what is tried again was decided about."""
     rows = [(row.entry.row, row.product) for row in plan.to_do()]
     return {
-        row.sku: _as_bought(Content(row.prompt, row.category_id or row.category, row.selections))
+        sku_key(row.sku): Content(row.prompt, row.category_id or row.category, row.selections)
         for row, product in rows
         if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
     }
 
 
-def _as_bought(content: Content) -> Content:
-    return replace(content, prompt=normalised(content.prompt))
+def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
+    """Whether a person would take the two for the same product, however much was known when theirs was bought."""
+    if drawn(theirs.prompt) != drawn(ours.prompt):
+        return False
+    if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
+        return True
+    if understood(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+        return True
+    blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
+    return blind and folded("", theirs.selections) == folded("", ours.selections)

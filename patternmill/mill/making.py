@@ -101,7 +101,10 @@ class Maker:
             price = self._options.price(item.stage)
             intent = Intent(request_id, item.key, item.stage, number, body(request_id), price)
             written.add(request_id)
-            return _Begun(ledger.intend(self._run_id, self._environment, intent, self._options.limits))
+            attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
+            before = next((each for each in attempts if each.request_id == request_id), None)
+            redirected = before is not None and before.error_code == "redirected"
+            return _Begun(attempt, timedelta(0) if redirected else None)
 
         try:
             return await self._writer.write(begin)

@@ -81,7 +81,7 @@ def preview(order: ImportOrder, checked: CheckedCatalog) -> Preview:
     limited = _limited(order, plan)
     time = time_for(limited.plan if limited else plan, lasting, options.max_in_flight)
     cost = cost_of(plan, prices, options.attempts)
-    return Preview(plan, cost, time, known_duplicates(order, plan), changed, limited)
+    return Preview(plan, cost, time, known_duplicates(order, plan, checked.offer), changed, limited)
 
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:

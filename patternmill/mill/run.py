@@ -173,7 +173,7 @@ class Run(Driven):
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, order, checked)
             api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(record.environment)))
-            duplicates = await asyncio.to_thread(known_duplicates, order, plan)
+            duplicates = await asyncio.to_thread(known_duplicates, order, plan, checked.offer)
             proposal = propose(order, plan)
 
             def write(ledger: Ledger) -> tuple[RunRecord, Grant | None, Plan, HaltReason | None]:

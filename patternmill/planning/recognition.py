@@ -124,9 +124,7 @@ class RecognizedItems(ContentItems):
         for known in self._products_of(sku):
             edition = known.content.get("edition")
             prompt = str(known.pattern_content["prompt"])
-            same = (
-                edition == self.edition and _drawn(prompt) == _drawn(row.prompt) and self._means(known, row)
-            )
+            same = edition == self.edition and drawn(prompt) == drawn(row.prompt) and self._means(known, row)
             if same and self._exists(known.key):
                 yield known
 
@@ -140,14 +138,14 @@ class RecognizedItems(ContentItems):
         # An item of an older version, whose row nobody can look up: what is not known buys nothing.
         if written is None:
             return True
-        now = _folded(row.category, row.written)
-        return now in (_folded(*written), _folded(*content))
+        now = folded(row.category, row.written)
+        return now in (folded(*written), folded(*content))
 
 
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
 
-def _drawn(prompt: str) -> str:
+def drawn(prompt: str) -> str:
     """What a prompt has that a person can see: without its kinds of spaces, invisible characters and line ends."""
     return " ".join(_UNSEEN.sub("", tidy(prompt)).split())
 
@@ -157,5 +155,5 @@ def written_of(row: Row) -> dict[str, Any]:
     return {"category": row.category, "selections": row.written}
 
 
-def _folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     return offer_key(category), {offer_key(name): offer_key(value) for name, value in selections.items()}

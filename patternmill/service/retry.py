@@ -26,6 +26,8 @@ from patternmill.states import Stage
 Jitter = Callable[[], float]
 
 REDIRECTS = range(300, 400)
+#: "Done; what came of it is elsewhere": the only redirect that speaks of the request as processed.
+SEE_OTHER = 303
 #: The key or the account is wrong: every other item would be answered the same.
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
 #: The address is wrong, or the service does not know what this one request names.
@@ -74,6 +76,8 @@ class Situation:
     trying_for: timedelta = timedelta(0)
     #: An earlier send, by this run or another, may have been executed.
     in_doubt: bool = False
+    #: An earlier send was answered by a redirect, which some services do to what they have executed.
+    redirected: bool = False
     #: The job that an earlier answer named for this very request.
     known_job_id: str | None = None
     #: The service has answered anything in this run.
@@ -98,6 +102,8 @@ class RetryAfter:
     in_doubt: bool
     #: The service asked for this pause: nobody else sends a create before it is over.
     told: bool = False
+    #: The answer was a redirect.
+    redirected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +252,7 @@ def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: J
 
 def _refused(code: str, answer: Answer, now: Situation) -> Refused | Kept:
     """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
-    if not now.in_doubt:
+    if not now.in_doubt and (not now.redirected or code == "redirected"):
         return Refused(code, said(answer))
     return Kept(
         "refused_in_doubt", f"{said(answer)} The same request was sent before, and that answer was lost."
@@ -266,12 +272,16 @@ def _unclear(
     """An answer that may be about the way to the service: one item's when others do well, else the run's."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     if now.unclear_requests >= most:
-        return _stopped(code, answer, now.in_doubt, item_refused=True)
+        return _stopped(code, answer, now.in_doubt or answer.status == SEE_OTHER, item_refused=True)
+    executed = answer.status == SEE_OTHER
     if now.tries < policy.unclear_tries:
-        return RetryAfter(pause(now.tries, policy, jitter), in_doubt=False)
+        wait = pause(now.tries, policy, jitter)
+        return RetryAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
+    if executed and now.works:
+        return Kept(code, f"{said(answer)} That is how some answer what they have executed.", in_doubt=True)
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
-    return _stopped(code, answer, now.in_doubt, item_refused=True)
+    return _stopped(code, answer, now.in_doubt or executed, item_refused=True)
 
 
 def is_unclear(answer: Answer, *, works: bool) -> bool:

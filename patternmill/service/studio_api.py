@@ -72,6 +72,7 @@ class _Sending:
     stopping: Callable[[], bool]
     tries: int = 0
     first_sent: float = 0.0
+    redirected: bool = False
 
 
 class StudioApi:
@@ -175,6 +176,7 @@ class StudioApi:
             if not isinstance(end, RetryAfter):
                 return end
             sending.in_doubt = sending.in_doubt or end.in_doubt
+            sending.redirected = sending.redirected or end.redirected
             await self._draining.ends(self._sleep(end.delay.total_seconds()))
 
     async def follow(
@@ -267,6 +269,7 @@ class StudioApi:
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
             in_doubt=sending.in_doubt,
+            redirected=sending.redirected,
             known_job_id=sending.known_job_id,
             reached=self._reached,
             well=good is not None and good >= sending.first_sent,

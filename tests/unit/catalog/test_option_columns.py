@@ -152,12 +152,15 @@ def test_our_own_columns_never_count() -> None:
 @pytest.mark.parametrize(
     "offer", [None, Offer(None, False, "Unreadable.", False), Offer((LAMP,), False, None)]
 )
-def test_where_the_options_are_not_known_a_note_names_the_columns(offer: Offer | None) -> None:
-    """Nothing is refused on suspicion."""
+def test_where_the_options_are_not_known_the_usual_names_are_refused(offer: Offer | None) -> None:
+    """Until the file says whether an option or a remark is meant; what is empty chooses nothing."""
     found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
-    assert codes(found) == {}
-    assert "`Colours`, `size`." in found.notes[-1]
-    assert "`Finish`" not in found.notes[-1]
+    assert [problem.column for problem in found.problems] == ["Colours", "size"]
+    assert "`option:size`, or to `note:size`" in found.problems[1].remedy
+    said = checked(
+        "sku,prompt,category,note:Colours,option:size\nA,b,Lamp,navy,S\n", Offer(None, False, None)
+    )
+    assert codes(said) == {}
 
 
 def test_many_rows_with_many_columns_are_checked_in_good_time() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -141,6 +142,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, Any
     server = ThreadingHTTPServer(("127.0.0.1", 0), Jobs)
     monkeypatch.setattr(Jobs, "known", {})
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    both = json.dumps(["http://127.0.0.1:9/v1", f"http://127.0.0.1:{server.server_port}/v1"])
+    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", both)
     monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
     thread = Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -159,6 +162,21 @@ def test_command_asks_the_service(past: Past, service: dict[str, dict[str, Any]]
         assert main.run(["settle", before.request_id, "--job", job_id, "--reason", "found"]) == code
     after = past.ledger.attempt(before.request_id)
     assert after is not None and after.job_id == "job-b"
+
+
+def test_another_service_is_not_believed(
+    past: Past,
+    service: dict[str, dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It may have a job of the same name."""
+    _, before = held(past, "product")
+    monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
+    service["job-b"] = {"jobId": "job-b", "kind": "product", "status": "running", "result": None}
+    assert main.run(["settle", before.request_id, "--job", "job-b", "--reason", "found"]) == 2
+    assert "another service" in capsys.readouterr().err
+    assert on_record(past, before.request_id) == ["intended", "held"]
 
 
 def test_command_needs_the_service_of_the_request(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

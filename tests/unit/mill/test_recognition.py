@@ -177,3 +177,26 @@ def _as_if_bought_raw(ledger: object) -> None:
         database.run("UPDATE items SET key = :new, content = :content WHERE key = :old", params)
         database.run("UPDATE attempts SET item_key = :new WHERE item_key = :old", params)
         database.run("UPDATE items SET pattern_key = :new WHERE pattern_key = :old", params)
+
+
+@pytest.mark.parametrize("later", ["a heron", "a  heron", "a\u00a0heron", "a heron\u200b", " a heron  "])
+def test_what_nobody_can_see_in_a_prompt_is_no_difference(
+    shop: Workshop, service: Service, later: str
+) -> None:
+    """Kinds of spaces, and characters without a picture."""
+    shop.run(row(prompt="a heron"))
+    shop.run(row(prompt=later))
+    assert len(service.bought) == 2
+
+
+def test_a_job_of_another_environment_may_have_the_same_name(
+    shop: Workshop, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are different services."""
+    shop.run(row())
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.run("UPDATE items SET environment = 'production'")
+        ledger.database.run("UPDATE runs SET environment = 'production'")
+    service.jobs.clear()
+    service.names.clear()
+    assert shop.run(row(sku="S-2")).statuses == {"S-2": RowStatus.SUCCEEDED}

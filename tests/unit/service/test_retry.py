@@ -59,6 +59,9 @@ def decide(answer: Answer, now: Situation | None = None) -> Any:
 
 D = RetryAfter(timedelta(milliseconds=250), in_doubt=True)
 R = RetryAfter(timedelta(milliseconds=250), in_doubt=False)
+REDIRECTED = RetryAfter(timedelta(milliseconds=250), in_doubt=False, redirected=True)
+#: 303 is how some answer what they have executed.
+SEEN_ELSEWHERE = RetryAfter(timedelta(milliseconds=250), in_doubt=True, redirected=True)
 
 
 def waits(seconds: float) -> RetryAfter:
@@ -106,6 +109,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (Refused, "proxy_page")),
     ("46 400 in doubt", answered(400), DOUBTED, (Kept, "refused_in_doubt")),
     ("46 422 in doubt", answered(422), DOUBTED, (Kept, "refused_in_doubt")),
+    ("46 422 after a redirect", answered(422), Situation(redirected=True), (Kept, "refused_in_doubt")),
     ("46 a repeated ID", answered(422, detail="requestId already used"), WORKS, (Kept, "repeated_request")),
     ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Kept, "repeated_request")),
     ("17 429 with seconds", answered(429, retry_after="7"), None, waits(7)),
@@ -146,11 +150,21 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         case
         for status in range(301, 309)
         for case in (
-            (f"20 {status} once", answered(status), None, R),
+            (f"20 {status} once", answered(status), None, SEEN_ELSEWHERE if status == 303 else REDIRECTED),
             (f"20 {status} for all", answered(status), STRAY, (Stopped, "redirected")),
             (f"20 {status} of the only one", answered(status), ALONE, (Stopped, "redirected")),
-            (f"46 {status} of one item", answered(status), TIRED, (Refused, "redirected")),
-            (f"46 {status} in doubt", answered(status), DOUBTED, (Kept, "refused_in_doubt")),
+            (
+                f"46 {status} of one item",
+                answered(status),
+                TIRED,
+                (Kept if status == 303 else Refused, "redirected"),
+            ),
+            (
+                f"46 {status} in doubt",
+                answered(status),
+                DOUBTED,
+                (Kept, "redirected" if status == 303 else "refused_in_doubt"),
+            ),
         )
     ],
     ("21 204", answered(204, None, Trouble.NOT_JSON), None, D),
