@@ -58,6 +58,7 @@ class RowCode(StrEnum):
     OPTION_COLUMN = "option_column"
     MALFORMED_SELECTIONS = "malformed_selections"
     UNSAFE_CHARACTERS = "unsafe_characters"
+    SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from patternmill.catalog.checking import Entry
+from patternmill.catalog.rows import Row
 from patternmill.catalog.source import CatalogFile, parse_catalog
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger, RunRow
@@ -27,8 +28,12 @@ def understood(entry: Entry) -> str:
             for problem in entry.problems
         ]
         return json.dumps({"problems": problems}, ensure_ascii=False)
-    kept = {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
-    return json.dumps(kept, ensure_ascii=False)
+    return json.dumps(kept_of(row), ensure_ascii=False)
+
+
+def kept_of(row: Row) -> dict[str, Any]:
+    """What a run remembers of a row that was good."""
+    return {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:

@@ -33,6 +33,7 @@ from patternmill.mill.origin import (
     runs_of,
 )
 from patternmill.mill.previewing import Preview, preview
+from patternmill.mill.retrying import refuse_superseded
 from patternmill.mill.run import Ending, Run
 from patternmill.mill.running import forget, register
 from patternmill.mill.selection import read_selection
@@ -103,6 +104,7 @@ class Import:
         self._offer = offer.read
         limit = self.order.settings.prompt_limit
         checked = await asyncio.to_thread(check_rows, self._file, offer.known, prompt_limit=limit)
+        checked = await asyncio.to_thread(_without_superseded, self.order, checked)
         origin = self.order.origin
         self._checked = replace(checked, notes=(origin.sentence(), *checked.notes)) if origin else checked
         return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
@@ -226,6 +228,17 @@ class Import:
             return rebuild(ledger, run_id, out, links=links)
         finally:
             ledger.database.close()
+
+
+def _without_superseded(order: ImportOrder, checked: CheckedCatalog) -> CheckedCatalog:
+    """The rows of an earlier run's file, but for those that a later run has superseded."""
+    if order.origin is None or not has_ledger(order.settings):
+        return checked
+    with existing_ledger(order.settings) as ledger:
+        record = ledger.run(RunId(order.origin.run_id))
+        if record is None or order.edition != order.origin.edition:
+            return checked
+        return refuse_superseded(ledger, record, checked)
 
 
 def _refuse_unknown_origin(order: ImportOrder) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from patternmill.catalog.changes import Verdict
+from patternmill.catalog.checking import CheckedCatalog, Entry
+from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import tidy
 from patternmill.catalog.source import CatalogFile
 from patternmill.errors import ConfigurationError
@@ -16,6 +19,7 @@ from patternmill.ledger.finding import later_runs, products_asked_for
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.present import PresentRow, present_rows
 from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.row_results import kept_of
 from patternmill.mill.changing import is_whole
 from patternmill.mill.options import RunOptions
 from patternmill.mill.selection import Selection
@@ -139,7 +143,7 @@ def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: Choice)
         for row in present
         if row.product_key is not None and choice.fits(row, _category(file, row))
     }
-    superseded = _superseded(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
+    superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return Chosen(
         record,
         tuple(row for sku, row in fitting.items() if sku not in superseded),
@@ -147,7 +151,35 @@ def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: Choice)
     )
 
 
-def _superseded(
+def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
+    """A run's own file without the rows that a later run has superseded, where nobody has edited them since."""
+    rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+    asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
+    unedited = {
+        row.sku: asked[row.sku][1]
+        for row in checked.rows
+        if row.sku in asked and asked[row.sku][0] == kept_of(row)
+    }
+    superseded = superseded_rows(ledger, record, unedited)
+    entries = tuple(
+        _superseded(entry, superseded[entry.row.sku]) if entry.row and entry.row.sku in superseded else entry
+        for entry in checked.entries
+    )
+    return replace(checked, entries=entries) if superseded else checked
+
+
+def _superseded(entry: Entry, why: str) -> Entry:
+    assert entry.row is not None, "a row that was good"
+    problem = Finding(
+        None,
+        RowCode.SUPERSEDED,
+        f"this row is as an earlier run had it, and has changed since: {why}",
+        "import the catalog's own file, or a newer results file; or edit the row, if it is to change once more",
+    )
+    return Entry(entry.record, None, (problem.at(entry.record.line, entry.row.sku),))
+
+
+def superseded_rows(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
     """Why, by sku: what the last later run that says anything of a sku says, where that is something else.

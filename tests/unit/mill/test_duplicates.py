@@ -10,6 +10,7 @@ import pytest
 
 from cli.telling import plan_lines
 from patternmill.catalog.checking import check_rows
+from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
 from patternmill.mill import approving
 from patternmill.mill.approving import Word
@@ -18,7 +19,7 @@ from patternmill.mill.order import ImportOrder
 from patternmill.mill.previewing import Preview, preview
 from patternmill.mill.run import Ending, Run
 
-from .fake_studio import Crash, Create, FakeStudioApi, Service
+from .fake_studio import ANSWER_LOST, OFFER, Crash, Create, FakeStudioApi, Service
 from .workshop import Workshop, drive, many, rows
 
 SIX, FIVE = many(6), many(5)
@@ -139,3 +140,30 @@ def test_the_catalog_with_most_of_them_is_named(shop: Workshop) -> None:
     found = previewed(shop, order(shop, "third"), many(9))[0].duplicates
     assert found is not None
     assert (found.rows, found.of, found.catalog) == (8, 9, "most")
+
+
+def test_the_same_in_another_spelling_is_the_same(shop: Workshop) -> None:
+    """Case of a sku, and what nobody sees in a prompt."""
+    shop.run(SIX)
+    spelled = SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, order(shop), spelled)
+
+
+def test_what_a_blind_run_bought_is_known_by_a_run_that_sees(shop: Workshop, service: Service) -> None:
+    """Its catalog has the file's own words, where this one has the offer's."""
+    service.offer = Offer(None, False, "no categories", False)
+    shop.run(SIX)
+    service.offer = OFFER
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, order(shop), SIX)
+
+
+def test_what_is_in_doubt_is_not_bought_under_another_name(shop: Workshop, service: Service) -> None:
+    """The run has ended, and its patterns may be there."""
+    for number in range(6):
+        service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
+    shop.run(SIX)
+    assert len(service.bought) == 6
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, order(shop), SIX)

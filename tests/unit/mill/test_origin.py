@@ -14,6 +14,7 @@ import pytest
 from cli.importing import Request
 from cli.refreshing import RefreshRequest
 from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.ledger.catalog_rows import catalog_rows
 from patternmill.ledger.opening import existing_ledger
 from patternmill.mill.importing import Import, order_import
 from patternmill.mill.refreshing import Refresh, order_refresh
@@ -295,3 +296,45 @@ def test_embedded_studios_are_no_service_to_be_bound_to(desk: Desk, monkeypatch:
     for port in (9, 10):
         monkeypatch.setenv("PATTERNMILL_STUDIO_URL", f"http://127.0.0.1:{port}/v1")
         assert desk.run(desk.file()).ended.outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
+def test_an_older_file_does_not_set_the_catalog_back(desk: Desk, name: str) -> None:
+    """What was corrected since is refused as it was; what nobody has changed since is tried again."""
+    desk.service.on_follow["ferns"] = [failed(), failed()]
+    desk.service.on_follow["owls"] = [failed(), failed()]
+    first = desk.run(desk.file()).published.published.out
+    desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
+    bought = len(desk.service.bought)
+    work = desk.run(first / name)
+    found = {row.sku: row for row in work.checked.problems}
+    assert found["F-1"].code.value == "superseded"
+    assert "asked for it with other content" in found["F-1"].message
+    assert desk.service.bought[bought:] == ["owls", "O-1"]
+    with existing_ledger(load_settings()) as ledger:
+        has = {row.sku: row.content.prompt for row in catalog_rows(ledger, "staging", "spring")}
+    assert has == {"H-1": "herons", "H-2": "herons", "F-1": "tall ferns", "O-1": "owls"}
+
+
+def test_a_row_of_an_older_file_that_was_edited_is_a_persons_own(desk: Desk) -> None:
+    """It is to change once more."""
+    desk.service.on_follow["ferns"] = [failed(), failed()]
+    first = desk.run(desk.file()).published.published.out
+    desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
+    failures = first / "failures.csv"
+    failures.write_bytes(failures.read_bytes().replace(b"ferns", b"small ferns"))
+    assert desk.run(failures).ended.outcome is Outcome.COMPLETED
+    assert desk.service.bought[-2:] == ["small ferns", "F-1"]
+
+
+@pytest.mark.parametrize("by_refresh", [False, True])
+def test_failures_without_their_result_columns_go_on_where_they_failed(desk: Desk, by_refresh: bool) -> None:
+    """Whoever corrects a file may delete what is not theirs."""
+    desk.service.on_follow["ferns"] = [failed(), failed()]
+    desk.run(desk.file(), environment="production", edition="second")
+    failures = desk.results()
+    header, line = failures.read_text("utf-8-sig").splitlines()[:2]
+    width = header.split(",").index("status")
+    failures.write_text("\n".join(",".join(text.split(",")[:width]) for text in (header, line)) + "\n")
+    work = (desk.refresh if by_refresh else desk.run)(failures)
+    assert (work.ended.record.environment, work.ended.record.options["edition"]) == ("production", "second")
