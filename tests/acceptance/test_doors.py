@@ -330,6 +330,7 @@ def inputs_of(up: Up) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.soak
 def test_the_person_clicks(up: Up, browser: Browser) -> None:
     """A wrong code leaves the plan waiting, and the form says so; with the right one the run goes to its end."""
     browser.open(f"{up.ui}/runs")

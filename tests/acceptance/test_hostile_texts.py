@@ -25,6 +25,8 @@ from tests.acceptance.test_doors import Up
 from tests.hostile import Hostile, Plan, Rule
 from tests.hostile_texts import HOSTILE_TEXTS
 
+pytestmark = pytest.mark.soak
+
 #: Where each UI is.
 UIS = ("", "/v2")
 FAILED = "fails for"
