@@ -135,7 +135,7 @@ def _asked(record: Path) -> list[object]:
 def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
     """The holder is stopped, another run takes over and makes everything, and the first one is continued."""
     with ServiceInThread(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), folder) as service:
-        room = room_in(folder, service, zygote, rows=24, window=6, create_rate="12")
+        room = room_in(folder, service, zygote, rows=24, window=6)
         first = room.start(inject=(*HURRY, "--drain", "5", *inject))
         wait_for(service.record, '"created"', count=4)
         _stop_between_writes(first, room.folder / room.home)

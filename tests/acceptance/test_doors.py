@@ -387,7 +387,13 @@ def test_the_person_starts_a_run_in_the_ui(up: Up, browser: Browser) -> None:
 
 
 def test_what_lies_under_the_home_is_for_its_owner_alone(up: Up) -> None:
-    """Ledger, databases, logs, credentials, pictures; the results are as the person's umask has it."""
+    """Databases, logs and credentials."""
+    assert open_to_others(up.folder / "home") == []
+
+
+@pytest.mark.soak
+def test_what_a_run_leaves_under_the_home_too(up: Up) -> None:
+    """Ledger and pictures of the run that the person began; the results are as their umask has it."""
     home = up.folder / "home"
     assert open_to_others(home) == []
     assert any(path.suffix == ".png" for path in home.rglob("*"))
