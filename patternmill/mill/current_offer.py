@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,7 +31,8 @@ class CurrentOffer:
 
 async def current_offer(api: Api, settings: Settings, file: CatalogFile) -> CurrentOffer:
     """Raises ServiceStopped when the key is refused, or when nobody answers and nothing is remembered."""
-    before = _remembered(settings)
+    # Off the event loop: a database may take as long as an answer may.
+    before = await asyncio.to_thread(_remembered, settings)
     try:
         read = await api.offer(categories_written(file))
     except ServiceStopped as stopped:
