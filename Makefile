@@ -41,7 +41,7 @@ test: setup ## run all tests (unit, integration, acceptance)
 
 soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
 	$(BIN)/python -m pytest -m soak tests
-	SOAK=1 $(BIN)/python -m pytest tests/unit/mill/test_charges.py tests/integration/simulation tests/acceptance/test_crash_points.py
+	SOAK=1 $(BIN)/python -m pytest tests/unit/runs/test_charges.py tests/integration/simulation tests/acceptance/test_crash_points.py
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 
 check: setup ## ruff, mypy strict, import-linter

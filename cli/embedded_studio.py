@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from cli.private_files import lasting_secret, private_folder
-from cli.shared_process import HOST, SharedProcess
 from patternmill.errors import ConfigurationError
+from patternmill.private_files import lasting_secret, private_folder
+from prefect_host.shared_process import HOST, SharedProcess
 
 READY_SECONDS = 60.0
 REMEDY = "set PATTERNMILL_STUDIO_URL to a service."

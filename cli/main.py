@@ -12,7 +12,6 @@ import click
 
 from cli.terminal import echo
 from patternmill import __version__
-from patternmill.collecting import collect_no_more, collect_rarely
 from patternmill.errors import (
     ApprovalNeeded,
     ConfigurationError,
@@ -20,6 +19,7 @@ from patternmill.errors import (
     PatternmillError,
     ServiceStopped,
 )
+from patternmill.garbage_collection import collect_no_more, collect_rarely
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -30,21 +30,24 @@ NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStoppe
 
 #: Verb: its module, which has a click command called `command`, and what the list of verbs says of it.
 VERBS: dict[str, tuple[str, str]] = {
-    "import": ("cli.import_", "Turn a CSV of prompts and selections into products."),
-    "refresh": ("cli.refresh", "Let a catalog follow its source: make only what has changed."),
-    "catalog": ("cli.catalog", "Write what a catalog has now: sku to product ID."),
-    "check": ("cli.check", "Check a CSV before anything is spent."),
-    "status": ("cli.status", "Show runs, money, what is open, and how to go on."),
-    "retry": ("cli.retry", "Take up again what failed, was stopped or is in doubt."),
-    "explain": ("cli.explain", "Tell the whole story of a row, product, job or request."),
-    "results": ("cli.results", "Write the files of a run again."),
-    "settle": ("cli.settle", "Decide about items that no run may decide about."),
-    "ledger": ("cli.ledger", "Check the ledger, write it out, check results files."),
-    "ui": ("cli.ui", "Open the history of the runs in the Prefect UI."),
-    "up": ("cli.up", "Serve all of it in one terminal: UI, worker, deployments, studio."),
-    "worker": ("cli.worker", "Run what is scheduled, or started from the Prefect UI."),
-    "automations": ("cli.automations", "Have runs that fail, fall silent or come late told and taken up."),
-    "studio": ("cli.studio", "Serve the embedded studio, to try things out on."),
+    "import": ("cli.commands.import_", "Turn a CSV of prompts and selections into products."),
+    "refresh": ("cli.commands.refresh", "Let a catalog follow its source: make only what has changed."),
+    "catalog": ("cli.commands.catalog", "Write what a catalog has now: sku to product ID."),
+    "check": ("cli.commands.check", "Check a CSV before anything is spent."),
+    "status": ("cli.commands.status", "Show runs, money, what is open, and how to go on."),
+    "retry": ("cli.commands.retry", "Take up again what failed, was stopped or is in doubt."),
+    "explain": ("cli.commands.explain", "Tell the whole story of a row, product, job or request."),
+    "results": ("cli.commands.results", "Write the files of a run again."),
+    "settle": ("cli.commands.settle", "Decide about items that no run may decide about."),
+    "ledger": ("cli.commands.ledger", "Check the ledger, write it out, check results files."),
+    "ui": ("cli.commands.ui", "Open the history of the runs in the Prefect UI."),
+    "up": ("cli.commands.up", "Serve all of it in one terminal: UI, worker, deployments, studio."),
+    "worker": ("cli.commands.worker", "Run what is scheduled, or started from the Prefect UI."),
+    "automations": (
+        "cli.commands.automations",
+        "Have runs that fail, fall silent or come late told and taken up.",
+    ),
+    "studio": ("cli.commands.studio", "Serve the embedded studio, to try things out on."),
 }
 
 
@@ -154,13 +157,13 @@ def _tell(message: str, remedy: str) -> None:
 
 
 def _unexpected(error: Exception) -> int:
-    from cli import crash
+    from cli import crash_report
 
     if os.environ.get("PATTERNMILL_DEBUG"):
-        echo(crash.masked_traceback(error), err=True, nl=False)
+        echo(crash_report.masked_traceback(error), err=True, nl=False)
         return EXIT_FAILED
-    summary = crash.masked(f"{type(error).__name__}: {error}").splitlines()[0]
-    report = crash.write_report(error)
+    summary = crash_report.masked(f"{type(error).__name__}: {error}").splitlines()[0]
+    report = crash_report.write_report(error)
     where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
     _tell(f"Something unexpected happened: {summary}", f"{where} What was begun is in the ledger: run again.")
     return EXIT_FAILED

@@ -7,24 +7,24 @@ from prefect import State, flow
 from prefect.runtime import deployment
 from pydantic import Field
 
-from flows.driving import make_all
+from flows.shard_runs import make_all
 from patternmill.errors import ApprovalNeeded, Overlap
-from patternmill.mill.importing import order_import
-from patternmill.mill.order import ImportOrder
-from patternmill.mill.refreshing import work_of
+from patternmill.runs.pipeline import import_spec
+from patternmill.runs.refresh import pipeline_for
+from patternmill.runs.request import RunSpec
 from patternmill.settings import Confirmation
 from patternmill.states import Outcome
-from tasks.addressing import addressed
-from tasks.approving import word_heard
-from tasks.artifacts import show_ending
-from tasks.earlier import close_earlier_attempts
-from tasks.event_sender import send_cheaply
-from tasks.events import run_finished, run_started
-from tasks.outcomes import ending_message, state_of
-from tasks.parting import require_workers
-from tasks.preparing import check_rows, plan_items, read_file
-from tasks.publishing import picture_gallery, publish
-from tasks.stopping import Stopping, told_to_stop
+from prefect_host.event_batches import send_cheaply
+from prefect_host.open_runs import close_earlier_attempts
+from prefect_host.service_blocks import addressed
+from prefect_host.stop_signal import Stopping, told_to_stop
+from tasks.approval_form import await_approval
+from tasks.part_runs import require_workers
+from tasks.prefect_states import ending_message, state_of
+from tasks.publication import picture_gallery, publish
+from tasks.run_events import run_finished, run_started
+from tasks.run_page import show_ending
+from tasks.run_steps import check_rows, plan_items, read_file
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
@@ -67,7 +67,7 @@ async def bulk_import(
         out: Where the results go; none: results/<catalog>/<run>.
         only: A selection of rows, as `patternmill retry` writes it; none: all rows.
     """
-    order = order_import(
+    spec = import_spec(
         file,
         catalog=catalog,
         environment=environment,
@@ -86,24 +86,24 @@ async def bulk_import(
         by_deployment=deployment.id is not None,
     )
     with told_to_stop() as stopping:
-        return await import_rows(order, stopping)
+        return await import_rows(spec, stopping)
 
 
-async def import_rows(order: ImportOrder, stopping: Stopping) -> State[Any]:
+async def import_rows(spec: RunSpec, stopping: Stopping) -> State[Any]:
     send_cheaply()
     await close_earlier_attempts()
-    await require_workers(order)
-    async with work_of(await addressed(order)) as work:
+    await require_workers(spec)
+    async with pipeline_for(await addressed(spec)) as work:
         await read_file(work)
         await check_rows(work)
-        await word_heard(work)
+        await await_approval(work)
         try:
             await plan_items(work)
         except Overlap as overlap:
             return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
         except ApprovalNeeded:
             # It became another plan in the last moment, which is put before a person as well, where one can be.
-            await word_heard(work)
+            await await_approval(work)
             raise
         stopping.of(work.begun)
         run_started(work.begun)

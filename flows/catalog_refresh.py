@@ -7,9 +7,9 @@ from prefect.runtime import deployment
 from pydantic import Field
 
 from flows.bulk_import import import_rows
-from patternmill.mill.refreshing import order_refresh
+from patternmill.runs.refresh import refresh_spec
 from patternmill.settings import Confirmation
-from tasks.stopping import told_to_stop
+from prefect_host.stop_signal import told_to_stop
 
 
 @flow(name="catalog-refresh", flow_run_name="refresh {catalog}", persist_result=False)
@@ -54,7 +54,7 @@ async def catalog_refresh(
         encoding: Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance.
         out: Where the results go: a folder, or an address; none: results/<catalog>/<run>.
     """
-    order = order_refresh(
+    spec = refresh_spec(
         source,
         catalog,
         environment=environment,
@@ -74,4 +74,4 @@ async def catalog_refresh(
         by_deployment=deployment.id is not None,
     )
     with told_to_stop() as stopping:
-        return await import_rows(order, stopping)
+        return await import_rows(spec, stopping)

@@ -5,13 +5,13 @@ from typing import Annotated
 from prefect import State, flow
 from pydantic import Field
 
-from flows.driving import make_rows
+from flows.shard_runs import make_rows
 from patternmill.errors import Fenced
 from patternmill.states import Outcome
-from tasks.event_sender import send_cheaply
-from tasks.outcomes import part_state, state_of
-from tasks.parting import begun_part
-from tasks.stopping import told_to_stop
+from prefect_host.event_batches import send_cheaply
+from prefect_host.stop_signal import told_to_stop
+from tasks.part_runs import begun_part
+from tasks.prefect_states import part_state, state_of
 
 
 # Without a template for its name: each is named by the rows that it holds, as it is started.

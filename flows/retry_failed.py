@@ -10,9 +10,9 @@ from pydantic import Field
 from flows.bulk_import import import_rows
 from patternmill.settings import Confirmation
 from patternmill.states import Outcome
-from tasks.outcomes import state_of
-from tasks.retrying import Wish, choose_rows, laid_out
-from tasks.stopping import told_to_stop
+from prefect_host.stop_signal import told_to_stop
+from tasks.prefect_states import state_of
+from tasks.retry_steps import Wish, choose_rows, laid_out
 
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)
@@ -67,5 +67,5 @@ async def retry_failed(
         "out": out,
         "by_deployment": deployment.id is not None,
     }
-    with laid_out(chosen, limits) as order, told_to_stop() as stopping:
-        return await import_rows(order, stopping)
+    with laid_out(chosen, limits) as spec, told_to_stop() as stopping:
+        return await import_rows(spec, stopping)

@@ -2,15 +2,15 @@
 
 from prefect import State, flow
 
-from patternmill.mill.running import running
-from tasks.making import task_steps
-from tasks.outcomes import shard_state
+from patternmill.runs.registry import running
+from tasks.item_tasks import task_steps
+from tasks.prefect_states import shard_state
 
 
 @flow(name="shard", validate_parameters=False, persist_result=False)
 async def shard(run_id: str, number: int) -> State:
     """Make the patterns and products of the rows of one shard of a run, or of a part of one, of this process."""
     run = running(run_id)
-    part = run.mill.shard(number)
-    await run.mill.drive(part, task_steps(run))
-    return shard_state(run.mill, part)
+    part = run.engine.shard(number)
+    await run.engine.drive(part, task_steps(run))
+    return shard_state(run.engine, part)

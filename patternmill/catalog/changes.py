@@ -15,7 +15,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a source says of a sku, against the catalog."""
 
     #: The catalog has no product for it.
@@ -32,7 +32,7 @@ class Kind(StrEnum):
     REFUSED = "refused"
 
 
-class Verdict(StrEnum):
+class ChangeVerdict(StrEnum):
     """What becomes of a removed row."""
 
     RETIRED = "retired"
@@ -55,7 +55,7 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class CurrentRow:
     """What a catalog has for a sku: the product that was made for it last, and of what."""
 
     sku: str
@@ -72,7 +72,7 @@ class Current:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRow:
     """What a source asks for under a sku. Without content where its row is refused."""
 
     sku: str
@@ -86,12 +86,12 @@ class Change:
     """One sku and what has happened to it; `before` is what the catalog has until the new product is there."""
 
     sku: str
-    kind: Kind
+    kind: ChangeKind
     #: `prompt`, `category`, `option:<name>`: what differs from before.
     fields: tuple[str, ...] = ()
-    before: Current | None = None
+    before: CurrentRow | None = None
     #: Of a removed row.
-    verdict: Verdict | None = None
+    verdict: ChangeVerdict | None = None
     #: What the source asks for.
     now: Content | None = None
 
@@ -144,17 +144,17 @@ class Changes:
     def counts(self) -> dict[str, int]:
         """By kind; the removed ones by what becomes of them. Every word is there, also with 0."""
         found = Counter(change.verdict or change.kind for change in self.all)
-        words = [*(kind for kind in Kind if kind is not Kind.REMOVED), *Verdict]
+        words = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
         return {word.value: found[word] for word in words}
 
     def told(self) -> Iterator[Change]:
         """Those that are worth a line."""
-        return (change for change in self.all if change.kind is not Kind.UNCHANGED)
+        return (change for change in self.all if change.kind is not ChangeKind.UNCHANGED)
 
 
 def detect(
-    catalog: Mapping[str, Current],
-    source: Sequence[Asked],
+    catalog: Mapping[str, CurrentRow],
+    source: Sequence[RequestedRow],
     limit: RetireLimit,
     *,
     ceiling: int | None = None,
@@ -169,7 +169,7 @@ def detect(
     return Changes((*rows, *_removed(catalog, source, limit, ceiling)))
 
 
-def _respelled(asked: Asked, spellings: Mapping[str, str]) -> Asked:
+def _respelled(asked: RequestedRow, spellings: Mapping[str, str]) -> RequestedRow:
     """Under the catalog's own spelling of its sku: case and spaces do not tell skus apart."""
     return replace(asked, sku=spellings.get(sku_key(asked.sku), asked.sku))
 
@@ -196,31 +196,31 @@ def _value(content: Content, field: str) -> str:
     return values.get(field) or content.selections.get(field.removeprefix("option:"), "")
 
 
-def _change(asked: Asked, before: Current | None) -> Change:
+def _change(asked: RequestedRow, before: CurrentRow | None) -> Change:
     if before is not None and before.retired_at is not None and asked.content is None:
         before = None
     if asked.content is None:
-        return Change(asked.sku, Kind.REFUSED, (), before)
+        return Change(asked.sku, ChangeKind.REFUSED, (), before)
     fields = _fields(asked, asked.content, before)
     return Change(asked.sku, _kind(asked, before, fields), fields, before, now=asked.content)
 
 
-def _fields(asked: Asked, content: Content, before: Current | None) -> tuple[str, ...]:
+def _fields(asked: RequestedRow, content: Content, before: CurrentRow | None) -> tuple[str, ...]:
     if before is None or before.product_key == asked.product_key:
         return ()
     return differing(before.content, content) or (EDITION,)
 
 
-def _kind(asked: Asked, before: Current | None, fields: tuple[str, ...]) -> Kind:
+def _kind(asked: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
     if before is not None and not fields:
-        return Kind.UNCHANGED if before.retired_at is None else Kind.ADDED
+        return ChangeKind.UNCHANGED if before.retired_at is None else ChangeKind.ADDED
     if asked.failed_before:
-        return Kind.FAILED_BEFORE
-    return Kind.ADDED if before is None or before.retired_at is not None else Kind.CHANGED
+        return ChangeKind.FAILED_BEFORE
+    return ChangeKind.ADDED if before is None or before.retired_at is not None else ChangeKind.CHANGED
 
 
 def _removed(
-    catalog: Mapping[str, Current], source: Iterable[Asked], limit: RetireLimit, ceiling: int | None
+    catalog: Mapping[str, CurrentRow], source: Iterable[RequestedRow], limit: RetireLimit, ceiling: int | None
 ) -> Iterator[Change]:
     """What the catalog has and the source has not, with what becomes of it."""
     known = {sku: current for sku, current in catalog.items() if current.retired_at is None}
@@ -228,5 +228,5 @@ def _removed(
     if ceiling is None:
         ceiling = len(gone) if limit.allows(len(gone), len(known)) else 0
     for number, sku in enumerate(gone):
-        verdict = Verdict.RETIRED if number < ceiling else Verdict.WITHHELD
-        yield Change(sku, Kind.REMOVED, (), known[sku], verdict)
+        verdict = ChangeVerdict.RETIRED if number < ceiling else ChangeVerdict.WITHHELD
+        yield Change(sku, ChangeKind.REMOVED, (), known[sku], verdict)

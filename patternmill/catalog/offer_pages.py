@@ -46,7 +46,7 @@ _DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PageStep:
     """One way to ask for the next page. `way` is the same from page to page, so that one that worked is known."""
 
     way: str
@@ -56,7 +56,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PagingProgress:
     """What was read so far."""
 
     pages: int
@@ -66,12 +66,12 @@ class Progress:
     sent: frozenset[str] = frozenset()
 
 
-def more_to_come(answer: Json, wrappers: Sequence[str], so_far: Progress) -> bool:
+def more_to_come(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) -> bool:
     """Whether the answer shows that the list goes on after `so_far`, which includes this answer."""
     return any(_shows_more(fields, so_far) for fields in _levels(answer, wrappers, _DEEPEST))
 
 
-def next_steps(answer: Json, wrappers: Sequence[str], so_far: Progress) -> list[Step]:
+def next_steps(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) -> list[PageStep]:
     """How the next page may be asked for, the likeliest first."""
     levels = list(_levels(answer, wrappers, _DEEPEST))
     told = (step for names in (_CURSORS, _ENDS) for fields in levels for step in _told(fields, names))
@@ -87,7 +87,7 @@ def _levels(answer: Json, wrappers: Sequence[str], depth: int) -> Iterator[Field
         yield from _levels(answer.get(name), wrappers, depth - 1)
 
 
-def _shows_more(fields: Fields, so_far: Progress) -> bool:
+def _shows_more(fields: Fields, so_far: PagingProgress) -> bool:
     ends = any(fields.get(name) is False for name in _MORE)
     return (
         any(fields.get(name) is True for name in (*_MORE, *_CUT_OFF))
@@ -97,7 +97,7 @@ def _shows_more(fields: Fields, so_far: Progress) -> bool:
     )
 
 
-def _leads_on(value: Json, so_far: Progress) -> bool:
+def _leads_on(value: Json, so_far: PagingProgress) -> bool:
     return value not in (None, "", False, [], {}) and str(value) not in so_far.sent
 
 
@@ -105,7 +105,7 @@ def _exceeds(total: Json, count: int) -> bool:
     return isinstance(total, int) and not isinstance(total, bool) and total > count
 
 
-def _told(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[Step]:
+def _told(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[PageStep]:
     """Steps by what the answer itself names."""
     for name, wanted in names.items():
         value = _unlinked(fields.get(name))
@@ -115,7 +115,7 @@ def _told(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[Step
             yield from _addressed(name, value)
         if not (isinstance(value, str) and value.startswith(("http://", "https://"))):
             yield from (
-                Step(f"{name} as {one}", {one: value}, True) for one in dict.fromkeys((*wanted, name))
+                PageStep(f"{name} as {one}", {one: value}, True) for one in dict.fromkeys((*wanted, name))
             )
 
 
@@ -126,7 +126,7 @@ def _unlinked(value: Json) -> Json:
     return value
 
 
-def _addressed(name: str, value: str) -> Iterator[Step]:
+def _addressed(name: str, value: str) -> Iterator[PageStep]:
     """What the query of an address says. The address itself is never called."""
     try:
         fields = dict(parse_qsl(urlsplit(value).query))
@@ -134,27 +134,27 @@ def _addressed(name: str, value: str) -> Iterator[Step]:
         return
     if fields:
         numbers = {one: int(text) if _is_number(text) else text for one, text in fields.items()}
-        yield Step(f"{name} as address", numbers, True)
-        yield Step(f"{name} as address in texts", fields, True)
+        yield PageStep(f"{name} as address", numbers, True)
+        yield PageStep(f"{name} as address in texts", fields, True)
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10 and str(int(text)) == text
 
 
-def _counted(levels: Sequence[Fields], so_far: Progress) -> Iterator[Step]:
+def _counted(levels: Sequence[Fields], so_far: PagingProgress) -> Iterator[PageStep]:
     """Steps by counting. Pages from 0 come first: where they are from 1, the first page comes again."""
     pages = so_far.pages
     named = (fields.get(name) for fields in levels for name in _PAGE_NUMBERS)
     numbers = [one for one in named if isinstance(one, int) and not isinstance(one, bool)]
     if numbers:
-        yield Step("page after the one named", {"page": numbers[0] + 1})
+        yield PageStep("page after the one named", {"page": numbers[0] + 1})
     for name in ("page", "pageNumber"):
-        yield Step(f"{name} from 0", {name: pages})
-        yield Step(f"{name} from 1", {name: pages + 1})
-    yield from (Step(name, {name: so_far.records}) for name in ("offset", "skip"))
+        yield PageStep(f"{name} from 0", {name: pages})
+        yield PageStep(f"{name} from 1", {name: pages + 1})
+    yield from (PageStep(name, {name: so_far.records}) for name in ("offset", "skip"))
     if so_far.last_id is not None:
         yield from (
-            Step(name, {name: so_far.last_id}) for name in ("after", "startingAfter", "starting_after")
+            PageStep(name, {name: so_far.last_id}) for name in ("after", "startingAfter", "starting_after")
         )
-    yield from (Step(name, {name: _LARGE}) for name in ("limit", "pageSize"))
+    yield from (PageStep(name, {name: _LARGE}) for name in ("limit", "pageSize"))

@@ -18,7 +18,7 @@ from patternmill.catalog.offer import (
     described_offer,
     offer_key,
 )
-from patternmill.catalog.offer_pages import PAGING, Progress, Step, more_to_come, next_steps
+from patternmill.catalog.offer_pages import PAGING, PageStep, PagingProgress, more_to_come, next_steps
 from patternmill.catalog.problems import UNSAFE
 
 Json = object
@@ -71,7 +71,7 @@ class CategoryList:
     last_page: int = 0
     pages: int = 1
     #: How the next page may be asked for, where the last one shows that there is one.
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PageStep, ...] = ()
 
 
 def read_category_list(
@@ -92,7 +92,9 @@ def read_category_list(
     categories = {category.id: category for category in before.categories}
     for category in filter(None, read):
         categories.setdefault(category.id, category)
-    so_far = Progress(before.pages + 1, len(categories) + unread, next(reversed(categories), None), sent)
+    so_far = PagingProgress(
+        before.pages + 1, len(categories) + unread, next(reversed(categories), None), sent
+    )
     more = more_to_come(answer, _LIST_WRAPPERS, so_far)
     return CategoryList(
         tuple(categories.values()),

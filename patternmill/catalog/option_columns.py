@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from patternmill.catalog.columns import column_letter, header_key
+from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Category, Option, offer_key
 from patternmill.catalog.problems import Finding, RowCode, plain, shown
 from patternmill.catalog.rows import is_blank, tidy
-from patternmill.catalog.selections import Choice, read_choices
-from patternmill.catalog.source import CatalogFile
+from patternmill.catalog.selections import WrittenSelection, read_choices
 
 NOTE_PREFIX = "note:"
 #: What options are often called, for when nobody knows which there are.
@@ -45,7 +45,7 @@ class OptionColumns:
         self._by_values = self._found_by_values()
 
     def passed_over(
-        self, cells: tuple[str, ...], category: Category | None, choices: Iterable[Choice]
+        self, cells: tuple[str, ...], category: Category | None, choices: Iterable[WrittenSelection]
     ) -> list[tuple[str | None, Finding]]:
         """The options of the row that stand in other columns, and that it does not choose otherwise, by name."""
         if category is None or category.options is None:
@@ -176,7 +176,7 @@ def _options_with(category: Category, cells: set[str]) -> tuple[Option, ...]:
     )
 
 
-def _chosen(choices: Iterable[Choice], category: Category) -> frozenset[str]:
+def _chosen(choices: Iterable[WrittenSelection], category: Category) -> frozenset[str]:
     found = (category.find_option(tidy(choice.option)) for choice in choices)
     return frozenset(option.name for _, option in filter(None, found))
 

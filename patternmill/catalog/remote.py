@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from patternmill.catalog.limits import Limits, Reading, TimedBytes
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
 from patternmill.catalog.problems import FileCode, plain, refusal
-from patternmill.catalog.source import CatalogFile, parse_catalog, stable_bytes
+from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
 from patternmill.catalog.web import read_page, status_of
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 
@@ -70,7 +70,7 @@ def read_source(
     encoding: str | None = None,
     empty: bool = False,
     quoting: bool = True,
-    limits: Limits | None = None,
+    limits: ReadLimits | None = None,
 ) -> CatalogFile:
     """Read a catalog from a path or an address, compressed by gzip or not. Raises InputRefused.
 

@@ -17,7 +17,7 @@ _MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class WrittenSelection:
     """One option chosen in a row, as written, and the column it stands in."""
 
     column: str
@@ -38,16 +38,16 @@ def did_you_mean(nearest: str | None, otherwise: str) -> str:
 
 def read_choices(
     cells: Sequence[str], columns: Columns, header: Sequence[str]
-) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
+) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
     """What the row chooses. An empty cell chooses nothing."""
     if columns.selections is not None:
         return _from_json(cells[columns.selections], header[columns.selections])
-    chosen = (Choice(header[one.index], one.name, cells[one.index]) for one in columns.options)
+    chosen = (WrittenSelection(header[one.index], one.name, cells[one.index]) for one in columns.options)
     return tuple(one for one in chosen if one.value.strip()), ()
 
 
 def resolve(
-    choices: Iterable[Choice],
+    choices: Iterable[WrittenSelection],
     category: Category | None,
     nearest: Nearest,
     elsewhere: Collection[str] = (),
@@ -76,7 +76,7 @@ def understood(
     found = offer.find(category) if offer is not None else ()
     if len(found) != 1:
         return None
-    choices = [Choice(name, name, value) for name, value in selections.items()]
+    choices = [WrittenSelection(name, name, value) for name, value in selections.items()]
     resolved, findings = resolve(choices, found[0], Nearest(0))
     return None if findings else (found[0].id, resolved)
 
@@ -85,7 +85,7 @@ class _Pairs(list[tuple[str, object]]):
     """A JSON object as its pairs, so that a repeated name is seen."""
 
 
-def _from_json(cell: str, column: str) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
+def _from_json(cell: str, column: str) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
     if not cell.strip():
         return (), ()
     try:
@@ -98,8 +98,8 @@ def _from_json(cell: str, column: str) -> tuple[tuple[Choice, ...], tuple[Findin
     return _from_pairs(value, column)
 
 
-def _from_pairs(pairs: _Pairs, column: str) -> tuple[tuple[Choice, ...], tuple[Finding, ...]]:
-    choices: dict[str, Choice] = {}
+def _from_pairs(pairs: _Pairs, column: str) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
+    choices: dict[str, WrittenSelection] = {}
     findings: list[Finding] = []
     for name, value in pairs:
         if name in choices:
@@ -109,7 +109,7 @@ def _from_pairs(pairs: _Pairs, column: str) -> tuple[tuple[Choice, ...], tuple[F
         elif not name.strip():
             findings.append(_malformed(column, "the selections hold a value without a name"))
         elif value.strip():
-            choices[name] = Choice(column, name, value)
+            choices[name] = WrittenSelection(column, name, value)
     return tuple(choices.values()), tuple(findings)
 
 
@@ -117,7 +117,7 @@ def _malformed(column: str, message: str) -> Finding:
     return Finding(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)
 
 
-def _unfit(choice: Choice) -> Finding | None:
+def _unfit(choice: WrittenSelection) -> Finding | None:
     return unfit_finding(choice.column, choice.option) or unfit_finding(choice.column, choice.value)
 
 
@@ -163,7 +163,9 @@ def _around(text: str, index: int) -> str:
     return shown(text[max(index - 20, 0) :])
 
 
-def _matched(choice: Choice, category: Category | None, nearest: Nearest) -> tuple[str, str] | Finding:
+def _matched(
+    choice: WrittenSelection, category: Category | None, nearest: Nearest
+) -> tuple[str, str] | Finding:
     name, value = tidy(choice.option), tidy(choice.value)
     if category is None or category.options is None:
         return name, value
@@ -197,7 +199,7 @@ def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) ->
     )
 
 
-def _chosen_twice(choice: Choice, name: str) -> Finding:
+def _chosen_twice(choice: WrittenSelection, name: str) -> Finding:
     return Finding(
         choice.column,
         RowCode.DUPLICATE_OPTION,
@@ -207,7 +209,7 @@ def _chosen_twice(choice: Choice, name: str) -> Finding:
 
 
 def _missing(
-    choices: Iterable[Choice], category: Category | None, elsewhere: Collection[str]
+    choices: Iterable[WrittenSelection], category: Category | None, elsewhere: Collection[str]
 ) -> list[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
     options = (category.options if category else None) or ()

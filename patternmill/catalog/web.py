@@ -11,8 +11,8 @@ from typing import IO
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from patternmill.catalog.limits import Reading
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.read_limits import Reading
 
 #: Between two answers of the place, in seconds.
 _SILENCE = 30

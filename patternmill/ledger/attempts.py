@@ -14,7 +14,7 @@ from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, Intent, KnownItem, Limits, NewItem
+from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingBook, day_of
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
@@ -167,7 +167,7 @@ class AttemptBook(SpendingBook):
         )
         return {sku: ItemKey(key) for sku, key in rows}
 
-    def intend(self, run_id: RunId, environment: str, intent: Intent, limits: Limits) -> Attempt:
+    def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
         """Write down a request before it is sent, and reserve its price; one that is known is returned as it is.
 
         A request that was withdrawn or refused is opened again. Raises BudgetReached, and then nothing was written.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from patternmill.catalog.changes import Change, Content, Current, Kind, Verdict
+from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
@@ -63,9 +63,9 @@ class Told:
     """A change as it stands in the ledger, with the IDs of what it replaces."""
 
     sku: str
-    kind: Kind
+    kind: ChangeKind
     fields: tuple[str, ...]
-    verdict: Verdict | None
+    verdict: ChangeVerdict | None
     product_id: str | None
     pattern_id: str | None
 
@@ -87,7 +87,7 @@ def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
     ledger.database.run(_RETIRE, params)
 
 
-def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Current]:
+def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[CurrentRow]:
     """Everything that a catalog has or had, in no order; the retired ones too."""
     for sku, product, pattern, product_id, pattern_id, row, since, run_id, retired in ledger.database.stream(
         "SELECT sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at "
@@ -97,7 +97,7 @@ def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[Cur
         kept = json.loads(row)
         content = Content(kept["prompt"], kept["category"], kept["selections"])
         keys = ItemKey(product), ItemKey(pattern)
-        yield Current(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
+        yield CurrentRow(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
 
 
 def other_catalogs_rows(
@@ -151,9 +151,9 @@ def changes_of(ledger: Ledger, run_id: RunId) -> list[Told]:
     return [
         Told(
             sku,
-            Kind(kind),
+            ChangeKind(kind),
             tuple(json.loads(fields)),
-            Verdict(verdict) if verdict else None,
+            ChangeVerdict(verdict) if verdict else None,
             product_id,
             pattern_id,
         )

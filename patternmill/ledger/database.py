@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
 from patternmill.ledger.processes import is_stopped, machine, write_locker
-from patternmill.ledger.server import ServerClock, Watchdog
+from patternmill.ledger.server_clock import ServerClock, Watchdog
 from patternmill.settings import mask_passwords
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 from patternmill.errors import Fenced
 from patternmill.identifiers import RunId
 from patternmill.ledger.book import Book
-from patternmill.ledger.records import Hold
+from patternmill.ledger.records import Lease
 
 
 class LeaseBook(Book):
@@ -25,7 +25,7 @@ class LeaseBook(Book):
 
     def take(
         self, environment: str, catalog: str, run_id: RunId, holder: str, *, over: int | None
-    ) -> Hold | None:
+    ) -> Lease | None:
         """Take the lease; `over` is the fence that was seen free or dead (None: no lease at all).
 
         None when somebody else was quicker.
@@ -51,17 +51,17 @@ class LeaseBook(Book):
                 "WHERE environment = :environment AND catalog = :catalog AND fence = :over",
                 params,
             )
-        return Hold(environment, catalog, (over or 0) + 1, run_id) if taken == 1 else None
+        return Lease(environment, catalog, (over or 0) + 1, run_id) if taken == 1 else None
 
-    def beat(self, hold: Hold) -> None:
+    def beat(self, hold: Lease) -> None:
         """Show that the holder lives. Raises Fenced when it no longer holds."""
         self._update_lease(hold, "beats = beats + 1")
 
-    def release(self, hold: Hold) -> None:
+    def release(self, hold: Lease) -> None:
         """Give the catalog back; the fence stays, so that the next holder's is newer."""
         self._update_lease(hold, "holder = ''")
 
-    def _update_lease(self, hold: Hold, assignment: str) -> None:
+    def _update_lease(self, hold: Lease, assignment: str) -> None:
         changed = self.database.run(
             f"UPDATE leases SET {assignment} "  # noqa: S608
             "WHERE environment = :environment AND catalog = :catalog AND fence = :fence",
@@ -70,7 +70,7 @@ class LeaseBook(Book):
         if changed != 1:
             raise _fenced(hold)
 
-    def check_fence(self, hold: Hold) -> None:
+    def check_fence(self, hold: Lease) -> None:
         held = self.database.rows(
             "SELECT fence FROM leases WHERE environment = :environment "  # noqa: S608
             f"AND catalog = :catalog AND fence = :fence{self.database.lock_suffix}",
@@ -80,11 +80,11 @@ class LeaseBook(Book):
             raise _fenced(hold)
 
 
-def _lease_params(hold: Hold) -> Mapping[str, Any]:
+def _lease_params(hold: Lease) -> Mapping[str, Any]:
     return {"environment": hold.environment, "catalog": hold.catalog, "fence": hold.fence}
 
 
-def _fenced(hold: Hold) -> Fenced:
+def _fenced(hold: Lease) -> Fenced:
     return Fenced(
         f"Another run took over the catalog {hold.catalog!r} ({hold.environment}) while this one stood still.",
         remedy="See `patternmill status`; nothing that this run does from here on counts.",

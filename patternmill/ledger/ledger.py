@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from patternmill.ledger.attempts import AttemptBook
 from patternmill.ledger.offers import OfferBook
 from patternmill.ledger.parts import PartBook
-from patternmill.ledger.records import Hold, Intent, Limits, NewItem, RunRow
+from patternmill.ledger.records import Intent, Lease, NewItem, RunRow, SpendingLimits
 from patternmill.ledger.runs import RunBook
 
-__all__ = ["Hold", "Intent", "Ledger", "Limits", "NewItem", "RunRow"]
+__all__ = ["Intent", "Lease", "Ledger", "NewItem", "RunRow", "SpendingLimits"]
 
 
 class Ledger(AttemptBook, OfferBook, RunBook, PartBook):
@@ -21,7 +21,7 @@ class Ledger(AttemptBook, OfferBook, RunBook, PartBook):
     """
 
     @contextmanager
-    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+    def transaction(self, hold: Lease | None = None) -> Iterator[None]:
         """All or nothing. With `hold`, raises Fenced when another run took the catalog over."""
         with self.database.transaction():
             if hold is not None:

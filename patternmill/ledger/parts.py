@@ -9,7 +9,7 @@ from typing import Any
 from patternmill.errors import Fenced
 from patternmill.identifiers import RunId
 from patternmill.ledger.leases import LeaseBook
-from patternmill.ledger.records import Hold, PartHold, PartStanding
+from patternmill.ledger.records import Lease, PartHold, PartProgress
 from patternmill.states import PartState
 
 #: The number under which a run itself tells its parts something.
@@ -37,10 +37,10 @@ class PartBook(LeaseBook):
         )
         return str(rows[0][0]) if rows else None
 
-    def parts_of(self, run_id: RunId) -> list[PartStanding]:
+    def parts_of(self, run_id: RunId) -> list[PartProgress]:
         """How the parts of a run stand, the run's own voice among them."""
         return [
-            PartStanding(number, PartState(state), fence, beats, json.loads(counts), json.loads(halt))
+            PartProgress(number, PartState(state), fence, beats, json.loads(counts), json.loads(halt))
             for number, state, fence, beats, counts, halt in self.database.rows(
                 "SELECT number, state, fence, beats, counts, halt FROM run_parts "
                 "WHERE run_id = :run_id ORDER BY number",
@@ -48,7 +48,7 @@ class PartBook(LeaseBook):
             )
         ]
 
-    def grant_part(self, hold: Hold, number: int) -> int:
+    def grant_part(self, hold: Lease, number: int) -> int:
         """Give a part away, from now on in vain for whoever has it; returns the grant, with which it is begun."""
         params = {"run_id": hold.run_id, "number": number}
         self.database.run(
@@ -62,7 +62,7 @@ class PartBook(LeaseBook):
             )[0][0]
         )
 
-    def begin_part(self, hold: Hold, number: int, grant: int) -> PartHold:
+    def begin_part(self, hold: Lease, number: int, grant: int) -> PartHold:
         """Take a part up. Raises Fenced when the grant was used, or another one was given since."""
         begun = PartHold(hold.environment, hold.catalog, hold.fence, hold.run_id, number, grant + 1)
         changed = self.database.run(
@@ -106,7 +106,7 @@ class PartBook(LeaseBook):
         """The run ends: what a part writes from now on does not count."""
         self.database.run("UPDATE run_parts SET fence = fence + 1 WHERE run_id = :run_id", {"run_id": run_id})
 
-    def check_fence(self, hold: Hold) -> None:
+    def check_fence(self, hold: Lease) -> None:
         super().check_fence(hold)
         if not isinstance(hold, PartHold):
             return

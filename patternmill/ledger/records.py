@@ -157,7 +157,7 @@ class FirstPurchases:
 
 
 @dataclass(frozen=True)
-class Limits:
+class SpendingLimits:
     """What a run may buy; None is without limit. Amounts are in minor units."""
 
     patterns: int | None = None
@@ -212,7 +212,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class Hold:
+class Lease:
     """The right to write for one catalog, until a newer fence is given out."""
 
     environment: str
@@ -222,7 +222,7 @@ class Hold:
 
 
 @dataclass(frozen=True)
-class PartHold(Hold):
+class PartHold(Lease):
     """The right to write for one part of a spread run: while its run holds, and nobody else has the part."""
 
     number: int
@@ -230,7 +230,7 @@ class PartHold(Hold):
 
 
 @dataclass(frozen=True)
-class PartStanding:
+class PartProgress:
     """How a part stands, in its own last words."""
 
     number: int

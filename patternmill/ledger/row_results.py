@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from patternmill.catalog.checking import Entry
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
-from patternmill.catalog.source import CatalogFile, parse_catalog
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger, RunRow
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
-from patternmill.ledger.standing import Standing, row_standing
+from patternmill.ledger.row_status import RowStanding, row_standing
 from patternmill.states import FINAL_ATTEMPTS, AttemptState, Outcome, RowStatus, Stage
 
 _CHUNK = 500
@@ -78,10 +78,10 @@ def _last(attempts: Mapping[ItemKey, tuple[Attempt, ...]], key: ItemKey | None) 
 
 def _standing(
     row: RunRow, attempts: Mapping[ItemKey, tuple[Attempt, ...]], outcome: Outcome | None
-) -> Standing:
+) -> RowStanding:
     problems = json.loads(row.row).get("problems")
     if problems is not None:
-        return Standing(
+        return RowStanding(
             RowStatus.REFUSED,
             problems[0]["code"],
             "; ".join(problem["message"] for problem in problems),
@@ -90,7 +90,7 @@ def _standing(
     return row_standing(_last(attempts, row.pattern_key), _last(attempts, row.product_key), outcome)
 
 
-def _frozen(row: RunRow, standing: Standing, attempts: Mapping[ItemKey, tuple[Attempt, ...]]) -> str:
+def _frozen(row: RunRow, standing: RowStanding, attempts: Mapping[ItemKey, tuple[Attempt, ...]]) -> str:
     """The standing as JSON: how many attempts there were, and those that could still change, as they were."""
     kept: dict[str, Any] = asdict(standing)
     for stage, key in ((Stage.PATTERN, row.pattern_key), (Stage.PRODUCT, row.product_key)):
@@ -131,8 +131,8 @@ def _row_result(
     )
 
 
-def _thawed(frozen: Mapping[str, Any]) -> Standing:
-    return Standing(RowStatus(frozen["status"]), frozen["error_code"], frozen["error"], frozen["remedy"])
+def _thawed(frozen: Mapping[str, Any]) -> RowStanding:
+    return RowStanding(RowStatus(frozen["status"]), frozen["error_code"], frozen["error"], frozen["remedy"])
 
 
 def _trace(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalBook
-from patternmill.ledger.records import FirstPurchases, Intent, Limits
+from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
 
 
@@ -25,12 +25,14 @@ class _SoFar:
 class SpendingBook(ApprovalBook):
     """Reservations, by day and run. Amounts are in minor units."""
 
-    def reserve(self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str) -> None:
+    def reserve(
+        self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
+    ) -> None:
         """Take the price of a request from what a run may buy. Raises BudgetReached, and then nothing was taken.
 
         A second attempt leaves untouched what the run's plan has still to buy for the first time.
         """
-        if limits != Limits():
+        if limits != SpendingLimits():
             self.database.lock(f"spending {environment}")
             self._refuse_beyond(run_id, environment, intent, limits, day)
         if limits.approval is not None:
@@ -79,7 +81,7 @@ class SpendingBook(ApprovalBook):
         return int(amount)
 
     def _refuse_beyond(
-        self, run_id: RunId, environment: str, intent: Intent, limits: Limits, day: str
+        self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
         of_run, day_amount = self._spent(run_id, environment, day)
         spent = _SoFar(
@@ -98,7 +100,7 @@ class SpendingBook(ApprovalBook):
         return bool(self.database.rows(_FAILED_HERE, _about(run_id, intent)))
 
     def _refuse_second(
-        self, run_id: RunId, intent: Intent, limits: Limits, spent: _SoFar
+        self, run_id: RunId, intent: Intent, limits: SpendingLimits, spent: _SoFar
     ) -> BudgetReached | None:
         """What is outstanding is counted only where a limit does not cover the whole plan once more."""
         plan = {Stage.PATTERN: limits.first.patterns, Stage.PRODUCT: limits.first.products}
@@ -160,7 +162,7 @@ _BEGUN_AND_LOST = (
 
 
 def _refusal(
-    intent: Intent, limits: Limits, spent: _SoFar, kept: Mapping[Stage, int]
+    intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would pass a limit; `kept`: how many of each stage have to remain possible after it."""
     limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]

@@ -13,7 +13,7 @@ from itertools import chain, repeat
 from typing import Any, TypeVar, cast
 
 from patternmill.errors import LedgerAway, LedgerError, PatternmillError
-from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.ledger import Lease, Ledger
 
 T = TypeVar("T")
 Change = Callable[[Ledger], T]
@@ -47,7 +47,7 @@ class LedgerWriter:
     def __init__(
         self,
         ledger: Ledger,
-        hold: Hold | None = None,
+        hold: Lease | None = None,
         *,
         linger: timedelta = timedelta(milliseconds=4),
         sleep: Callable[[float], None] = time.sleep,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
-from patternmill.catalog.checking import Entry
+from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
@@ -56,7 +56,7 @@ _REASON_OF_STATE = {
 }
 
 
-class Standing(Protocol):
+class ItemHistory(Protocol):
     """How far an item has come: its last attempt, as the ledger knows it."""
 
     @property
@@ -77,7 +77,7 @@ class Checked(Protocol):
 class Memory:
     """What earlier runs left: the last attempt at each item, and what each sku was last asked for."""
 
-    standings: Mapping[ItemKey, Standing] = field(default_factory=dict)
+    standings: Mapping[ItemKey, ItemHistory] = field(default_factory=dict)
     products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
     #: Failed items that have attempts left, so that nobody has to ask for the next one.
     trying: Collection[ItemKey] = frozenset()

@@ -17,8 +17,8 @@ from urllib.parse import quote, urlsplit
 
 from patternmill.catalog.columns import header_key
 from patternmill.ledger.records import ItemTrace, RowResult, RunRecord
-from patternmill.results.exact import iso_time, json_bytes
 from patternmill.results.manifest import count_everything
+from patternmill.results.results_jsonl import iso_time, json_bytes
 from patternmill.results.summary import TOLD, cause_key, failures_by_cause
 
 _BATCH = 500

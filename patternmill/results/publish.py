@@ -8,12 +8,12 @@ from pathlib import Path
 
 from patternmill.ledger.catalog_rows import Told
 from patternmill.ledger.records import RowResult, RunRecord
-from patternmill.results import exact, gallery
-from patternmill.results.changes_file import CHANGES_FILE, changes_file
-from patternmill.results.files import FileMark, sweep, write_whole
+from patternmill.results import gallery, results_jsonl
+from patternmill.results.atomic_files import FileMark, sweep, write_whole
+from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.manifest import MANIFEST, Counts, build_manifest, manifest_bytes
+from patternmill.results.results_csv import table
 from patternmill.results.summary import FAILURES
-from patternmill.results.tables import table
 from patternmill.states import RowStatus
 
 RESULTS = "results.csv"
@@ -66,7 +66,7 @@ def publish(
     contents: dict[str, Iterable[bytes]] = {
         RESULTS: table(header, carried, rows),
         FAILURES_FILE: table(header, carried, failures),
-        EXACT: exact.lines(header, carried, rows),
+        EXACT: results_jsonl.lines(header, carried, rows),
         GALLERY: gallery.page(run, header, rows, pictures or {}),
     }
     if changes is not None:

@@ -11,8 +11,8 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import CHANGES, changes_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.row_results import input_file, row_results
-from patternmill.results.beside import pictures_of
-from patternmill.results.files import link_latest
+from patternmill.results.atomic_files import link_latest
+from patternmill.results.picture_files import pictures_of
 from patternmill.results.publish import Published, publish
 from patternmill.results.summary import Cause, failures_by_cause
 

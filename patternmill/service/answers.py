@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Happening(StrEnum):
+class ExchangeResult(StrEnum):
     """How far one exchange came."""
 
     #: The whole answer is here, whatever its status.
@@ -46,7 +46,7 @@ class Trouble(StrEnum):
 class Answer:
     """One exchange. `detail` is for people: cleaned, short, and free of addresses and keys."""
 
-    happening: Happening
+    happening: ExchangeResult
     trouble: Trouble = Trouble.NONE
     detail: str = ""
     status: int | None = None
@@ -66,7 +66,7 @@ class Answer:
     @property
     def service_failed(self) -> bool:
         """The service, or the way to it, is not well; it says nothing about the item."""
-        if self.happening is not Happening.ANSWERED or self.status is None:
+        if self.happening is not ExchangeResult.ANSWERED or self.status is None:
             return True
         return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.good)
 

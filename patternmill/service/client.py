@@ -15,9 +15,9 @@ import orjson
 from httpx_aiohttp import AiohttpTransport
 from pydantic import SecretStr
 
-from patternmill.service.answers import Answer, Happening, Trouble
-from patternmill.service.surroundings import proxy_for
-from patternmill.service.text import clean, mask_deeply, reason_in
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.proxy import proxy_for
+from patternmill.service.redaction import clean, mask_deeply, reason_in
 
 #: The largest answer that is read, in bytes, both as sent and as unpacked.
 ANSWER_CAP = 4 * 1024 * 1024
@@ -119,7 +119,7 @@ class StudioClient:
         if status >= 300 or trouble is not Trouble.NONE:
             detail = clean(reason_in(body), secret=self._key)
         return Answer(
-            Happening.ANSWERED,
+            ExchangeResult.ANSWERED,
             trouble,
             detail,
             status,
@@ -185,7 +185,7 @@ def _parsed(content: bytes) -> tuple[Any, Trouble]:
 
 
 def _lost(trouble: Trouble, detail: str, started: float) -> Answer:
-    return Answer(Happening.LOST, trouble, detail, elapsed=perf_counter() - started)
+    return Answer(ExchangeResult.LOST, trouble, detail, elapsed=perf_counter() - started)
 
 
 def _fault(error: Exception, started: float) -> Answer:
@@ -203,9 +203,9 @@ def _root(error: Exception) -> BaseException:
     return cause if isinstance(error, httpx.HTTPError) and isinstance(cause, aiohttp.ClientError) else error
 
 
-_NOT_SENT, _LOST = Happening.NOT_SENT, Happening.LOST
+_NOT_SENT, _LOST = ExchangeResult.NOT_SENT, ExchangeResult.LOST
 #: The first class that fits decides.
-_MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[Happening, Trouble, str]], ...] = (
+_MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Trouble, str]], ...] = (
     (
         (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch),
         (_NOT_SENT, Trouble.TLS, "the certificate of the service cannot be verified"),
@@ -240,5 +240,5 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[Happening, Trouble
 _SURPRISE = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
 
 
-def _meaning(error: BaseException) -> tuple[Happening, Trouble, str]:
+def _meaning(error: BaseException) -> tuple[ExchangeResult, Trouble, str]:
     return next((meaning for classes, meaning in _MEANINGS if isinstance(error, classes)), _SURPRISE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from patternmill.service.text import clean
+from patternmill.service.redaction import clean
 from patternmill.states import Stage
 
 RUNNING = "running"

@@ -15,9 +15,9 @@ from statistics import median
 from patternmill.service.answers import Answer
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
+from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Kept, Succeeded
 from patternmill.service.pacing import Clock, RateLimiter, Sleeper
-from patternmill.service.retry import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
-from patternmill.service.verdicts import Failed, GaveUp, JobEnd, Kept, Succeeded
+from patternmill.service.resend import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
 from patternmill.states import Stage
 
 log = logging.getLogger("patternmill.service")

@@ -16,17 +16,13 @@ from patternmill import __version__
 from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
 from patternmill.key_memory import refuse_new_address
-from patternmill.service.answers import Answer, Happening
+from patternmill.service.answers import Answer, ExchangeResult
 from patternmill.service.client import StudioClient
 from patternmill.service.interrupt import Interrupt
+from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import Job
-from patternmill.service.lookup import look_up
-from patternmill.service.offering import read_offer
-from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
-from patternmill.service.polling import Poller, PollPolicy
-from patternmill.service.retry import Jitter, RetryAfter, RetryPolicy, Situation, decide_create, is_unclear
-from patternmill.service.stats import Stats
-from patternmill.service.verdicts import (
+from patternmill.service.offer_reader import read_offer
+from patternmill.service.outcomes import (
     Accepted,
     Conflict,
     CreateEnd,
@@ -36,6 +32,10 @@ from patternmill.service.verdicts import (
     NotBegun,
     Stopped,
 )
+from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
+from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.resend import Jitter, RetryAfter, RetryPolicy, Situation, decide_create, is_unclear
+from patternmill.service.stats import Stats
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
@@ -303,7 +303,7 @@ class StudioApi:
         """One exchange, counted, and heard by the breaker."""
         answer = await self._client.post(operation, body)
         self.stats.count(operation, answer)
-        if answer.happening is Happening.ANSWERED:
+        if answer.happening is ExchangeResult.ANSWERED:
             self._reached = True
         if answer.good:
             self._answered_well = True

@@ -18,16 +18,16 @@ from typing import Any, Self
 # What a run loads on its way is loaded here once, for all that are forked from here.
 import pandas  # noqa: F401
 
-import cli.import_
-import cli.importing
+import cli.commands.import_
+import cli.launcher
 import patternmill.results.rebuild  # noqa: F401
 from cli.main import run
-from cli.screen import Screen
-from patternmill.mill import holding
-from patternmill.mill.importing import order_import
+from patternmill.runs import lease
+from patternmill.runs.pipeline import import_spec
 from patternmill.service import pacing, studio_api
-from patternmill.service.retry import RetryPolicy
+from patternmill.service.resend import RetryPolicy
 from patternmill.settings import load_settings
+from prefect_host.connection import Screen
 from tests.acceptance import points, seeded_bugs
 
 
@@ -45,12 +45,12 @@ def main(arguments: Sequence[str]) -> int:
     """Do to the program what is asked for, then run its command `import`; returns the exit code."""
     own, theirs = _split(list(arguments))
     given = _parser().parse_args(own)
-    cli.importing.Screen = NoScreen  # type: ignore[misc]
+    cli.launcher.Screen = NoScreen  # type: ignore[misc]
     _hurry(given.first_pause, given.young)
     if given.drain is not None:
         _drain_for(timedelta(seconds=given.drain))
     if given.silence is not None:
-        holding.SILENCE = timedelta(seconds=given.silence)
+        lease.SILENCE = timedelta(seconds=given.silence)
     if given.explode:
         _explode()
     for bug in given.bug:
@@ -95,10 +95,10 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
 
 def _drain_for(drain: timedelta) -> None:
     def ordered(*args: Any, **options: Any) -> Any:
-        order = order_import(*args, **options)
-        return replace(order, options=replace(order.options, drain=drain))
+        spec = import_spec(*args, **options)
+        return replace(spec, options=replace(spec.options, drain=drain))
 
-    cli.importing.order_import = ordered
+    cli.launcher.order_import = ordered
 
 
 def _explode() -> None:

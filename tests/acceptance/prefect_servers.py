@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cli.prefect_record import PAGE, Api
-from cli.prefect_server import OwnServer, server_environment, server_is_there
-from cli.shared_process import usable_port
+from prefect_host.own_server import OwnServer, server_environment, server_is_there
+from prefect_host.record import PAGE, PrefectApi
+from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
 
 
@@ -51,8 +51,8 @@ class NamedServer:
     _process: subprocess.Popen[bytes] | None = None
 
     @property
-    def api(self) -> Api:
-        return Api(f"http://127.0.0.1:{self.port}/api")
+    def api(self) -> PrefectApi:
+        return PrefectApi(f"http://127.0.0.1:{self.port}/api")
 
     def start(self) -> None:
         """Start it, at once; `await_ready` waits for it."""
@@ -200,7 +200,9 @@ def eventually(
         time.sleep(0.05)
 
 
-def everything(api: Api, kind: str, where: Mapping[str, Any] | None = None) -> Iterator[dict[str, Any]]:
+def everything(
+    api: PrefectApi, kind: str, where: Mapping[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
     """All of the server's flow runs, or task runs."""
     offset = 0
     while True:

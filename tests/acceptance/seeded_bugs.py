@@ -9,17 +9,17 @@ from typing import Any
 
 import orjson
 
+from patternmill.engine.halt import HaltReason
+from patternmill.engine.items import ItemMaker
+from patternmill.engine.rows import Engine
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.writer import LedgerWriter
-from patternmill.mill import run
-from patternmill.mill.halt import HaltReason
-from patternmill.mill.making import Maker
-from patternmill.mill.mill import Mill
 from patternmill.planning import items
+from patternmill.runs import run
 from patternmill.service import polling, retry, studio_api
 from patternmill.service.answers import Answer
-from patternmill.service.retry import AskAgain, RetryAfter
-from patternmill.service.verdicts import Accepted, Failed
+from patternmill.service.outcomes import Accepted, Failed
+from patternmill.service.resend import AskAgain, RetryAfter
 from patternmill.states import AttemptState, Outcome, Stage
 
 _numbers = itertools.count(1)
@@ -141,7 +141,7 @@ def overlap_ignored() -> None:
         with ledger.transaction():
             return ledger.take(environment, catalog, run_id, "", over=lease and lease[0])
 
-    run.take_hold = seeded
+    run.take_lease = seeded
     Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
     Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
 
@@ -154,16 +154,16 @@ def fence_ignored() -> None:
 
 def result_not_kept() -> None:
     """What was made is remembered by the process alone."""
-    change = Maker._change
+    change = ItemMaker._change
 
-    async def seeded(self: Maker, attempt: Any, to: AttemptState, **learned: Any) -> Any:
+    async def seeded(self: ItemMaker, attempt: Any, to: AttemptState, **learned: Any) -> Any:
         if to is not AttemptState.SUCCEEDED:
             return await change(self, attempt, to, **learned)
         from dataclasses import replace
 
         return replace(attempt, state=to, result_id=learned["result_id"])
 
-    Maker._change = seeded  # type: ignore[method-assign,assignment]
+    ItemMaker._change = seeded  # type: ignore[method-assign,assignment]
 
 
 def budget_not_reserved() -> None:
@@ -176,10 +176,10 @@ def budget_not_reserved() -> None:
 def create_while_draining() -> None:
     """A person's stop keeps new patterns back, and nothing else."""
 
-    def seeded(self: Mill, why: str) -> None:
+    def seeded(self: Engine, why: str) -> None:
         self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why), stages=(Stage.PATTERN,))
 
-    Mill.stop = seeded  # type: ignore[method-assign]
+    Engine.stop = seeded  # type: ignore[method-assign]
 
 
 SEEDED: dict[str, Callable[[], None]] = {

@@ -21,10 +21,10 @@ import psycopg
 import pytest
 import yaml
 
-from cli.prefect_record import Api, prefect_environment
-from cli.prefect_server import server_is_there
-from cli.shared_process import usable_port
-from cli.worker import POOL, children
+from cli.commands.worker import POOL, children
+from prefect_host.own_server import server_is_there
+from prefect_host.record import PrefectApi, prefect_environment
+from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import clean_environment, eventually
 from tests.hostile import Hostile
@@ -36,7 +36,7 @@ POSTGRES = "postgres@127.0.0.1:5432"
 class Machines:
     """A Prefect server in two processes, and what a worker's environment says."""
 
-    api: Api
+    api: PrefectApi
     environment: dict[str, str]
     folder: Path
 
@@ -70,7 +70,7 @@ class Machines:
             "PREFECT_HOME": str(home / "prefect"),
         }
         with _process(
-            "cli.worker",
+            "cli.commands.worker",
             *("--name", name),
             *(("--limit", str(limit)) if limit else ()),
             environment=environment,
@@ -135,7 +135,7 @@ def machines(folder: Path) -> Iterator[Machines]:
         )
         start = ("server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-services")
         stack.enter_context(_process("prefect", *start, environment=server, log=folder / "server.log"))
-        api = Api(f"http://127.0.0.1:{port}/api")
+        api = PrefectApi(f"http://127.0.0.1:{port}/api")
         log = folder / "server.log"
         eventually(lambda: server_is_there(api.url, timeout=2.0), 120, lambda: log.read_text()[-3000:])
         stack.enter_context(

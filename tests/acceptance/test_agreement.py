@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from cli.prefect_record import OPEN_STATES, Api
-from cli.prefect_server import OwnServer
+from prefect_host.own_server import OwnServer
+from prefect_host.record import OPEN_STATES, PrefectApi
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows
 from tests.acceptance.prefect_servers import NamedServer, eventually, everything, start_import
@@ -100,7 +100,7 @@ def test_every_run_on_the_screen_agrees_with_the_ledger(
         assert_events_agree(api, items, Counter(evidence.statuses))
 
 
-def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[Api, dict[str, str]]:
+def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[PrefectApi, dict[str, str]]:
     """The server of the room's home on SQLite, held so that it stays; or one that a user runs, on PostgreSQL."""
     if databases.prefect is None:
         own = stack.enter_context(OwnServer(room.folder / room.home))
@@ -123,7 +123,7 @@ def items_of(evidence: Evidence) -> dict[str, str]:
     return found
 
 
-def assert_task_runs_agree(api: Api, items: dict[str, str]) -> None:
+def assert_task_runs_agree(api: PrefectApi, items: dict[str, str]) -> None:
     task_runs = list(everything(api, "task_runs"))
     assert [run["name"] for run in task_runs if run["state_type"] in OPEN_STATES] == []
     shown = Counter(run["name"] for run in task_runs)
@@ -139,7 +139,7 @@ def assert_task_runs_agree(api: Api, items: dict[str, str]) -> None:
     assert all(re.search(r"\(job \S+, request \S+\)$", run["state"]["message"]) for run in failed)
 
 
-def assert_flow_runs_agree(api: Api, statuses: Counter[str]) -> None:
+def assert_flow_runs_agree(api: PrefectApi, statuses: Counter[str]) -> None:
     flow_runs = list(everything(api, "flow_runs"))
     (top,) = [run for run in flow_runs if run["parent_task_run_id"] is None]
     shards = [run for run in flow_runs if run["parent_task_run_id"] is not None]
@@ -156,7 +156,7 @@ def assert_flow_runs_agree(api: Api, statuses: Counter[str]) -> None:
     assert sum(int(found[2]) for found in made if found) == ROWS
 
 
-def assert_events_agree(api: Api, items: dict[str, str], statuses: Counter[str]) -> None:
+def assert_events_agree(api: PrefectApi, items: dict[str, str], statuses: Counter[str]) -> None:
     """The run's beginning and end once, each failed item once; the end in the ledger's numbers."""
     eventually(lambda: events_of(api, "patternmill.run.finished"), 60)
     assert len(events_of(api, "patternmill.run.started")) == 1
@@ -169,7 +169,7 @@ def assert_events_agree(api: Api, items: dict[str, str], statuses: Counter[str])
     assert failed == Counter(name for name, state in items.items() if READS[state] == "FAILED")
 
 
-def events_of(api: Api, name: str) -> list[dict[str, Any]]:
+def events_of(api: PrefectApi, name: str) -> list[dict[str, Any]]:
     asked = {"filter": {"event": {"name": [name]}}, "limit": 50}
     page = api.post("events/filter", asked)
     found: list[dict[str, Any]] = page["events"]

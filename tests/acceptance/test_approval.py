@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from cli.worker import children
-from patternmill.ledger.integrity import problems
+from cli.commands.worker import children
 from patternmill.ledger.opening import existing_ledger
 from patternmill.ledger.records import Approval
+from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.acceptance.test_worker import OUR_WORKER, Prefect, eventually, prefect

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from prefect.workers.process import ProcessWorker
 
-from cli.prefect_record import LOGIN_PATH, USER, Api, api_with_password, own_password
-from cli.worker import POOL, job_template
+from prefect_host.record import LOGIN_PATH, USER, PrefectApi, api_with_password, own_password
+from prefect_host.work_pool import POOL, job_template
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
@@ -138,7 +138,7 @@ class Up:
         return address[1]
 
     @property
-    def api(self) -> Api:
+    def api(self) -> PrefectApi:
         return api_with_password(f"{self.ui}/api", own_password(self.folder / "home"))
 
     @property

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import OPEN_STATES
-from cli.prefect_server import OwnServer
 from patternmill.results.manifest import verify
+from prefect_host.own_server import OwnServer
+from prefect_host.record import OPEN_STATES
 from studio.store import read_record
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import OPEN_STATES
+from prefect_host.record import OPEN_STATES
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Ended, Room, ServiceInThread, Zygote, some_rows, wait_for
 from tests.acceptance.prefect_servers import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import prefect_environment
-from cli.prefect_server import OwnServer
-from cli.worker import POOL
+from cli.commands.worker import POOL
+from prefect_host.own_server import OwnServer
+from prefect_host.record import prefect_environment
 from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
 from tests.acceptance.prefect_servers import (
@@ -98,7 +98,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
         in_checkout(environment, "prefect", "--no-prompt", "deploy", *deployment)
         with (home / "worker.log").open("wb") as log:
             worker = subprocess.Popen(
-                [sys.executable, "-m", "cli.worker", "--pool", POOL],
+                [sys.executable, "-m", "cli.commands.worker", "--pool", POOL],
                 cwd=CHECKOUT,
                 env=environment,
                 stdout=log,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import OPEN_STATES
-from cli.worker import POOL, children
+from cli.commands.worker import POOL, children
+from prefect_host.record import OPEN_STATES
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import Running, eventually, everything
 from tests.acceptance.several_machines import Machines, lose_machine, machines, most_in_flight, of

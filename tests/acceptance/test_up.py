@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import api_with_password, own_password
+from prefect_host.record import api_with_password, own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.test_import import clean_environment
 from tests.acceptance.test_worker import Prefect, begin_import, eventually

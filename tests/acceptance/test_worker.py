@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import OPEN_STATES, Api, prefect_environment
-from cli.up import LastingServer
-from cli.worker import POOL, children
+from cli.commands.up import LastingServer
+from cli.commands.worker import POOL, children
+from prefect_host.record import OPEN_STATES, PrefectApi, prefect_environment
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
@@ -35,14 +35,14 @@ WINDOW = 8
 JOB_SECONDS = 5.0
 TEMPLATE = "deployments/process-pool.json"
 PREFECT_WORKER = ("prefect", "worker", "start", "--pool", POOL)
-OUR_WORKER = ("cli.worker", "--pool", POOL)
+OUR_WORKER = ("cli.commands.worker", "--pool", POOL)
 
 
 @dataclass(frozen=True)
 class Prefect:
     """A server with the deployments, and what a process needs to be a client of it."""
 
-    api: Api
+    api: PrefectApi
     environment: dict[str, str]
 
     def ask(self, path: str) -> Any:

@@ -11,9 +11,9 @@ import pytest
 
 from cli.main import VERBS, patternmill
 from patternmill.catalog.problems import FileCode, RowCode
-from patternmill.ledger.export import TABLES
+from patternmill.ledger.reports.export import TABLES
 from patternmill.settings import PREFIX, Settings
-from patternmill.states import EXIT_CODES, AttemptState, Outcome, RowStatus
+from patternmill.states import EXIT_CODES, WRITTEN_OFF, AttemptState, Outcome, RowStatus
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -172,11 +172,12 @@ def test_every_error_code_of_a_row_is_explained() -> None:
     """Those that the service's answers lead to, found where they are decided."""
     written = {
         *re.findall(
-            r'(?:Kept|Conflict|Refused)\(\s*"(\w+)"', _source("service", "retry", "polling", "studio_api")
+            r'(?:Kept|Conflict|Refused)\(\s*"(\w+)"', _source("service", "resend", "polling", "studio_api")
         ),
-        *re.findall(r'"(job_of_another_item)"', _source("mill", "making")),
-        *re.findall(r'^(?:FINAL_FAILURE|WRITTEN_OFF) = "(\w+)"', _source("mill", "making", "settling"), re.M),
-        *re.findall(r'Standing\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "standing")),
+        *re.findall(r'"(job_of_another_item)"', _source("engine", "items")),
+        *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "items"), re.M),
+        WRITTEN_OFF,
+        *re.findall(r'RowStanding\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "row_status")),
         *(f"{stage}_failed" for stage in ("pattern", "product")),
     }
     assert len(written) > 12

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import Api, prefect_environment
-from cli.up import LastingServer
+from cli.commands.up import LastingServer
+from prefect_host.record import PrefectApi, prefect_environment
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 Ask = Callable[..., Any]
 
 
-def asker(api: Api) -> Ask:
+def asker(api: PrefectApi) -> Ask:
     return lambda path, body=None: api.get(path) if body is None else api.post(path, body)
 
 

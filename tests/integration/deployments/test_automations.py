@@ -208,8 +208,8 @@ def set_state(ask: Ask, flow_run_id: str, kind: str, name: str) -> None:
 def make_run(ask: Ask, state: dict[str, Any]) -> str:
     """A run of ours that no process stands behind."""
     flow = ask("flows/", {"name": "stand-in"})
-    order = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": ["patternmill"], "state": state}
-    return str(ask("flow_runs/", order)["id"])
+    spec = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": ["patternmill"], "state": state}
+    return str(ask("flow_runs/", spec)["id"])
 
 
 def test_a_run_that_crashes_again_says_so_once(applied: str, inbox: Inbox, ask: Ask) -> None:

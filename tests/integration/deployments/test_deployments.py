@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.worker import POOL
+from cli.commands.worker import POOL
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "part")
@@ -30,8 +30,8 @@ Secret(value="sk_from_a_block").save("patternmill-api-key-pre-prod")
 LOOK_UP = """
 import asyncio
 from pathlib import Path
-from patternmill.mill.importing import order_import
-from tasks.addressing import addressed
+from patternmill.runs.pipeline import order_import
+from prefect_host.service_blocks import addressed
 for environment in ("pre-prod", "elsewhere"):
     settings = asyncio.run(addressed(order_import(Path("spring.csv"), environment=environment))).settings
     print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())

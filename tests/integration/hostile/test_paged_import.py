@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.check import command as check
-from patternmill.mill.importing import Import, order_import
+from cli.commands.check import command as check
+from patternmill.runs.pipeline import ImportPipeline, import_spec
 from tests.hostile import Hostile, Plan
 from tests.hostile.shapes import PAGED
 
@@ -61,7 +61,7 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
     """How each row ended, by sku, with its error code."""
 
     async def main() -> None:
-        async with Import(order_import(folder / "spring.csv", out=folder / "out")) as work:
+        async with ImportPipeline(import_spec(folder / "spring.csv", out=folder / "out")) as work:
             await work.run_through()
 
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -71,7 +71,7 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
 
 def planned(folder: Path) -> tuple[int, int]:
     async def main() -> tuple[int, int]:
-        async with Import(order_import(folder / "spring.csv")) as work:
+        async with ImportPipeline(import_spec(folder / "spring.csv")) as work:
             await work.read()
             await work.check()
             return (await work.preview()).plan.purchases()

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.ledger import Intent, Ledger, Limits, NewItem, RunRow
+from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingLimits
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.states import AttemptState, Stage
 
 RUN = RunId("run-1")
 STAGING = "staging"
 CATALOG = "spring"
-UNLIMITED = Limits()
+UNLIMITED = SpendingLimits()
 RAW = b"sku,prompt,category\r\nH-1,blue herons,Cushion\r\nF-1,\xf0\x9f\xa6\xa9 ferns,Mug\r\n"
 
 RECORD = RunRecord(
@@ -72,7 +72,7 @@ def begin(
     *,
     stage: Stage = Stage.PATTERN,
     run: RunId = RUN,
-    limits: Limits = UNLIMITED,
+    limits: SpendingLimits = UNLIMITED,
     price: int = 0,
     catalog: str = CATALOG,
     environment: str = STAGING,

@@ -16,10 +16,10 @@ import pytest
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.database import SCHEMA_VERSION, open_database
-from patternmill.ledger.export import csv_lines, jsonl
-from patternmill.ledger.integrity import problems
-from patternmill.ledger.ledger import Ledger, Limits
+from patternmill.ledger.ledger import Ledger, SpendingLimits
 from patternmill.ledger.records import Approval, Ceiling
+from patternmill.ledger.reports.export import csv_lines, jsonl
+from patternmill.ledger.reports.integrity import problems
 from patternmill.states import AttemptState, Verdict
 
 from .conftest import Clock, OpenLedger
@@ -27,7 +27,7 @@ from .samples import CATALOG, RUN, STAGING, begin, change, intent, item
 
 DIGEST = "ab" * 32
 UP_TO = Ceiling(2, 4, 40)
-UNDER = Limits(approval="approval-1")
+UNDER = SpendingLimits(approval="approval-1")
 OTHER_RUN = RunId("run-2")
 #: The columns in minor units.
 AMOUNTS = (

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from tests.unit.engine.fake_studio import Service
+from tests.unit.engine.workshop import Workshop, many
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, catalog_rows, settle_catalog
 from patternmill.ledger.database import PostgresDatabase, SqliteDatabase
-from patternmill.ledger.finding import latest_run
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.server import ServerClock
+from patternmill.ledger.reports.run_lookup import latest_run
+from patternmill.ledger.server_clock import ServerClock
 from patternmill.states import AttemptState, Outcome, Stage
-from tests.unit.mill.fake_studio import Service
-from tests.unit.mill.workshop import Workshop, many
 
 from .conftest import OpenLedger
 from .samples import CATALOG, RAW, RECORD, STAGING, WAYS, begin, learned, run_row

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
+from tests.unit.engine.fake_studio import Crash, Service, failed
+from tests.unit.engine.workshop import Workshop, many
 
-from patternmill.ledger.ledger import Limits
+from patternmill.ledger.ledger import SpendingLimits
 from patternmill.states import Outcome, RowStatus
-from tests.unit.mill.fake_studio import Crash, Service, failed
-from tests.unit.mill.workshop import Workshop, many
 
 
 def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
@@ -28,7 +28,7 @@ def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
     for _ in range(3):
         shop.crash(many(20), max_in_flight=4)
     service.heard, service.told = (lambda _: None), (lambda _: None)
-    limited = shop.run(many(20), max_in_flight=4, limits=Limits(patterns=3))
+    limited = shop.run(many(20), max_in_flight=4, limits=SpendingLimits(patterns=3))
     assert limited.outcome is Outcome.BUDGET_REACHED
     assert limited.counts[RowStatus.SUCCEEDED] < 20
     assert shop.run(many(20)).outcome is Outcome.COMPLETED
@@ -45,9 +45,9 @@ def test_limits_buy_whole_rows_on_each_database(url: str, tmp_path: Path) -> Non
     for name in ("prompt 001", "prompt 004"):
         service.on_follow[name] = [failed()]
     terms: dict[str, Any] = {"pattern_price": 40, "product_price": 10, "max_in_flight": 25}
-    first = shop.run(many(60), limits=Limits(run_amount=300, day_amount=1000), **terms)
+    first = shop.run(many(60), limits=SpendingLimits(run_amount=300, day_amount=1000), **terms)
     assert first.counts == {RowStatus.SUCCEEDED: 4, RowStatus.FAILED: 2, RowStatus.NOT_STARTED: 54}
-    rest = shop.run(many(60), limits=Limits(day_amount=1000), **terms)
+    rest = shop.run(many(60), limits=SpendingLimits(day_amount=1000), **terms)
     assert rest.outcome is Outcome.BUDGET_REACHED
     assert "reaches to 14 of 56 rows" in (rest.ending.record.reason or "")
     assert rest.counts == {RowStatus.SUCCEEDED: 18, RowStatus.NOT_STARTED: 42}

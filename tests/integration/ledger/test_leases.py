@@ -8,7 +8,7 @@ import pytest
 
 from patternmill.errors import Fenced
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.ledger import Lease, Ledger
 
 from .conftest import OpenLedger
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
@@ -16,12 +16,12 @@ from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
 OTHER = RunId("run-2")
 
 
-def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Hold | None:
+def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Lease | None:
     with ledger.transaction():
         return ledger.take(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
 
 
-def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Hold:
+def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
     hold = take(ledger, run, over)
     assert hold is not None
     return hold
@@ -30,14 +30,14 @@ def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Hold:
 def test_a_free_catalog_is_taken(ledger: Ledger) -> None:
     """The first fence is 1."""
     assert ledger.holder(STAGING, CATALOG) is None
-    assert held(ledger) == Hold(STAGING, CATALOG, 1, RUN)
+    assert held(ledger) == Lease(STAGING, CATALOG, 1, RUN)
     assert ledger.holder(STAGING, CATALOG) == (1, RUN, '{"of":"run-1"}', 0)
 
 
 def test_catalogs_are_held_apart(ledger: Ledger) -> None:
     """Another catalog is another lease."""
     held(ledger)
-    assert take(ledger, OTHER, catalog="autumn") == Hold(STAGING, "autumn", 1, OTHER)
+    assert take(ledger, OTHER, catalog="autumn") == Lease(STAGING, "autumn", 1, OTHER)
 
 
 def test_a_held_catalog_is_not_taken_by_mistake(ledger: Ledger) -> None:
@@ -96,7 +96,7 @@ def test_nobody_takes_over_in_the_middle_of_a_write(open_ledger: OpenLedger) -> 
             holder.add_items(STAGING, CATALOG, [item("a")])
             holder.intend(RUN, STAGING, intent("a"), UNLIMITED)
             assert not taking.done()
-        assert taking.result(timeout=30) == Hold(STAGING, CATALOG, 2, OTHER)
+        assert taking.result(timeout=30) == Lease(STAGING, CATALOG, 2, OTHER)
     with pytest.raises(Fenced), holder.transaction(old):
         pass
 

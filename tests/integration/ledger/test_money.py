@@ -10,10 +10,10 @@ import pytest
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.integrity import problems
-from patternmill.ledger.ledger import Ledger, Limits
-from patternmill.ledger.overview import Spent, spent_by_run, spent_on
+from patternmill.ledger.ledger import Ledger, SpendingLimits
 from patternmill.ledger.records import FirstPurchases
+from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.reports.overview import Spent, spent_by_run, spent_on
 from patternmill.ledger.spending import SECOND_ATTEMPT, day_of
 from patternmill.states import AttemptState, Stage
 
@@ -29,7 +29,7 @@ def spent(ledger: Ledger) -> tuple[int, int]:
     return ledger.database.rows("SELECT coalesce(sum(items), 0), coalesce(sum(amount), 0) FROM spending")[0]
 
 
-def refused(ledger: Ledger, name: str, limits: Limits, **how: object) -> BudgetReached:
+def refused(ledger: Ledger, name: str, limits: SpendingLimits, **how: object) -> BudgetReached:
     """The reason why an intent was not written; it is certain that it was not."""
     before = spent(ledger)
     with pytest.raises(BudgetReached) as caught:
@@ -40,9 +40,10 @@ def refused(ledger: Ledger, name: str, limits: Limits, **how: object) -> BudgetR
 
 
 @pytest.mark.parametrize(
-    ("stage", "limits"), [(Stage.PATTERN, Limits(patterns=2)), (Stage.PRODUCT, Limits(products=2))]
+    ("stage", "limits"),
+    [(Stage.PATTERN, SpendingLimits(patterns=2)), (Stage.PRODUCT, SpendingLimits(products=2))],
 )
-def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: Limits) -> None:
+def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: SpendingLimits) -> None:
     """The third of two is refused, says which option to raise, and the other stage goes on."""
     for name in ("a", "b"):
         begin(ledger, name, stage=stage, limits=limits)
@@ -55,13 +56,13 @@ def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: Limits) -
 
 def test_a_limit_of_none_buys_nothing(ledger: Ledger) -> None:
     """Zero is a limit."""
-    assert refused(ledger, "a", Limits(patterns=0)).code == "max_patterns"
-    assert refused(ledger, "a", Limits(run_amount=0), price=1).code == "budget"
+    assert refused(ledger, "a", SpendingLimits(patterns=0)).code == "max_patterns"
+    assert refused(ledger, "a", SpendingLimits(run_amount=0), price=1).code == "budget"
 
 
 def test_the_limit_on_items_is_of_one_run(ledger: Ledger) -> None:
     """Another run counts from nothing."""
-    limits = Limits(patterns=1)
+    limits = SpendingLimits(patterns=1)
     begin(ledger, "a", limits=limits)
     refused(ledger, "b", limits)
     begin(ledger, "b", limits=limits, run=OTHER_RUN)
@@ -69,7 +70,7 @@ def test_the_limit_on_items_is_of_one_run(ledger: Ledger) -> None:
 
 def test_the_budget_of_a_run(ledger: Ledger) -> None:
     """Patterns and products together; to the last minor unit, and not one more."""
-    limits = Limits(run_amount=100)
+    limits = SpendingLimits(run_amount=100)
     begin(ledger, "a", limits=limits, price=60)
     assert refused(ledger, "b", limits, price=41).code == "budget"
     begin(ledger, "c", stage=Stage.PRODUCT, limits=limits, price=40)
@@ -79,7 +80,7 @@ def test_the_budget_of_a_run(ledger: Ledger) -> None:
 
 def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock) -> None:
     """All runs and catalogs of a day; another environment has its own; tomorrow is another day (UTC)."""
-    limits = Limits(day_amount=100)
+    limits = SpendingLimits(day_amount=100)
     begin(ledger, "a", limits=limits, price=70)
     refused(ledger, "b", limits, price=31, run=OTHER_RUN, catalog="autumn")
     begin(ledger, "c", limits=limits, price=31, environment="production")
@@ -89,7 +90,7 @@ def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock)
 
 def test_the_budget_of_a_run_goes_on_past_midnight(ledger: Ledger, clock: Clock) -> None:
     """A run is not given its budget again each day."""
-    limits = Limits(run_amount=100, patterns=2)
+    limits = SpendingLimits(run_amount=100, patterns=2)
     begin(ledger, "a", limits=limits, price=60)
     clock.now += DAY
     refused(ledger, "b", limits, price=60)
@@ -100,7 +101,7 @@ def test_the_budget_of_a_run_goes_on_past_midnight(ledger: Ledger, clock: Clock)
 
 def test_a_known_intent_costs_nothing_more(ledger: Ledger) -> None:
     """Asking twice reserves once, even when the budget is used up."""
-    limits = Limits(patterns=1, run_amount=50)
+    limits = SpendingLimits(patterns=1, run_amount=50)
     first = begin(ledger, "a", limits=limits, price=50)
     assert begin(ledger, "a", limits=limits, price=50) == first
     assert spent(ledger) == (1, 50)
@@ -109,7 +110,7 @@ def test_a_known_intent_costs_nothing_more(ledger: Ledger) -> None:
 @pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
 def test_what_was_not_executed_is_given_back(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
     """On the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
-    limits = Limits(patterns=1, run_amount=50)
+    limits = SpendingLimits(patterns=1, run_amount=50)
     begin(ledger, "a", limits=limits, price=50)
     clock.now += DAY
     change(ledger, "a", state)
@@ -135,7 +136,7 @@ def test_what_was_executed_stays_spent(ledger: Ledger, state: AttemptState) -> N
 
 def test_a_second_attempt_is_a_second_purchase(ledger: Ledger) -> None:
     """It counts against the limit."""
-    limits = Limits(patterns=1)
+    limits = SpendingLimits(patterns=1)
     begin(ledger, "a", limits=limits)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     with pytest.raises(BudgetReached):
@@ -148,12 +149,14 @@ FIRST = FirstPurchases(patterns=3, products=3, pattern_price=40, product_price=1
 @pytest.mark.parametrize(
     ("enough", "short"),
     [
-        (Limits(run_amount=190, first=FIRST), Limits(run_amount=189, first=FIRST)),
-        (Limits(day_amount=190, first=FIRST), Limits(day_amount=189, first=FIRST)),
-        (Limits(patterns=4, first=FIRST), Limits(patterns=3, first=FIRST)),
+        (SpendingLimits(run_amount=190, first=FIRST), SpendingLimits(run_amount=189, first=FIRST)),
+        (SpendingLimits(day_amount=190, first=FIRST), SpendingLimits(day_amount=189, first=FIRST)),
+        (SpendingLimits(patterns=4, first=FIRST), SpendingLimits(patterns=3, first=FIRST)),
     ],
 )
-def test_a_second_attempt_leaves_the_plan_its_money(ledger: Ledger, enough: Limits, short: Limits) -> None:
+def test_a_second_attempt_leaves_the_plan_its_money(
+    ledger: Ledger, enough: SpendingLimits, short: SpendingLimits
+) -> None:
     """Three rows for 50 each are planned, one pattern fails: 150 stay reserved for them, whatever was bought so far."""
     begin(ledger, "a", limits=short, price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -172,7 +175,7 @@ def test_a_second_attempt_leaves_the_plan_its_money(ledger: Ledger, enough: Limi
 
 def test_a_pattern_that_is_lost_leaves_its_products_money(ledger: Ledger) -> None:
     """Held, rejected or failed for good: what its product would have cost is there for a second attempt."""
-    limits = Limits(run_amount=160, first=replace(FIRST, pattern_price=10))
+    limits = SpendingLimits(run_amount=160, first=replace(FIRST, pattern_price=10))
     for name in "abc":
         begin(ledger, name, limits=limits, price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -186,7 +189,7 @@ def test_an_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -
     """It is what the plan reckoned with."""
     begin(ledger, "a", price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    limits = Limits(run_amount=50, first=FirstPurchases(1, 1, 40, 10))
+    limits = SpendingLimits(run_amount=50, first=FirstPurchases(1, 1, 40, 10))
     begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
 
@@ -209,8 +212,10 @@ def test_what_is_held_stays_reserved_until_it_is_decided(ledger: Ledger) -> None
     assert spent(ledger) == (1, 50)
 
 
-@pytest.mark.parametrize("limits", [Limits(patterns=20), Limits(run_amount=200), Limits(day_amount=200)])
-def test_overshoot_is_impossible(open_ledger: OpenLedger, limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [SpendingLimits(patterns=20), SpendingLimits(run_amount=200), SpendingLimits(day_amount=200)]
+)
+def test_overshoot_is_impossible(open_ledger: OpenLedger, limits: SpendingLimits) -> None:
     """Four writers at once, on connections of their own: exactly what the limit allows is bought."""
     ledgers = [open_ledger() for _ in range(4)]
     names = [[f"{number}-{n}" for n in range(12)] for number in range(4)]
@@ -220,7 +225,7 @@ def test_overshoot_is_impossible(open_ledger: OpenLedger, limits: Limits) -> Non
     assert spent(ledgers[0]) == (20, 200)
 
 
-def buying(limits: Limits) -> Callable[[Ledger, list[str]], int]:
+def buying(limits: SpendingLimits) -> Callable[[Ledger, list[str]], int]:
     def buy(ledger: Ledger, names: list[str]) -> int:
         bought = 0
         for name in names:
@@ -241,8 +246,8 @@ def test_large_amounts(ledger: Ledger, price: int) -> None:
     """Beyond 32 bits: reserved, summed, refused at the limit and given back, and every sum is a whole number."""
     begin(ledger, "a", price=price)
     begin(ledger, "b", price=price)
-    refused(ledger, "c", Limits(run_amount=2 * price), price=1)
-    refused(ledger, "c", Limits(day_amount=2 * price), price=1)
+    refused(ledger, "c", SpendingLimits(run_amount=2 * price), price=1)
+    refused(ledger, "c", SpendingLimits(day_amount=2 * price), price=1)
     spent_by = spent_by_run(ledger, RUN)
     day = spent_on(ledger, day_of(ledger.now()))[STAGING]
     assert spent_by == day == Spent(2, 0, 2 * price)

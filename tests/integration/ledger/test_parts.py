@@ -8,7 +8,7 @@ from patternmill.errors import Fenced
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.parts import COORDINATOR
-from patternmill.ledger.records import Hold, PartHold
+from patternmill.ledger.records import Lease, PartHold
 from patternmill.states import PartState
 
 from .conftest import OpenLedger
@@ -18,7 +18,7 @@ STOPS = {"pattern": {"outcome": "Failed", "code": "unauthorized", "message": "40
 
 
 @pytest.fixture
-def hold(ledger: Ledger) -> Hold:
+def hold(ledger: Ledger) -> Lease:
     """Of a run with two parts."""
     with ledger.transaction():
         taken = ledger.take(STAGING, CATALOG, RUN, "{}", over=None)
@@ -27,18 +27,18 @@ def hold(ledger: Ledger) -> Hold:
     return taken
 
 
-def granted(ledger: Ledger, hold: Hold, number: int = 1) -> int:
+def granted(ledger: Ledger, hold: Lease, number: int = 1) -> int:
     with ledger.transaction(hold):
         return ledger.grant_part(hold, number)
 
 
-def begun(ledger: Ledger, hold: Hold, number: int = 1) -> PartHold:
+def begun(ledger: Ledger, hold: Lease, number: int = 1) -> PartHold:
     grant = granted(ledger, hold, number)
     with ledger.transaction(hold):
         return ledger.begin_part(hold, number, grant)
 
 
-def test_a_grant_is_used_once(ledger: Ledger, hold: Hold) -> None:
+def test_a_grant_is_used_once(ledger: Ledger, hold: Lease) -> None:
     """The flow run that is begun twice by its scheduler is begun once."""
     grant = granted(ledger, hold)
     with ledger.transaction(hold):
@@ -47,7 +47,7 @@ def test_a_grant_is_used_once(ledger: Ledger, hold: Hold) -> None:
         ledger.begin_part(hold, 1, grant)
 
 
-def test_an_older_grant_is_void(ledger: Ledger, hold: Hold) -> None:
+def test_an_older_grant_is_void(ledger: Ledger, hold: Lease) -> None:
     """Given to another meanwhile: who comes late begins nothing."""
     late = granted(ledger, hold)
     granted(ledger, hold)
@@ -55,7 +55,7 @@ def test_an_older_grant_is_void(ledger: Ledger, hold: Hold) -> None:
         ledger.begin_part(hold, 1, late)
 
 
-def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Hold, open_ledger: OpenLedger) -> None:
+def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Lease, open_ledger: OpenLedger) -> None:
     """Though the run's hold stands; the other part goes on."""
     stood_still, other = begun(ledger, hold), begun(ledger, hold, 2)
     elsewhere = open_ledger()
@@ -70,7 +70,7 @@ def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Hold, open_ledge
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])
-def test_no_part_outlives_its_run(ledger: Ledger, hold: Hold, how: str) -> None:
+def test_no_part_outlives_its_run(ledger: Ledger, hold: Lease, how: str) -> None:
     """Neither the one that was taken over nor the one that has ended."""
     part = begun(ledger, hold)
     with ledger.transaction():
@@ -82,7 +82,7 @@ def test_no_part_outlives_its_run(ledger: Ledger, hold: Hold, how: str) -> None:
         pytest.fail("it wrote")
 
 
-def test_what_parts_say_is_heard(ledger: Ledger, hold: Hold) -> None:
+def test_what_parts_say_is_heard(ledger: Ledger, hold: Lease) -> None:
     """Beats that move, counts, reasons to stop, and the last word; the run's own voice stands beside them."""
     part = begun(ledger, hold)
     with ledger.transaction(hold):

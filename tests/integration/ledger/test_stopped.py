@@ -20,8 +20,8 @@ from patternmill.identifiers import RunId
 from patternmill.ledger import processes
 from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.mill import holding
-from patternmill.mill.holding import take_hold
+from patternmill.runs import lease
+from patternmill.runs.lease import take_lease
 
 from .samples import STAGING, begin
 
@@ -34,7 +34,7 @@ from dataclasses import asdict
 from pathlib import Path
 from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.mill.holding import Holder
+from patternmill.runs.lease import Holder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
     hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(Holder.this_process())), over=None)
@@ -137,8 +137,8 @@ def test_its_own_catalog_is_taken_over(
         silent += seconds
         assert holder.poll() is None
 
-    hold = asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=watch))
-    assert hold.run_id == "mine" and silent >= holding.SILENCE.total_seconds()
+    hold = asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=watch))
+    assert hold.run_id == "mine" and silent >= lease.SILENCE.total_seconds()
     assert holder.wait(5) == -signal.SIGKILL
     assert f"Run theirs was stopped (process {holder.pid})" in caplog.text
     ledger.database.close()
@@ -150,7 +150,7 @@ def test_another_catalog_kills_nobody(
     """It waits for a while, then ends with the name of who is in its way."""
     ledger = impatient(file)
     with pytest.raises(LedgerAway, match=f"process {holder.pid}"):
-        asyncio.run(take_hold(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
+        asyncio.run(take_lease(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
     assert holder.poll() is None
     ledger.database.close()
 
@@ -169,7 +169,7 @@ def test_one_that_may_not_be_ended_is_named(
     monkeypatch.setattr(signal, "pidfd_send_signal", not_ours)
     ledger = impatient(file)
     with pytest.raises(LedgerAway, match="may not end it") as caught:
-        asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
+        asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
     assert f"kill -CONT {holder.pid}" in caught.value.remedy
     assert holder.poll() is None
     ledger.database.close()
@@ -182,9 +182,9 @@ def test_one_that_was_taken_for_another_is_left_alone(
     born = processes.birth(holder.pid)
     assert processes.kill(holder.pid, "1")
     assert holder.poll() is None and processes.birth(holder.pid) == born
-    elsewhere = holding.Holder("another-machine", holder.pid, born)
+    elsewhere = lease.LeaseHolder("another-machine", holder.pid, born)
     ledger = impatient(file)
-    holding._unlock(ledger, "theirs", elsewhere)
+    lease._unlock(ledger, "theirs", elsewhere)
     assert holder.poll() is None
     ledger.database.close()
 
@@ -200,7 +200,7 @@ def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
         ledger.take(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    assert asyncio.run(take_hold(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
+    assert asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
     assert process.poll() is None
     process.kill()
     process.communicate()

@@ -15,7 +15,7 @@ import pytest
 from patternmill.errors import BudgetReached, Fenced, LedgerAway, LedgerError
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.database import SqliteDatabase
-from patternmill.ledger.ledger import Hold, Ledger, Limits
+from patternmill.ledger.ledger import Lease, Ledger, SpendingLimits
 from patternmill.ledger.records import Attempt
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.states import AttemptState
@@ -46,13 +46,13 @@ class CountingLedger(Ledger):
     transactions = 0
 
     @contextmanager
-    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+    def transaction(self, hold: Lease | None = None) -> Iterator[None]:
         self.transactions += 1
         with super().transaction(hold):
             yield
 
 
-def buying(name: str, limits: Limits = UNLIMITED) -> Callable[[Ledger], Attempt]:
+def buying(name: str, limits: SpendingLimits = UNLIMITED) -> Callable[[Ledger], Attempt]:
     def buy(ledger: Ledger) -> Attempt:
         ledger.add_items(STAGING, CATALOG, [item(name)])
         return ledger.intend(RUN, STAGING, intent(name), limits)
@@ -125,7 +125,7 @@ def test_one_refusal_harms_nobody_else(ledger: Ledger, open_ledger: OpenLedger) 
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
-        limits = Limits(patterns=3)
+        limits = SpendingLimits(patterns=3)
         ends = await asyncio.gather(
             *(writer.write(buying(f"p{number}", limits)) for number in range(5)), return_exceptions=True
         )
@@ -241,7 +241,7 @@ def test_a_refusal_that_nobody_waits_for_is_quiet(ledger: Ledger, open_ledger: O
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
-        asking = asyncio.create_task(writer.write(buying("a", Limits(patterns=0))))
+        asking = asyncio.create_task(writer.write(buying("a", SpendingLimits(patterns=0))))
         await asyncio.sleep(0)
         asking.cancel()
         await asyncio.wait([asking])
@@ -343,7 +343,7 @@ class LeavingLedger(Ledger):
         self.times, self.committed = times, committed
 
     @contextmanager
-    def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+    def transaction(self, hold: Lease | None = None) -> Iterator[None]:
         with super().transaction(hold):
             yield
             if self._leaves() and not self.committed:
@@ -408,7 +408,7 @@ def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
 
     class Slow(LeavingLedger):
         @contextmanager
-        def transaction(self, hold: Hold | None = None) -> Iterator[None]:
+        def transaction(self, hold: Lease | None = None) -> Iterator[None]:
             time.now += 20
             with super().transaction(hold):
                 yield

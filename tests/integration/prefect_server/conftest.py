@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.prefect_server import OwnServer
+from prefect_host.own_server import OwnServer
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -7,16 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.unit.engine.fake_studio import Service
+from tests.unit.engine.workshop import Ended, Workshop, many, rows
+
+from patternmill.engine.rows import Steps
 from patternmill.errors import RowFailed
-from patternmill.mill.mill import Steps
-from patternmill.mill.run import Run
 from patternmill.planning.items import PatternItem, ProductItem
 from patternmill.results.rebuild import rebuild
-from patternmill.service.verdicts import Failed
+from patternmill.runs.run import Run
+from patternmill.service.outcomes import Failed
 from patternmill.states import Outcome
-from tasks.events import MOST_ITEMS, item_failed, run_finished, run_started
-from tests.unit.mill.fake_studio import Service
-from tests.unit.mill.workshop import Ended, Workshop, many, rows
+from tasks.run_events import MOST_ITEMS, item_failed, run_finished, run_started
 
 Sent = list[dict[str, Any]]
 
@@ -28,10 +29,10 @@ def telling_steps(send: Callable[..., object]) -> Callable[[Run], Steps]:
         run_started(run, send)
 
         async def pattern(item: PatternItem) -> None:
-            await told(run, item, run.mill.make_pattern(item))
+            await told(run, item, run.engine.make_pattern(item))
 
         async def product(item: ProductItem) -> None:
-            await told(run, item, run.mill.make_product(item))
+            await told(run, item, run.engine.make_product(item))
 
         return Steps(pattern, product)
 

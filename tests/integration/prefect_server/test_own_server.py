@@ -11,14 +11,14 @@ from subprocess import Popen
 
 import pytest
 
-from cli.prefect_record import own_password
-from cli.prefect_server import OwnServer, server_is_there
 from patternmill.errors import PatternmillError
+from prefect_host.own_server import OwnServer, server_is_there
+from prefect_host.record import own_password
 
 NAMED = """
     import sys
     from pathlib import Path
-    from cli.screen import Screen
+    from prefect_host.connection import Screen
     with Screen(Path(sys.argv[1]), print) as screen:
         screen.wait()
         print(screen.is_there)
@@ -26,7 +26,7 @@ NAMED = """
 HOLD_FOR_EVER = """
     import sys, time
     from pathlib import Path
-    from cli.prefect_server import OwnServer
+    from prefect_host.own_server import OwnServer
     server = OwnServer(Path(sys.argv[1]))
     server.start()
     server.wait_ready()

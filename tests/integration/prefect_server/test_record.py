@@ -9,14 +9,21 @@ from datetime import timedelta
 from pathlib import Path
 from subprocess import Popen
 
-from cli.prefect_record import LOST, Api, FinalState, close_abandoned_runs, close_open_task_runs, settle
-from cli.prefect_server import OwnServer
+from prefect_host.own_server import OwnServer
+from prefect_host.record import (
+    LOST,
+    FinalState,
+    PrefectApi,
+    close_abandoned_runs,
+    close_open_task_runs,
+    settle,
+)
 
 RUN = """
     import asyncio, json, logging, os, sys, threading
     from pathlib import Path
-    from cli.prefect_breaker import PrefectBreaker
-    from cli.prefect_record import hand_over, prefect_environment
+    from prefect_host.breaker import PrefectBreaker
+    from prefect_host.record import hand_over, prefect_environment
     api_url, home, mode = sys.argv[1:4]
     os.environ.update(prefect_environment(api_url, Path(home)))
     logging.raiseExceptions = False
@@ -59,7 +66,7 @@ RUN = """
 """
 
 
-def states_of_task_runs(api: Api, flow_run_id: str) -> dict[str, str]:
+def states_of_task_runs(api: PrefectApi, flow_run_id: str) -> dict[str, str]:
     children = api.post("flow_runs/filter", {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}})
     where = {"flow_runs": {"id": {"any_": [child["id"] for child in children]}}}
     return {run["name"]: run["state_type"] for run in api.post("task_runs/filter", where)}

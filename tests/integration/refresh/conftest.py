@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from cli.embedded_studio import RunningStudio, embedded_studio
-from patternmill.catalog.changes import Current
+from patternmill.catalog.changes import CurrentRow
 from patternmill.ledger.catalog_rows import catalog_rows
 from patternmill.ledger.opening import open_ledger
-from patternmill.mill.changing import counts_of
-from patternmill.mill.refreshing import Refresh, order_refresh
-from patternmill.mill.run import Ending
+from patternmill.runs.refresh import RefreshPipeline, refresh_spec
+from patternmill.runs.refresh_changes import counts_of
+from patternmill.runs.run import RunEnding
 from patternmill.settings import load_settings
 from studio.store import read_record
 from tests.integration.ledger.conftest import postgres_server as postgres_server
@@ -41,7 +41,7 @@ def studio(studio_home: Path) -> Iterator[RunningStudio]:
 class Refreshed:
     """A refresh that has ended, with its files."""
 
-    ending: Ending
+    ending: RunEnding
     out: Path
 
     @property
@@ -77,7 +77,9 @@ class Desk:
 
     def refresh(self, source: str | None = None, **options: Any) -> Refreshed:
         async def main() -> Refreshed:
-            async with Refresh(order_refresh(source or str(self.source), self.catalog, **options)) as work:
+            async with RefreshPipeline(
+                refresh_spec(source or str(self.source), self.catalog, **options)
+            ) as work:
                 await work.run_through()
                 return Refreshed(work.ended, work.published.published.out)
 
@@ -87,7 +89,7 @@ class Desk:
         self.write(*rows)
         return self.refresh(**options)
 
-    def state(self) -> dict[str, Current]:
+    def state(self) -> dict[str, CurrentRow]:
         settings = load_settings()
         ledger = open_ledger(settings)
         try:

@@ -10,11 +10,11 @@ import pytest
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import changes_of
 from patternmill.ledger.opening import open_ledger
-from patternmill.mill.importing import Import, order_import
-from patternmill.mill.refreshing import Refresh, order_refresh
-from patternmill.mill.selection import Selection, write_selection
 from patternmill.results.manifest import verify
 from patternmill.results.rebuild import rebuild
+from patternmill.runs.pipeline import ImportPipeline, import_spec
+from patternmill.runs.refresh import RefreshPipeline, refresh_spec
+from patternmill.runs.row_selection import Selection, write_selection
 from patternmill.settings import load_settings
 from patternmill.states import Outcome
 from tests.integration.refresh.conftest import Desk
@@ -150,7 +150,7 @@ def test_imports_feed_the_same_catalog(desk: Desk) -> None:
     desk.write(A2)
 
     async def bulk() -> None:
-        async with Import(order_import(desk.source, catalog=desk.catalog)) as work:
+        async with ImportPipeline(import_spec(desk.source, catalog=desk.catalog)) as work:
             await work.run_through()
 
     asyncio.run(bulk())
@@ -170,10 +170,8 @@ def test_retry_of_an_older_run_brings_nothing_old_back(desk: Desk) -> None:
     write_selection(chosen, desk.folder / "selection.json")
 
     async def again() -> None:
-        order = order_import(
-            desk.folder / "old.csv", catalog=desk.catalog, only=desk.folder / "selection.json"
-        )
-        async with Import(order) as work:
+        spec = import_spec(desk.folder / "old.csv", catalog=desk.catalog, only=desk.folder / "selection.json")
+        async with ImportPipeline(spec) as work:
             await work.run_through()
 
     asyncio.run(again())
@@ -187,12 +185,12 @@ def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
     desk.write(A1.replace("linen", "cotton"), A2)
 
     async def dies() -> None:
-        async with Refresh(order_refresh(str(desk.source), desk.catalog)) as work:
+        async with RefreshPipeline(refresh_spec(str(desk.source), desk.catalog)) as work:
             await work.read()
             await work.check()
             run = await work.plan()
-            async for part in run.mill.opened_shards():
-                await run.mill.drive(part, run.mill.own_steps)
+            async for part in run.engine.opened_shards():
+                await run.engine.drive(part, run.engine.own_steps)
             await run._heart.stop()
             await run.writer.aside(lambda ledger: ledger.database.run("UPDATE leases SET holder = ''"))
             await run.writer.close()
@@ -213,7 +211,7 @@ def test_plan_says_what_has_changed_and_writes_nothing(desk: Desk) -> None:
     before = desk.creates()
 
     async def look() -> dict[str, int]:
-        async with Refresh(order_refresh(str(desk.source), desk.catalog)) as work:
+        async with RefreshPipeline(refresh_spec(str(desk.source), desk.catalog)) as work:
             await work.read()
             await work.check()
             return (await work.changes((await work.preview()).plan)).counts()

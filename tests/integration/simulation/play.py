@@ -13,24 +13,24 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
+from tests.unit.engine.fake_studio import Service
+from tests.unit.engine.workshop import Workshop, drive
 
-from patternmill.catalog.checking import CheckedCatalog, check_rows
 from patternmill.catalog.offer import Category, Offer
+from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import Overlap
 from patternmill.ledger.database import open_database
-from patternmill.ledger.integrity import problems
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RowResult
-from patternmill.mill import run as run_module
-from patternmill.mill.run import Ending, Run
+from patternmill.ledger.reports.integrity import problems
+from patternmill.runs import run as run_module
+from patternmill.runs.run import Run, RunEnding
 from patternmill.service.studio_api import Pace, StudioApi
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, SimulatedClient, SimulatedService
 from tests.integration.simulation.weather import FINAL, Weather, mixed
-from tests.unit.mill.fake_studio import Service
-from tests.unit.mill.workshop import Workshop, drive
 
 OFFER = Offer(
     (Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), options_checked=False, note=None
@@ -187,7 +187,7 @@ class _Player:
 
     # -- one life of the process
 
-    async def _life(self, how: str, after: float) -> Ending | None:
+    async def _life(self, how: str, after: float) -> RunEnding | None:
         """From begin to end, or until it dies; what it was doing then is gone."""
         self.loop.begin_life()
         self.story.began.append(self.loop.time())
@@ -217,7 +217,7 @@ class _Player:
             return self.loop.call_later(after, self.loop.die)
         return None
 
-    async def _whole_run(self, how: str, after: float) -> Ending:
+    async def _whole_run(self, how: str, after: float) -> RunEnding:
         life, setup = len(self.story.began), self.setup
         api = StudioApi(
             SimulatedClient(self.service, life),
@@ -225,17 +225,17 @@ class _Player:
             clock=self.loop.time,
             jitter=random.Random(f"{setup.seed}/jitter/{life}").random,
         )
-        order = self.shop.order(
+        spec = self.shop.spec(
             max_in_flight=setup.window,
             attempts=setup.attempts,
             shard_rows=setup.shard_rows,
             final_reasons=(FINAL,),
         )
-        run = await Run.begin(order, self.checked, api)
+        run = await Run.begin(spec, self.checked, api)
         self.runs.append(run)
         if how == "stop":
             self.loop.call_later(after, self._stop, run)
-        driving = asyncio.create_task(drive(run, run.mill.own_steps))
+        driving = asyncio.create_task(drive(run, run.engine.own_steps))
         if self.chance.random() < setup.overlaps:
             await self._overlap(self.chance.expovariate(1 / 40), driving)
         await driving
@@ -254,12 +254,12 @@ class _Player:
             return
         other = StudioApi(SimulatedClient(self.service, -1), clock=self.loop.time)
         try:
-            await Run.begin(self.shop.order(), self.checked, other)
+            await Run.begin(self.shop.spec(), self.checked, other)
             self.story.offences.append("two runs hold the catalog at once")
         except Overlap:
             self.service.fired["overlap"] += 1
 
-    async def _end_all_tasks(self, living: asyncio.Task[Ending]) -> None:
+    async def _end_all_tasks(self, living: asyncio.Task[RunEnding]) -> None:
         """As the kernel does: no task gets another turn that anybody could see."""
         tasks = asyncio.all_tasks() - {cast("asyncio.Task[None]", asyncio.current_task())}
         for task in sorted(tasks, key=lambda one: int(one.get_name().rpartition("-")[2])):

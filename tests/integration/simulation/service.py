@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.weather import FINAL, Weather
 
@@ -111,12 +111,12 @@ class SimulatedService:
         if fault:
             self.fired[fault] += 1
         there, back = self._latency(), self._latency()
-        self._after(TIMEOUT, answer, Answer(Happening.LOST, Trouble.TIMEOUT))
+        self._after(TIMEOUT, answer, Answer(ExchangeResult.LOST, Trouble.TIMEOUT))
         match fault:
             case "refused":
-                self._after(there, answer, Answer(Happening.NOT_SENT, Trouble.CONNECT))
+                self._after(there, answer, Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT))
             case "reset_before":
-                self._after(there, answer, Answer(Happening.LOST, Trouble.RESET))
+                self._after(there, answer, Answer(ExchangeResult.LOST, Trouble.RESET))
             case "late":
                 self.loop.call_later(TIMEOUT + self.chance.uniform(0, 60), self._arrive, operation, body)
             case _:
@@ -239,12 +239,12 @@ class SimulatedService:
 
 
 def says(status: int, body: Any = None, **more: Any) -> Answer:
-    return Answer(Happening.ANSWERED, status=status, body=body, **more)
+    return Answer(ExchangeResult.ANSWERED, status=status, body=body, **more)
 
 
 #: What is answered instead.
 _MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
-    "reset_after": lambda service: Answer(Happening.LOST, Trouble.RESET),
+    "reset_after": lambda service: Answer(ExchangeResult.LOST, Trouble.RESET),
     "failed_unexecuted": lambda service: says(service.chance.choice([500, 502, 503, 504])),
     "failed_executed": lambda service: says(service.chance.choice([500, 502, 503, 504])),
     "limited": lambda service: service.limited(),

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from patternmill.ledger.opening import open_ledger
-from patternmill.mill.importing import Import, order_import
-from patternmill.mill.run import Ending
-from patternmill.mill.spreading import Given, drive_without_prefect, spread
+from patternmill.runs.pipeline import ImportPipeline, import_spec
+from patternmill.runs.run import RunEnding
+from patternmill.runs.spread import PartGrant, drive_without_prefect, spread
 from patternmill.settings import load_settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Audit, ExpectedRow, Hostile, Plan, audit
@@ -30,7 +30,7 @@ from tests.integration.ledger.conftest import postgres_url as postgres_url
 class Process:
     """A process that a part was given to."""
 
-    given: Given
+    given: PartGrant
     process: subprocess.Popen[bytes]
 
     async def is_gone(self) -> bool:
@@ -50,7 +50,7 @@ class Processes:
     log: Path
     started: list[Process] = field(default_factory=list)
 
-    async def give(self, given: Given) -> Process:
+    async def give(self, given: PartGrant) -> Process:
         arguments = (given.run_id, str(given.number), str(given.grant), given.environment)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
@@ -79,20 +79,20 @@ class Site:
     rows: list[ExpectedRow]
     processes: Processes
 
-    def order(self, **asked: Any) -> Import:
+    def spec(self, **asked: Any) -> ImportPipeline:
         file = write_csv(self.folder / "herons.csv", self.rows)
-        return Import(order_import(file, out=self.folder / "out", spread=2, **asked))
+        return ImportPipeline(import_spec(file, out=self.folder / "out", spread=2, **asked))
 
     @asynccontextmanager
-    async def begun(self, **asked: Any) -> AsyncIterator[Import]:
+    async def begun(self, **asked: Any) -> AsyncIterator[ImportPipeline]:
         """An import with its plan on record."""
-        async with self.order(**asked) as work:
+        async with self.spec(**asked) as work:
             await work.read()
             await work.check()
             await work.plan()
             yield work
 
-    async def run(self, **asked: Any) -> Ending:
+    async def run(self, **asked: Any) -> RunEnding:
         """Spread it, and end it."""
         async with self.begun(**asked) as work:
             await spread(work.begun, self.processes, drive_without_prefect)
@@ -104,7 +104,7 @@ class Site:
     def audit(self) -> Audit:
         return audit(self.service.record, self.rows)
 
-    def spent(self, ending: Ending) -> int:
+    def spent(self, ending: RunEnding) -> int:
         ledger = open_ledger(load_settings())
         rows = ledger.database.rows(
             "SELECT sum(amount) FROM spending WHERE run_id = :run_id", {"run_id": ending.record.run_id}

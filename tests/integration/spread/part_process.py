@@ -7,9 +7,9 @@ import sys
 
 from patternmill.errors import Fenced
 from patternmill.identifiers import RunId
-from patternmill.mill.assigning import assignment
-from patternmill.mill.part import PartWork
-from patternmill.mill.spreading import drive_without_prefect
+from patternmill.runs.assignment import assignment
+from patternmill.runs.part_worker import PartWork
+from patternmill.runs.spread import drive_without_prefect
 
 #: The exit code of a part that was given to somebody else.
 FENCED = 9

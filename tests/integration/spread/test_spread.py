@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from patternmill.ledger.opening import open_ledger
-from patternmill.mill import spreading
-from patternmill.mill.spreading import drive_without_prefect, spread
+from patternmill.runs import spread as spread_module
+from patternmill.runs.spread import drive_without_prefect, spread
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
 from tests.hostile import Plan, Rule, Times
@@ -93,7 +93,7 @@ def test_a_part_whose_process_is_lost(
     site: MakeSite, sign: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is given to another, which goes on where it stood; the one that stood still writes no more."""
-    monkeypatch.setattr(spreading, "SILENCE", spreading.timedelta(seconds=6))
+    monkeypatch.setattr(spread_module, "SILENCE", spread_module.timedelta(seconds=6))
     made = site(SLOW, ROWS)
 
     async def lost() -> Outcome:

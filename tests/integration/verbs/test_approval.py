@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from cli.embedded_studio import embedded_studio
-from cli.prefect_server import OwnServer
 from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
+from prefect_host.own_server import OwnServer
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric

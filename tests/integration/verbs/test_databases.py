@@ -8,22 +8,22 @@ from datetime import timedelta
 
 import pytest
 
-from cli.status import status_lines
-from patternmill.catalog.changes import Change, Kind
+from cli.commands.status import status_lines
+from patternmill.catalog.changes import Change, ChangeKind
 from patternmill.catalog.offer import Offer
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import add_changes, other_catalogs_rows, settle_catalog
-from patternmill.ledger.export import TABLES, csv_lines, jsonl
-from patternmill.ledger.finding import asked_services, find_run, products_asked_for
-from patternmill.ledger.integrity import problems
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.overview import rows_by_status
 from patternmill.ledger.records import Approval
+from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
+from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.reports.overview import rows_by_status
+from patternmill.ledger.reports.run_lookup import asked_services, find_run, products_asked_for
+from patternmill.ledger.reports.story import stories
 from patternmill.ledger.row_results import input_file
 from patternmill.ledger.settlements import unsettled
-from patternmill.ledger.story import stories
-from patternmill.mill.retrying import Choice, choose
-from patternmill.mill.settling import Decision, Settlement, settle
+from patternmill.runs.retry import RowFilter, choose
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Clock, Past
@@ -66,7 +66,7 @@ def test_status_story_and_choice(run: BegunRun) -> None:
     assert [happening.what for happening in story.happenings][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
     record = find_run(run.ledger, "latest")
-    chosen = choose(run.ledger, record, input_file(run.ledger, record), Choice())
+    chosen = choose(run.ledger, record, input_file(run.ledger, record), RowFilter())
     assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
 
 
@@ -122,7 +122,7 @@ def test_export_is_complete(run: BegunRun) -> None:
         run.ledger.ask(APPROVAL, [ItemKey("a")])
         run.ledger.remember_offer("staging", OFFER)
         settle_catalog(run.ledger, run.record)
-        add_changes(run.ledger, run.record.run_id, [Change("H-1", Kind.ADDED)])
+        add_changes(run.ledger, run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
     attempts = [line for line in lines if line["table"] == "attempts"]

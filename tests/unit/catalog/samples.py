@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from patternmill.catalog.checking import CheckedCatalog, check_rows
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.catalog.source import CatalogFile, parse_catalog
+from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 
 CUSHION = Category(
     "cat_1",

@@ -13,42 +13,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from patternmill.catalog.changes import (
-    Asked,
+    ChangeKind,
     Changes,
+    ChangeVerdict,
     Content,
-    Current,
-    Kind,
+    CurrentRow,
+    RequestedRow,
     RetireLimit,
-    Verdict,
     detect,
 )
-from patternmill.catalog.checking import check_rows
-from patternmill.catalog.source import parse_catalog
+from patternmill.catalog.csv_reader import parse_catalog
+from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.mill.changing import asked_for
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Memory, make_plan
+from patternmill.runs.refresh_changes import asked_for
 
 SCOPE = Scope("staging", "spring")
 HERONS = Content("blue herons", "cat_1", {"size": "S", "fabric": "linen"})
 HEADER = ("sku", "prompt", "category", "option:size", "option:fabric", "note")
 
 
-def asked(sku: str, content: Content | None = HERONS, *, failed: bool = False) -> Asked:
+def asked(sku: str, content: Content | None = HERONS, *, failed: bool = False) -> RequestedRow:
     key = ItemKey(f"{sku}/{content}") if content else None
-    return Asked(sku, content, key, failed)
+    return RequestedRow(sku, content, key, failed)
 
 
-def current(sku: str, content: Content = HERONS, *, retired_at: float | None = None) -> Current:
+def current(sku: str, content: Content = HERONS, *, retired_at: float | None = None) -> CurrentRow:
     key = ItemKey(f"{sku}/{content}")
-    return Current(
+    return CurrentRow(
         sku, content, key, ItemKey("pat"), f"prd-{sku}", "pat-1", 1.0, RunId("run-1"), retired_at=retired_at
     )
 
 
 def held_against(
-    catalog: Sequence[Current], source: Sequence[Asked], *, ceiling: int | None = None, limit: str = "20,100%"
+    catalog: Sequence[CurrentRow],
+    source: Sequence[RequestedRow],
+    *,
+    ceiling: int | None = None,
+    limit: str = "20,100%",
 ) -> Changes:
     return detect({row.sku: row for row in catalog}, source, RetireLimit.parse(limit), ceiling=ceiling)
 
@@ -71,13 +75,13 @@ def test_each_kind_of_change_is_told_apart() -> None:
     ]
     found = held_against(catalog, source)
     assert words(found) == {
-        "ADDED": Kind.ADDED,
-        "CHANGED": Kind.CHANGED,
-        "KEPT": Kind.UNCHANGED,
-        "SPOILED": Kind.REFUSED,
-        "FAILED": Kind.FAILED_BEFORE,
-        "NEVER-MADE": Kind.FAILED_BEFORE,
-        "LOST": Verdict.RETIRED,
+        "ADDED": ChangeKind.ADDED,
+        "CHANGED": ChangeKind.CHANGED,
+        "KEPT": ChangeKind.UNCHANGED,
+        "SPOILED": ChangeKind.REFUSED,
+        "FAILED": ChangeKind.FAILED_BEFORE,
+        "NEVER-MADE": ChangeKind.FAILED_BEFORE,
+        "LOST": ChangeVerdict.RETIRED,
     }
     assert found.counts()["failed_before"] == 2
     assert sum(found.counts().values()) == len(found.all)
@@ -99,15 +103,15 @@ def test_each_kind_of_change_is_told_apart() -> None:
 def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
     """A change says what differs, and what it replaces."""
     (change,) = held_against([current("A")], [asked("A", now)]).all
-    assert (change.kind, change.fields) == (Kind.CHANGED, fields)
+    assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None
     assert change.before.product_id == "prd-A"
 
 
 def test_same_content_of_another_edition_is_a_change() -> None:
     """What is bought again under another name replaces the product, with the same content."""
-    (change,) = held_against([current("A")], [Asked("A", HERONS, ItemKey("of another edition"))]).all
-    assert (change.kind, change.fields) == (Kind.CHANGED, ("edition",))
+    (change,) = held_against([current("A")], [RequestedRow("A", HERONS, ItemKey("of another edition"))]).all
+    assert (change.kind, change.fields) == (ChangeKind.CHANGED, ("edition",))
 
 
 def test_retired_row_that_comes_back_is_added() -> None:
@@ -115,7 +119,7 @@ def test_retired_row_that_comes_back_is_added() -> None:
     gone = current("A", retired_at=2.0)
     assert held_against([gone], []).all == ()
     (change,) = held_against([gone], [asked("A")]).all
-    assert (change.kind, change.before) == (Kind.ADDED, gone)
+    assert (change.kind, change.before) == (ChangeKind.ADDED, gone)
 
 
 def test_refused_row_is_not_removed() -> None:
@@ -178,13 +182,13 @@ def _key(name: str) -> str:
     return name.strip().lower()
 
 
-def read(raw: bytes) -> list[Asked]:
+def read(raw: bytes) -> list[RequestedRow]:
     found = check_rows(parse_catalog(raw, name="spring.csv"), None, prompt_limit=200)
     assert not found.problems
     return asked_for(make_plan(SCOPE, found, Memory()))
 
 
-def made(source: Sequence[Asked]) -> dict[str, Current]:
+def made(source: Sequence[RequestedRow]) -> dict[str, CurrentRow]:
     """The catalog after everything that was asked for was made."""
     return {
         row.sku: replace(current(row.sku, row.content), product_key=row.product_key)
@@ -229,7 +233,7 @@ def test_order_case_and_spaces_change_nothing(rows: list[dict[str, str]], seed: 
     # An option's name is read as it is written where no offer corrects it.
     header = [name.lower() if "option" in name.lower() else name for name in header]
     found = detect(before, read(as_csv(shuffled, header)), RetireLimit())
-    assert {change.kind for change in found.all} == {Kind.UNCHANGED}
+    assert {change.kind for change in found.all} == {ChangeKind.UNCHANGED}
 
 
 @given(rows=rows_of_a_catalog, which=st.integers(0, 11))

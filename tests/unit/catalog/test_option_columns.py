@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from patternmill.catalog.checking import CheckedCatalog
 from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.catalog.row_checks import CheckedCatalog
 
 from .samples import checked, codes
 

@@ -13,7 +13,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[import-untyped]
 
 from patternmill.catalog import remote
-from patternmill.catalog.limits import Limits
+from patternmill.catalog.read_limits import ReadLimits
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 
 CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"
@@ -91,7 +91,7 @@ def test_archive_that_swells_is_refused(bucket: str) -> None:
     """What a small archive unpacks to is bounded."""
     archive = put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000))
     with pytest.raises(InputRefused) as refused:
-        remote.read_source(archive, limits=Limits(size=10_000))
+        remote.read_source(archive, limits=ReadLimits(size=10_000))
     assert refused.value.code == "file_too_large"
 
 

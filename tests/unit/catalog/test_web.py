@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from patternmill.catalog.limits import Limits
+from patternmill.catalog.read_limits import ReadLimits
 from patternmill.catalog.remote import read_source
 from patternmill.catalog.web import may_follow
 from patternmill.errors import InputRefused
@@ -123,10 +123,10 @@ def test_answer_without_end_is_bounded(sites: Callable[[], Site]) -> None:
 
     site.pages["/spring.csv"] = endless
     with pytest.raises(InputRefused) as large:
-        read_source(f"{site.url}/spring.csv", limits=Limits(size=50_000))
+        read_source(f"{site.url}/spring.csv", limits=ReadLimits(size=50_000))
     assert large.value.code == "file_too_large"
     with pytest.raises(InputRefused) as slow:
-        read_source(f"{site.url}/spring.csv", limits=Limits(time=timedelta(seconds=0.3)))
+        read_source(f"{site.url}/spring.csv", limits=ReadLimits(time=timedelta(seconds=0.3)))
     assert slow.value.code == "file_too_slow"
 
 

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from patternmill.catalog.checking import CheckedCatalog
+from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
+from patternmill.engine.items import body_of
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Intent, Ledger, Limits, NewItem, RunRow
+from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingLimits
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows, understood
-from patternmill.mill.making import body_of
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
 from patternmill.planning.plan import Memory, Plan, make_plan
 from patternmill.planning.request_ids import canonical_json
@@ -127,7 +127,7 @@ class BegunRun:
         body = body_of(item, PATTERN_ID)(request_id)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
-            found = self.ledger.intend(self.record.run_id, self.record.environment, intent, Limits())
+            found = self.ledger.intend(self.record.run_id, self.record.environment, intent, SpendingLimits())
             for to in WAYS[state] if found.state is AttemptState.INTENDED else ():
                 self.past.clock.now += 1
                 found = self.ledger.change(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from cli import main
-from patternmill.ledger.story import stories
+from patternmill.ledger.reports.story import stories
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, REFUSED, BegunRun, Past
 

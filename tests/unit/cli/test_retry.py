@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from cli import importing, main
-from cli.importing import Request
-from patternmill.catalog.changes import Change, Kind, Verdict
+from cli.launcher import Request
+from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
+from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import add_changes
 from patternmill.ledger.row_results import input_file
-from patternmill.mill.importing import order_import
-from patternmill.mill.options import RunOptions
-from patternmill.mill.retrying import RETRIABLE, Choice, Chosen, Purchases, choose, cost, statuses_of
+from patternmill.runs.pipeline import import_spec
+from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
@@ -36,11 +36,11 @@ def troubled(past: Past) -> BegunRun:
     return run
 
 
-def chosen(past: Past, run: BegunRun, **choice: Any) -> Chosen:
-    return choose(past.ledger, run.record, input_file(past.ledger, run.record), Choice(**choice))
+def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
+    return choose(past.ledger, run.record, input_file(past.ledger, run.record), RowFilter(**choice))
 
 
-def skus(found: Chosen) -> list[str]:
+def skus(found: RetrySelection) -> list[str]:
     return [row.sku for row in found.rows]
 
 
@@ -75,7 +75,7 @@ def test_rows_stand_as_they_do_now(past: Past) -> None:
     assert "H-2" not in skus(chosen(past, first))
 
 
-def left_out(found: Chosen) -> dict[str, str]:
+def left_out(found: RetrySelection) -> dict[str, str]:
     return {row.sku: row.why for row in found.left_out}
 
 
@@ -147,7 +147,11 @@ def test_row_that_a_person_let_go_is_left_out(past: Past) -> None:
     first = troubled(past)
     later = refresh_of(past, HERON, withheld=5)
     with past.ledger.transaction():
-        add_changes(past.ledger, later.record.run_id, [Change("H-2", Kind.REMOVED, verdict=Verdict.RETIRED)])
+        add_changes(
+            past.ledger,
+            later.record.run_id,
+            [Change("H-2", ChangeKind.REMOVED, verdict=ChangeVerdict.RETIRED)],
+        )
     assert list(left_out(chosen(past, first))) == ["H-2"]
 
 
@@ -249,13 +253,13 @@ def test_import_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch:
         assert request.only is not None
         assert approve == "58903795eb6b"
         seen.extend([request.file, request.only])
-        order = order_import(request.file, catalog=request.catalog, only=request.only)
+        spec = import_spec(request.file, catalog=request.catalog, only=request.only)
         assert request.file.read_bytes() == past.ledger.input_of(run.record)
         assert request.file.name == "spring.csv"
         assert (request.catalog, request.environment, request.budget) == ("spring", "staging", 7)
-        assert order.taken_up is not None
-        assert (order.taken_up.skus, order.taken_up.source) == (frozenset({"D-1"}), "inputs/spring.csv")
-        assert _chosen_by(order.only, run) == _chosen_by(order.retry, run) == ["D-1"]
+        assert spec.taken_up is not None
+        assert (spec.taken_up.skus, spec.taken_up.source) == (frozenset({"D-1"}), "inputs/spring.csv")
+        assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
         return 3
 
     monkeypatch.setattr(importing, "run_import", run_import)

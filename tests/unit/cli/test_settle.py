@@ -13,13 +13,13 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, Overlap
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.integrity import problems
-from patternmill.ledger.ledger import Hold, Ledger
-from patternmill.ledger.overview import spent_on
+from patternmill.ledger.ledger import Lease, Ledger
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.settlements import unsettled
-from patternmill.mill.holding import Holder, take_hold
-from patternmill.mill.settling import WRITTEN_OFF, Decision, Settlement, settle
+from patternmill.runs.lease import LeaseHolder, take_lease
+from patternmill.runs.settlement import WRITTEN_OFF, Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
@@ -182,8 +182,8 @@ def test_decision_waits_for_no_run(past: Past) -> None:
         with past.ledger.transaction():
             past.ledger.beat(hold)
 
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
-        return await take_hold(ledger, environment, catalog, run_id, sleep=beating)
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
+        return await take_lease(ledger, environment, catalog, run_id, sleep=beating)
 
     settlement = Settlement(held.request_id, Decision.WRITE_OFF, "x", "y")
     with pytest.raises(Overlap):
@@ -204,10 +204,10 @@ def test_change_between_look_and_hold_is_seen(past: Past) -> None:
     """What another run settled while the catalog was waited for is not settled once more."""
     run, held = one_in(past, AttemptState.HELD)
 
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
             ledger.change(run.record.run_id, held.request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await take_hold(ledger, environment, catalog, run_id)
+        return await take_lease(ledger, environment, catalog, run_id)
 
     settlement = Settlement(held.request_id, Decision.RESEND, "x", "y")
     with pytest.raises(ConfigurationError, match="nothing to decide"):
@@ -248,7 +248,7 @@ def test_command_wants_one_decision_and_a_reason(past: Past, arguments: list[str
 def test_command_ends_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code of an overlap is the import's."""
     run, held = one_in(past, AttemptState.HELD)
-    me = json.dumps(asdict(Holder.this_process()))
+    me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
         hold = past.ledger.take("staging", "spring", run.record.run_id, me, over=None)
     assert hold is not None
@@ -257,5 +257,5 @@ def test_command_ends_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.Monk
         with past.ledger.transaction():
             past.ledger.beat(hold)
 
-    monkeypatch.setattr(take_hold, "__kwdefaults__", {"sleep": sleep})
+    monkeypatch.setattr(take_lease, "__kwdefaults__", {"sleep": sleep})
     assert main.run(["settle", held.request_id, "--resend", "--reason", "x"]) == 4

@@ -14,9 +14,9 @@ import pytest
 
 from cli import main
 from patternmill.errors import ConfigurationError, ServiceStopped
-from patternmill.ledger.integrity import problems
 from patternmill.ledger.records import Attempt
-from patternmill.mill.settling import Decision, Settlement, settle
+from patternmill.ledger.reports.integrity import problems
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON_MUG, PATTERN_ID, BegunRun, Past

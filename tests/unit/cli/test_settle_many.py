@@ -10,12 +10,12 @@ import pytest
 
 from cli import main
 from patternmill.identifiers import RunId
-from patternmill.ledger.integrity import problems
-from patternmill.ledger.ledger import Hold, Ledger
+from patternmill.ledger.ledger import Lease, Ledger
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.settlements import unsettled
-from patternmill.mill.holding import Holder, take_hold
-from patternmill.mill.settling import Decision, Settled, settle_many
+from patternmill.runs.lease import LeaseHolder, take_lease
+from patternmill.runs.settlement import Decision, SettledBatch, settle_many
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
 from tests.unit.cli.test_settle import LATER, LIMIT, on_record
@@ -35,7 +35,7 @@ def states(past: Past, attempts: list[Attempt]) -> set[AttemptState]:
     return {attempt.state for attempt in found if attempt is not None}
 
 
-def decided(past: Past, decision: Decision, take: object = take_hold) -> Settled:
+def decided(past: Past, decision: Decision, take: object = take_lease) -> SettledBatch:
     items = unsettled(past.ledger, LIMIT)
     return asyncio.run(
         settle_many(past.ledger, items, decision, reason="x", by="y", limit=LIMIT, take=take)  # type: ignore[arg-type]
@@ -142,10 +142,10 @@ def test_what_changed_meanwhile_is_left(past: Past) -> None:
     """Another decision came in between: that one is left and named, all others are decided."""
     attempts = held(past, rows=MANY[:3])
 
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
             ledger.change(run_id, attempts[1].request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await take_hold(ledger, environment, catalog, run_id)
+        return await take_lease(ledger, environment, catalog, run_id)
 
     settled = decided(past, Decision.WRITE_OFF, take)
     assert [item.attempt.request_id for item, _ in settled.left] == [attempts[1].request_id]
@@ -157,12 +157,12 @@ def test_what_was_decided_otherwise_meanwhile_is_left(past: Past) -> None:
     """It could still be decided, but it is not what was shown."""
     attempts = held(past, rows=MANY[:2])
 
-    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Hold:
+    async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
             change = ledger.change
             change(run_id, attempts[0].request_id, AttemptState.ACCEPTED, job_id="job-found")
             change(run_id, attempts[0].request_id, AttemptState.HELD, error_code="another")
-        return await take_hold(ledger, environment, catalog, run_id)
+        return await take_lease(ledger, environment, catalog, run_id)
 
     settled = decided(past, Decision.WRITE_OFF, take)
     assert [item.attempt.request_id for item, _ in settled.left] == [attempts[0].request_id]
@@ -182,7 +182,7 @@ def test_a_job_that_runs_is_not_sent_again(past: Past) -> None:
 
 def live(past: Past, run: BegunRun, catalog: str) -> None:
     """This process holds a catalog, and beats."""
-    me = json.dumps(asdict(Holder.this_process()))
+    me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
         assert past.ledger.take("staging", catalog, run.record.run_id, me, over=None) is not None
 
@@ -196,7 +196,7 @@ def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.
         with past.ledger.transaction():
             past.ledger.database.run("UPDATE leases SET beats = beats + 1")
 
-    monkeypatch.setattr(take_hold, "__kwdefaults__", {"sleep": sleep})
+    monkeypatch.setattr(take_lease, "__kwdefaults__", {"sleep": sleep})
     command = ["settle", "--all", "--write-off", "--yes", *WHY]
     assert main.run(command) == 3
     assert states(past, free) == {AttemptState.FAILED}

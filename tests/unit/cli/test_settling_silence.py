@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from cli.prefect_record import SILENCES, Api, settle
+from prefect_host.record import SILENCES, PrefectApi, settle
 
 
-class Silent(Api):
+class Silent(PrefectApi):
     """Answers nothing to the first questions; then the record is whole."""
 
     def __init__(self, silences: int) -> None:
@@ -35,7 +35,7 @@ def test_a_silence_uses_up_no_patience() -> None:
     """What had not come before it may come after it."""
     looks: Iterator[int | None] = iter([1, None, 1, 0])
 
-    class Late(Api):
+    class Late(PrefectApi):
         def post(self, path: str, body: Mapping[str, Any]) -> Any:
             if path.endswith("filter"):
                 return []

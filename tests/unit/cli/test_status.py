@@ -9,10 +9,10 @@ from dataclasses import asdict
 import pytest
 
 from cli import main
-from cli.status import status_lines
-from patternmill.ledger.overview import rows_by_status
+from cli.commands.status import status_lines
+from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.ledger.row_results import close_rows
-from patternmill.mill.holding import Holder
+from patternmill.runs.lease import LeaseHolder
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
@@ -101,7 +101,7 @@ def test_newest_runs_first_and_few(past: Past) -> None:
 @pytest.mark.parametrize("alive", [True, False])
 def test_holder_on_this_machine_is_known_by_its_process(past: Past, alive: bool) -> None:
     """A run whose process is gone crashed; one whose process lives is running."""
-    me = Holder.this_process()
+    me = LeaseHolder.this_process()
     run = past.begin(HERON)
     lease(past, run, json.dumps(asdict(me)) if alive else holder_json(me.pid, "long ago", me.machine))
     text = shown(past)

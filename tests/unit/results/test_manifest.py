@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from patternmill.results.files import mark_of
+from patternmill.results.atomic_files import mark_of
 from patternmill.results.manifest import Counts, ManifestUnreadable, read_manifest, verify
 from patternmill.states import Outcome, RowStatus
 

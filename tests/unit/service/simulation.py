@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean, median
 
-from patternmill.service.answers import Answer, Happening
+from patternmill.service.answers import Answer, ExchangeResult
+from patternmill.service.outcomes import Succeeded
 from patternmill.service.pacing import RateLimiter, Window
 from patternmill.service.polling import Poller, PollPolicy
-from patternmill.service.verdicts import Succeeded
 from patternmill.states import Stage
 from tests.unit.service import virtual
 
@@ -75,7 +75,7 @@ class Service:
                 "result": {"patternId": f"made-by-{job_id}", "productId": f"made-by-{job_id}"},
             }
             self.lags.append(virtual.clock() - self.ends[job_id])
-        return Answer(Happening.ANSWERED, status=200, body=body)
+        return Answer(ExchangeResult.ANSWERED, status=200, body=body)
 
 
 async def _rows(

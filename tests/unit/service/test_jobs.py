@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from patternmill.service.jobs import read_job
-from patternmill.service.text import MASK, clean, mask_deeply, reason_in
+from patternmill.service.redaction import MASK, clean, mask_deeply, reason_in
 from patternmill.states import Stage
 
 

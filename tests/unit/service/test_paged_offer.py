@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patternmill.catalog.offer import Offer
-from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.studio_api import StudioApi
 from tests.unit.service import virtual
 
@@ -24,7 +24,7 @@ Tell = Callable[[int | None], Body]
 
 
 def says(status: int, body: Any = None) -> Answer:
-    return Answer(Happening.ANSWERED, status=status, body=body)
+    return Answer(ExchangeResult.ANSWERED, status=status, body=body)
 
 
 def record(category_id: str) -> Body:
@@ -159,7 +159,7 @@ def test_every_page_is_read(flavour: str, strict: bool, wrapped: bool) -> None:
 def test_a_page_that_fails_for_a_moment_is_asked_for_again() -> None:
     """A lost answer, a 503 and a 429 hide no page."""
     service = Paged(*FLAVOURS["nextCursor to cursor"])
-    service.faults = [says(503), Answer(Happening.LOST, Trouble.RESET)]
+    service.faults = [says(503), Answer(ExchangeResult.LOST, Trouble.RESET)]
     assert ids(offer_from(service)) == IDS
 
 
@@ -243,7 +243,7 @@ def test_a_whole_list_is_not_asked_for_more() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [says(302), says(404), says(500), says(200, "what"), Answer(Happening.NOT_SENT, Trouble.CONNECT)],
+    [says(302), says(404), says(500), says(200, "what"), Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT)],
     ids=["redirect", "not found", "error", "unreadable", "not sent"],
 )
 def test_the_fault_of_one_category_is_its_own(answer: Answer) -> None:

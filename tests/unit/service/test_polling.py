@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.answers import Answer, Happening, Trouble
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import read_job
+from patternmill.service.outcomes import Conflict, Failed, GaveUp, JobEnd, Kept, Stopped, Succeeded
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.polling import Poller
-from patternmill.service.retry import RetryPolicy
-from patternmill.service.verdicts import Conflict, Failed, GaveUp, JobEnd, Kept, Stopped, Succeeded
+from patternmill.service.resend import RetryPolicy
 from patternmill.states import Stage
 from tests.unit.service import virtual
 from tests.unit.service.simulation import Figures, lognormal, simulate
@@ -135,7 +135,7 @@ DONE = {**JOB, "status": "succeeded", "result": {"patternId": "p-1"}}
 
 
 def _ok(body: Any) -> Answer:
-    return Answer(Happening.ANSWERED, status=200, body=body)
+    return Answer(ExchangeResult.ANSWERED, status=200, body=body)
 
 
 def _poller(ask: Callable[[str], Any], **retry: Any) -> Poller:
@@ -169,18 +169,18 @@ def _follow(*answers: Answer, age: float = 0.0, **retry: Any) -> tuple[JobEnd, f
     return virtual.run(main())
 
 
-LOST = Answer(Happening.LOST, Trouble.TIMEOUT)
+LOST = Answer(ExchangeResult.LOST, Trouble.TIMEOUT)
 
 
 @pytest.mark.parametrize(
     "trouble",
     [
         LOST,
-        Answer(Happening.NOT_SENT, Trouble.CONNECT),
-        Answer(Happening.ANSWERED, status=500),
-        Answer(Happening.ANSWERED, status=429, retry_after="2"),
-        Answer(Happening.ANSWERED, status=404),
-        Answer(Happening.ANSWERED, Trouble.HTML, status=200),
+        Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT),
+        Answer(ExchangeResult.ANSWERED, status=500),
+        Answer(ExchangeResult.ANSWERED, status=429, retry_after="2"),
+        Answer(ExchangeResult.ANSWERED, status=404),
+        Answer(ExchangeResult.ANSWERED, Trouble.HTML, status=200),
         _ok({"jobId": None}),
         _ok({**JOB, "status": "succeeded", "result": None}),
         _ok({**JOB, "status": "queued"}),
@@ -233,8 +233,8 @@ def test_an_unknown_status_is_said_once_and_kept_at_the_deadline(caplog: pytest.
     [
         (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, Failed),
         (_ok({**JOB, "jobId": "job-2"}), 0, Conflict),
-        (Answer(Happening.ANSWERED, status=403), 0, Stopped),
-        (Answer(Happening.ANSWERED, status=404), 600, Kept),
+        (Answer(ExchangeResult.ANSWERED, status=403), 0, Stopped),
+        (Answer(ExchangeResult.ANSWERED, status=404), 600, Kept),
     ],
 )
 def test_other_ends(answer: Answer, age: float, kind: type) -> None:

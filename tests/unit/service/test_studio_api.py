@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError, ServiceStopped
-from patternmill.service.answers import Answer, Happening, Trouble
-from patternmill.service.retry import RetryPolicy
-from patternmill.service.studio_api import StudioApi
-from patternmill.service.verdicts import (
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import (
     Accepted,
     Conflict,
     CreateEnd,
@@ -24,19 +22,21 @@ from patternmill.service.verdicts import (
     Stopped,
     Succeeded,
 )
+from patternmill.service.resend import RetryPolicy
+from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import Stage
 from tests.unit.service import virtual
 
 BODY = b'{"requestId":"r-1","prompt":"herons"}'
 JOB: dict[str, Any] = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
-LOST = Answer(Happening.LOST, Trouble.RESET)
-REFUSED = Answer(Happening.NOT_SENT, Trouble.CONNECT)
+LOST = Answer(ExchangeResult.LOST, Trouble.RESET)
+REFUSED = Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT)
 
 
 def says(status: int, body: Any = None, **more: Any) -> Answer:
     """A whole answer."""
-    return Answer(Happening.ANSWERED, status=status, body=body, **more)
+    return Answer(ExchangeResult.ANSWERED, status=status, body=body, **more)
 
 
 class Script:
@@ -176,7 +176,7 @@ def test_a_service_that_answers_nobody_stops_the_run_in_time() -> None:
 
 def test_a_name_not_found_stops_at_start_and_waits_later() -> None:
     """1."""
-    away = Answer(Happening.NOT_SENT, Trouble.NAME_NOT_FOUND)
+    away = Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
     assert isinstance(_create(away)[0], Stopped)
     assert isinstance(_create(says(500), away, away, says(200, JOB))[0], Accepted)
 
@@ -356,7 +356,9 @@ def test_options_that_cannot_be_read_are_named() -> None:
     assert "Mug" in offer.note
 
 
-@pytest.mark.parametrize("answer", [says(401), says(403), says(302), Answer(Happening.NOT_SENT, Trouble.TLS)])
+@pytest.mark.parametrize(
+    "answer", [says(401), says(403), says(302), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)]
+)
 def test_a_refused_key_or_address_stops_before_anything_is_planned(answer: Answer) -> None:
     """9, 13, 20."""
     with pytest.raises(ServiceStopped):

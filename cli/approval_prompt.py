@@ -1,0 +1,108 @@
+"""A person's word on a plan, before anything is begun: asked for on a terminal, or given with `--approve`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from getpass import getuser
+from socket import gethostname
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.plan_text import plan_lines
+from cli.terminal import echo
+from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.planning.proposal import Proposal
+from patternmill.runs import approval
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, approval_needed
+from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.preview import Preview
+from patternmill.settings import Settings
+
+if TYPE_CHECKING:
+    from cli.launcher import Asked
+
+
+def asks_for_approval(settings: Settings) -> bool:
+    """Whether any plan needs a person's word."""
+    return settings.approve_above_items is not None or settings.approve_above_cost is not None
+
+
+async def approved(request: Asked, digest: str | None) -> bool:
+    """Whether the plan may be carried out; a person is asked where there is one.
+
+    `digest` names the plan that is approved, by its beginning. Raises ApprovalNeeded when nobody can be asked, and
+    ConfigurationError when another plan is named.
+    """
+    async with request.work() as work:
+        await work.read()
+        await work.check()
+        preview = await work.preview()
+        proposal = work.proposal(preview.plan)
+        if digest is not None:
+            return await _named(work, proposal, digest)
+        if not await work.needs_word(preview.plan):
+            return True
+        return await _asked(work, preview, proposal)
+
+
+async def _named(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
+    if not proposal.to_buy or await _stands(work, proposal, digest):
+        return True
+    its = proposal.digest()
+    if len(digest) < LEAST_DIGEST or not its.startswith(digest.lower()):
+        raise ConfigurationError(
+            f"The plan's digest is {its[:LEAST_DIGEST]}, and {digest!r} is approved.",
+            code="another_plan",
+            remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or fewer than "
+            f"{LEAST_DIGEST} characters are given. Nothing was bought.",
+        )
+    return await _approve(work, proposal)
+
+
+async def _stands(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
+    """Whether that approval was given before, and what is left of its plan rests on it."""
+    try:
+        standing = await asyncio.to_thread(approval.rests_on, work.spec, proposal)
+    except ApprovalNeeded:
+        return False
+    return standing is not None and len(digest) >= LEAST_DIGEST and standing.digest.startswith(digest.lower())
+
+
+async def _asked(work: ImportPipeline, preview: Preview, proposal: Proposal) -> bool:
+    if not sys.stdin.isatty():
+        raise approval_needed(proposal)
+    for line in plan_lines(preview, work.checked, proposal.digest()):
+        echo(line)
+    if not click.confirm(_question(proposal), default=False):
+        echo("Not begun: the plan was not approved.", err=True)
+        return False
+    return await _approve(work, proposal)
+
+
+def _question(proposal: Proposal) -> str:
+    money = f" for {proposal.expected}, at most {proposal.worst} (minor units)" if proposal.worst else ""
+    return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal.items} items{money}?"
+
+
+async def _approve(work: ImportPipeline, proposal: Proposal) -> bool:
+    """Whether it could be: where approvers have a code, it is asked for."""
+    if not _knows_the_code(work.spec.settings):
+        echo("Not begun: that is not the approval code.", err=True)
+        return False
+    word = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
+    await asyncio.to_thread(approval.approve, work.spec, proposal, word)
+    return True
+
+
+def _knows_the_code(settings: Settings) -> bool:
+    if settings.approval_code is None:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigurationError(
+            "PATTERNMILL_APPROVAL_CODE is set: whoever approves types the code.",
+            code="approval_code",
+            remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
+        )
+    return approval.is_code(settings.approval_code, click.prompt("Approval code", hide_input=True))

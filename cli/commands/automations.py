@@ -1,0 +1,143 @@
+"""The verb `automations`: has the Prefect server tell about runs, and take up those that broke off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import click
+
+from cli.terminal import echo
+from patternmill.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from prefect.blocks.core import Block
+
+FILE = Path(__file__).resolve().parent.parent.parent / "deployments" / "automations.yaml"
+NOTIFY_URL = "PATTERNMILL_NOTIFY_URL"
+NOTIFY_BLOCK = "PATTERNMILL_NOTIFY_BLOCK"
+BLOCK_NAME = "patternmill-notify"
+_SLACK = "hooks.slack.com"
+
+
+@click.command("automations")
+@click.option(
+    "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=FILE, hidden=True
+)
+def command(file: Path) -> int:
+    """Apply deployments/automations.yaml to the server that PREFECT_API_URL names; again after each change.
+
+    \b
+    Where the messages go:
+      PATTERNMILL_NOTIFY_URL    a webhook, which gets {"subject": ..., "body": ...}; a Slack webhook is known as such
+      PATTERNMILL_NOTIFY_BLOCK  a notification block of yours, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
+    With neither, only what needs no message is applied: silent runs are noticed, crashed ones taken up again.
+
+    \b
+    Example:
+      PREFECT_API_URL=http://prefect.example:4200/api PATTERNMILL_NOTIFY_URL=https://... patternmill automations
+
+    \b
+    Exit codes: 0 applied, 1 the server does not answer, 2 a setting is wrong.
+    """
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ConfigurationError(
+            "PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up --automations`."
+        )
+    for line in apply_automations(file):
+        echo(line)
+    return 0
+
+
+def apply_automations(file: Path = FILE) -> Iterator[str]:
+    """Make or replace each automation of the file on the server of this process's settings; says what it did."""
+    from prefect.client.orchestration import get_client
+    from prefect.events.schemas.automations import AutomationCore
+
+    block = notification_block()
+    with get_client(sync_client=True) as client:
+        for wanted in automations_of(file, block):
+            if wanted is None:
+                continue
+            core = AutomationCore.model_validate(wanted)
+            there = client.read_automations_by_name(core.name)
+            for old in there[:1]:
+                client.update_automation(old.id, core)
+            if not there:
+                client.create_automation(core)
+            yield f"{'replaced' if there else 'made'}: {core.name}"
+    if block is None:
+        yield f"No messages: neither {NOTIFY_URL} nor {NOTIFY_BLOCK} is set."
+
+
+def automations_of(file: Path, block: UUID | None) -> Iterator[dict[str, Any] | None]:
+    """The file's automations, with `block: notify` resolved; None for one whose message has nowhere to go."""
+    import importlib
+
+    # It comes with Prefect, and without types.
+    yaml: Any = importlib.import_module("yaml")
+    for automation in yaml.safe_load(file.read_text("utf-8"))["automations"]:
+        actions = [_resolved(action, block) for action in automation["actions"]]
+        yield None if None in actions else {**automation, "actions": actions}
+
+
+def _resolved(action: dict[str, Any], block: UUID | None) -> dict[str, Any] | None:
+    if "block" not in action:
+        return action
+    if block is None:
+        return None
+    rest = {name: value for name, value in action.items() if name != "block"}
+    return {**rest, "block_document_id": str(block)}
+
+
+def notification_block() -> UUID | None:
+    """The block that messages go through; made from the webhook's address where that is what is given."""
+    named, url = os.environ.get(NOTIFY_BLOCK), os.environ.get(NOTIFY_URL)
+    if named:
+        return _named_block(named)
+    if not url:
+        return None
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise ConfigurationError(f"{NOTIFY_URL} is no http(s) address.", remedy="Correct it.")
+    return _webhook(url)
+
+
+def _webhook(url: str) -> UUID:
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock, SlackWebhook
+    from prefect.types import SecretDict
+    from pydantic import SecretStr
+
+    if urlsplit(url).hostname == _SLACK:
+        return _saved(SlackWebhook(url=SecretStr(url)))
+    # As a secret value: a webhook's address is its key, and the block's own field would be stored in clear.
+    block = CustomWebhookNotificationBlock(
+        name=BLOCK_NAME,
+        url="{{address}}",
+        json_data={"subject": "{{subject}}", "body": "{{body}}"},
+        secrets=SecretDict({"address": url}),
+    )
+    return _saved(block)
+
+
+def _saved(block: Block) -> UUID:
+    # Its type there is that of a function that may be a coroutine function; outside of an event loop it is none.
+    saved: Any = block.save(BLOCK_NAME, overwrite=True)
+    return UUID(str(saved))
+
+
+def _named_block(name: str) -> UUID:
+    from prefect.client.orchestration import get_client
+
+    kind, _, document = name.partition("/")
+    with get_client(sync_client=True) as client:
+        try:
+            return client.read_block_document_by_name(document, kind).id
+        except Exception as error:
+            raise ConfigurationError(
+                f"There is no block {name!r} on the Prefect server ({type(error).__name__}).",
+                remedy="Make it in the UI under Blocks, and name it as TYPE/NAME.",
+            ) from None

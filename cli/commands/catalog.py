@@ -1,0 +1,95 @@
+"""The verb `catalog`: what a catalog has now, from sku to product ID, for spreadsheets and other programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal import echo
+
+if TYPE_CHECKING:
+    from patternmill.ledger.ledger import Ledger
+    from patternmill.results.catalog_table import Format
+
+_FORMATS = ("csv", "jsonl", "parquet")
+
+
+@click.command("catalog")
+@click.argument("name")
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), help="Default: as the ending of --out says; else csv."
+)
+@click.option("--out", help="A file or an address to write to (default: the terminal).")
+@click.option(
+    "--environment", help="Of the catalog: staging, production, ... (default: as the settings say)."
+)
+@click.option("--current", is_flag=True, help="Leave out what is retired.")
+def command(name: str, form: str | None, out: str | None, environment: str | None, current: bool) -> int:
+    """Write what the catalog NAME has now: for each sku the product that was made for it last, and of what.
+
+    A changed row that failed has its old product here. What is gone from the source is `retired`.
+
+    \b
+    Examples:
+      patternmill catalog spring
+      patternmill catalog spring --out spring.parquet
+      patternmill catalog spring --format jsonl --current | jq -r '[.sku, .product_id] | @tsv'
+
+    \b
+    Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
+    """
+    from patternmill.ledger.catalog_rows import catalog_rows
+    from patternmill.ledger.opening import existing_ledger
+    from patternmill.results.catalog_table import Format, state_bytes
+    from patternmill.settings import load_settings
+
+    chosen = Format(form or _by_ending(out))
+    _refuse_terminal(chosen, out)
+    settings = load_settings(environment=environment)
+    with existing_ledger(settings) as ledger:
+        rows = list(catalog_rows(ledger, settings.environment, name))
+        if not rows:
+            raise _unknown(ledger, name, settings.environment)
+    shown = [row for row in rows if row.retired_at is None or not current]
+    _write(state_bytes(shown, chosen), out)
+    if out is not None:
+        echo(f"{len(shown)} rows of catalog {name} ({settings.environment})", err=True)
+    return 0
+
+
+def _by_ending(out: str | None) -> str:
+    ending = Path(out).suffix.removeprefix(".").lower() if out else ""
+    return ending if ending in _FORMATS else _FORMATS[0]
+
+
+def _refuse_terminal(form: Format, out: str | None) -> None:
+    if out is None and form == "parquet":
+        raise click.UsageError("Parquet is no text: name a file with --out.")
+
+
+def _write(chunks: Iterable[bytes], out: str | None) -> None:
+    from patternmill.catalog.remote import is_remote, write_bytes
+    from patternmill.results.atomic_files import write_whole
+
+    if out is None:
+        sys.stdout.buffer.writelines(chunks)
+        sys.stdout.buffer.flush()
+    elif is_remote(out):
+        write_bytes(out, b"".join(chunks))
+    else:
+        write_whole(Path(out), chunks)
+
+
+def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:
+    from patternmill.errors import ConfigurationError
+    from patternmill.ledger.catalog_rows import catalogs
+
+    known = ", ".join(f"{catalog} ({its})" for catalog, its in catalogs(ledger)[:5])
+    return ConfigurationError(
+        f"The catalog {name!r} ({environment}) has no products in this ledger.",
+        remedy=f"Known: {known}." if known else "Import something first.",
+    )

@@ -1,0 +1,78 @@
+"""The verb `check`: every fault of every row, before anything is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal import echo
+from patternmill.states import EXIT_CODES, Outcome
+
+if TYPE_CHECKING:
+    from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.offer import Offer
+    from patternmill.settings import Settings
+
+
+@click.command("check")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--environment", help="staging, production, ...; category IDs differ between them.")
+@click.option(
+    "--encoding", help="Of the file, when it is neither UTF-8 nor UTF-16 with a mark; cp1252, for one."
+)
+@click.option("--all", "everything", is_flag=True, help="List every problem, however many there are.")
+def command(file: Path, environment: str | None, encoding: str | None, everything: bool) -> int:
+    """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
+
+    Categories and options are asked of PATTERNMILL_STUDIO_URL; without it, the embedded studio's are used.
+
+    \b
+    Exit codes: 0 every row is good; 3 some rows are refused (an import leaves them out); 2 the file is
+    refused as a whole, or a setting is wrong.
+    """
+    from patternmill.catalog.check_report import report_lines
+    from patternmill.catalog.csv_reader import read_catalog
+    from patternmill.catalog.row_checks import check_rows
+    from patternmill.runs.origin import environment_of
+    from patternmill.settings import load_settings
+
+    settings = load_settings(environment=environment_of(file, environment))
+    catalog = read_catalog(file, encoding=encoding)
+    checked = check_rows(catalog, _offer(settings, catalog), prompt_limit=settings.prompt_limit)
+    limit = len(checked.problems) if everything else 40
+    for line in report_lines(checked, limit=limit):
+        echo(line)
+    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
+
+
+def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
+    """What an import would check against now, with what the ledger remembers."""
+    if settings.studio_url is None:
+        return _embedded_offer(settings.environment)
+    import asyncio
+
+    from patternmill.runs.current_offer import current_offer
+    from patternmill.runs.request import refuse_known_other_service
+    from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
+
+    async def ask() -> Offer:
+        async with StudioApi.from_settings(settings) as api:
+            return (await current_offer(api, settings, catalog)).known
+
+    return asyncio.run(ask())
+
+
+def _embedded_offer(environment: str) -> Offer:
+    """What the embedded studio would answer, without starting it."""
+    from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
+    from studio.offer import categories_get, categories_list
+
+    listed = categories_list(environment)
+    categories = read_category_list(listed)
+    assert categories is not None, "the embedded studio's own answer can be read"
+    answers = {category.id: categories_get(environment, category.id) for category in categories.categories}
+    return assemble_offer(listed, answers)

@@ -1,0 +1,137 @@
+"""The verb `ledger`: looks after the durable memory, and after the files that were written from it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from cli.terminal import echo
+from patternmill.ledger.reports.export import TABLES
+
+_MOST_PROBLEMS = 100
+
+
+@click.group("ledger")
+def command() -> None:
+    """Look after the ledger: check it, write it out, and check results files against their manifest.
+
+    \b
+    Examples:
+      patternmill ledger check
+      patternmill ledger export --out ledger.jsonl
+      patternmill ledger verify results/spring/latest
+
+    \b
+    Exit codes: 0 all is well; 1 something is wrong, and said; 2 there is no ledger, or a setting is wrong.
+    """
+
+
+@command.command("check")
+def check() -> int:
+    """Check that the database is whole and that the ledger agrees with itself. Changes nothing.
+
+    Best asked while no run goes on: what a run writes meanwhile can look like a contradiction.
+
+    \b
+    Example:
+      patternmill ledger check && echo good
+
+    \b
+    Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
+    """
+    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.reports.integrity import CHECKS, problems
+    from patternmill.settings import load_settings
+
+    with existing_ledger(load_settings()) as ledger:
+        found = list(problems(ledger))
+    for problem in found[:_MOST_PROBLEMS]:
+        echo(problem)
+    if len(found) > _MOST_PROBLEMS:
+        echo(f"… and {len(found) - _MOST_PROBLEMS} more")
+    if not found:
+        echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
+    return 1 if found else 0
+
+
+@command.command("export")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["jsonl", "csv"]),
+    default="jsonl",
+    show_default=True,
+    help="csv: one table.",
+)
+@click.option("--table", type=click.Choice(list(TABLES)), help="This table alone; csv needs one.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Into a file (default: to stdout)."
+)
+def export(form: str, table: str | None, out: Path | None) -> int:
+    """Write the ledger out: what was asked for, what came of it, what was approved and spent, what catalogs have.
+
+    JSONL has a line a record, with the record's table in `table`, values exact. CSV has one table, and is for
+    spreadsheets: cells that would be formulas are defused as in results.csv. Times are UTC.
+
+    \b
+    Examples:
+      patternmill ledger export --out ledger.jsonl
+      patternmill ledger export --format csv --table attempts --out attempts.csv
+
+    \b
+    Exit codes: 0 written; 2 there is no ledger here, or csv without a table; 1 failed.
+    """
+    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.reports.export import csv_lines, jsonl
+    from patternmill.settings import load_settings
+
+    if form == "csv" and table is None:
+        raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
+    with existing_ledger(load_settings()) as ledger:
+        tables = [table] if table else list(TABLES)
+        # A reader that goes away must not leave a statement open behind the ledger's end.
+        with closing(csv_lines(ledger, tables[0]) if form == "csv" else jsonl(ledger, tables)) as lines:
+            _write(lines, out)
+    return 0
+
+
+def _write(lines: Iterator[bytes], out: Path | None) -> None:
+    from patternmill.results.atomic_files import write_whole
+
+    if out is not None:
+        mark = write_whole(out, lines)
+        echo(f"{out}: {mark.bytes} bytes, SHA-256 {mark.sha256}")
+        return
+    for line in lines:
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
+
+
+@command.command("verify")
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def verify(directory: Path) -> int:
+    """Check the results files in DIRECTORY against the manifest that was written with them.
+
+    \b
+    Example:
+      patternmill ledger verify results/spring/latest
+
+    \b
+    Exit codes: 0 every file is as it was written; 1 one is missing or was changed, or there is no manifest.
+    """
+    from patternmill.results.manifest import read_manifest
+    from patternmill.results.manifest import verify as differing
+
+    manifest = read_manifest(directory)
+    found = differing(directory)
+    for name in found:
+        echo(f"{directory / name} is not as run {manifest.run_id} wrote it.")
+    if found:
+        echo(f"Write them again: patternmill results {manifest.run_id} --out {directory}")
+        return 1
+    echo(f"{len(manifest.files)} files are as run {manifest.run_id} wrote them.")
+    return 0

@@ -1,0 +1,80 @@
+"""The verb `results`: writes the files of a run again, from the ledger alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal import echo
+
+if TYPE_CHECKING:
+    from patternmill.ledger.ledger import Ledger
+    from patternmill.ledger.records import RunRecord
+
+
+@click.command("results")
+@click.argument("run", metavar="RUN")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to (default: results/CATALOG/RUN).")
+@click.option("--catalog", help="Whose run; needed for `latest` where there are several catalogs.")
+@click.option("--environment", help="Whose run: staging, production, ... (default: any).")
+def command(run: str, out: Path | None, catalog: str | None, environment: str | None) -> int:
+    """Write the results files of RUN again, byte for byte as the run wrote them.
+
+    RUN is a run's ID, the beginning of one, or `latest`. Everything comes from the ledger: the input and the
+    service are not needed. A run that crashed, or still goes on, has its rows as they stand now.
+
+    \b
+    Examples:
+      patternmill results latest --catalog spring
+      patternmill results 20260301-0930 --out /tmp/again
+
+    \b
+    Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
+    """
+    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.reports.run_lookup import find_run
+    from patternmill.results.picture_files import BESIDE
+    from patternmill.results.rebuild import rebuild
+    from patternmill.settings import load_settings
+    from patternmill.text import counted
+    from tasks.gallery_pictures import share_pictures
+
+    settings = load_settings(environment=environment)
+    with existing_ledger(settings) as ledger:
+        record = find_run(ledger, run, catalog=catalog, environment=environment)
+        _refuse_skipped(record)
+        place = out or Path("results") / record.catalog / record.run_id
+        links = _links_to(ledger, record) if out is None else []
+        published = rebuild(ledger, record.run_id, place, links=links).published
+    if record.options.get(BESIDE):
+        share_pictures(place, settings.home / "pictures")
+    if record.outcome is None:
+        echo(f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now.")
+    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
+    for mark in published.files:
+        echo(f"  {place / mark.name}  {mark.bytes} bytes")
+    return 0
+
+
+def _refuse_skipped(record: RunRecord) -> None:
+    from patternmill.errors import ConfigurationError
+    from patternmill.ledger.reports.run_lookup import held_its_catalog
+
+    if not held_its_catalog(record):
+        raise ConfigurationError(
+            f"Run {record.run_id} made nothing: {record.reason or 'another run held the catalog'}",
+            remedy="Name the run that held the catalog.",
+        )
+
+
+def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
+    """`latest` for the catalog's latest run, and the like for the latest in its environment."""
+    from patternmill.ledger.reports.run_lookup import held_its_catalog
+    from patternmill.results.atomic_files import LATEST, latest_in
+
+    runs = list(filter(held_its_catalog, ledger.runs(catalog=record.catalog)))
+    here = [run for run in runs if run.environment == record.environment]
+    named = {LATEST: runs, latest_in(record.environment): here}
+    return [name for name, those in named.items() if those[0].run_id == record.run_id]

@@ -1,0 +1,252 @@
+"""The verb `up`: the Prefect UI, a worker, the deployments and the embedded studio, in one terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.commands.ui import login_hint
+from cli.commands.worker import STOP_SECONDS
+from cli.terminal import echo
+from patternmill.errors import PatternmillError
+from patternmill.private_files import keep_private
+from prefect_host.own_server import OwnServer
+from prefect_host.shared_process import open_log
+from prefect_host.work_pool import POOL, job_template
+
+if TYPE_CHECKING:
+    from patternmill.settings import Settings
+    from prefect_host.record import PrefectApi
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+PREFECT_FILE = Path("deployments") / "prefect.yaml"
+#: On a slow machine the worker takes its time to import Prefect.
+POOL_SECONDS = 90.0
+_LOOK_SECONDS = 0.3
+
+
+class LastingServer(OwnServer):
+    """The server of one home, with what a server needs that is not there for one command alone."""
+
+    def _environment(self) -> dict[str, str]:
+        return super()._environment() | {
+            "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "true",
+            "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "true",
+            # What its messages name as the way to a run.
+            "PREFECT_UI_URL": self.ui_url,
+        }
+
+
+@click.command("up")
+@click.option("--port", type=click.IntRange(1, 65535), help="Of the Prefect UI (default: as last time).")
+@click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
+@click.option("--automations", is_flag=True, help="Apply deployments/automations.yaml as well.")
+def command(port: int | None, limit: int | None, automations: bool) -> int:
+    """Serve all that runs need, in one terminal: Prefect's server and UI, a worker, the deployments.
+
+    Without PATTERNMILL_STUDIO_URL the embedded studio too. Everything lives under PATTERNMILL_HOME; what
+    `patternmill import` runs at the same time appears in the same UI. Ctrl-C lets the runs drain and write their
+    results, and ends everything; a second one ends it at once.
+
+    \b
+    Example, and then Run -> Custom run of `bulk-import` in the UI:
+      patternmill up --port 4200
+
+    \b
+    Exit codes: 0 stopped by Ctrl-C, 1 something did not start or ended, 2 a setting is wrong.
+    """
+    from cli.signals import until_interrupted
+    from patternmill.settings import load_settings
+
+    stop = until_interrupted()
+    if os.environ.get("PREFECT_API_URL"):
+        echo("PREFECT_API_URL is set; this serves another one. For that one there is `patternmill worker`.")
+    settings = load_settings()
+    with ExitStack() as stack:
+        server = stack.enter_context(_lasting_server(settings, port))
+        environment = stack.enter_context(_environment(settings, server.api_url))
+        worker = stack.enter_context(_worker(settings, environment, limit, stop))
+        _await_pool(server.api, worker, stop)
+        if not stop.is_set():
+            _deploy(environment)
+        if automations and not stop.is_set():
+            _apply_automations(environment)
+        if not stop.is_set():
+            _tell(server, environment)
+        _wait(worker, stop)
+    return 0
+
+
+@contextmanager
+def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
+    server = LastingServer(settings.home, port=port)
+    echo("Starting the Prefect server …")
+    with server:
+        if not server.is_owner:
+            echo("It was running already: schedules and automations rest until it is started anew.")
+        yield server
+
+
+@contextmanager
+def _environment(settings: Settings, api_url: str) -> Iterator[dict[str, str]]:
+    """What the worker and its runs find in their environment: the server, and the service."""
+    from cli.commands.worker import folders_of_runs
+    from prefect_host.record import prefect_environment
+
+    environment = {
+        **os.environ,
+        **prefect_environment(api_url, settings.home),
+        "PATTERNMILL_HOME": str(settings.home.resolve()),
+        "PATTERNMILL_ENVIRONMENT": settings.environment,
+        **folders_of_runs(settings),
+    }
+    if settings.studio_url is not None:
+        yield environment
+        return
+    from cli.embedded_studio import embedded_studio
+
+    with embedded_studio(settings.home, environment=settings.environment) as studio:
+        yield {
+            **environment,
+            "PATTERNMILL_STUDIO_URL": studio.url,
+            "PATTERNMILL_API_KEY": studio.key.get_secret_value(),
+            # As with `import`: its products are remembered apart, and galleries keep their pictures.
+            "PATTERNMILL_EMBEDDED": "true",
+            # So that a run for another environment is refused: this studio is not that one.
+            "PATTERNMILL_ENVIRONMENT_URLS": json.dumps({settings.environment: studio.url}),
+        }
+
+
+@contextmanager
+def _worker(
+    settings: Settings, environment: Mapping[str, str], limit: int | None, stop: threading.Event
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that ends when this process does, in whatever way that happens.
+
+    It holds the server and the studio with this process, so that its runs can end in order even then.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "cli.commands.worker",
+        "--lifeline",
+        *(("--limit", str(limit)) if limit else ()),
+    ]
+    holds = [_hold(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
+    keep_private(settings.home)
+    with open_log(settings.home / "worker.log") as log:
+        worker = subprocess.Popen(
+            command,
+            cwd=CHECKOUT,
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=holds,
+            # Ctrl-C in the terminal is for this process, which ends the worker in order.
+            start_new_session=True,
+        )
+    for hold in holds:
+        os.close(hold)
+    try:
+        yield worker
+    finally:
+        _end(worker, stop)
+
+
+def _hold(lock: Path) -> int:
+    descriptor = os.open(lock, os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
+def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+    """Let the runs come to their ends; a second Ctrl-C ends them at once."""
+    if worker.poll() is None:
+        echo("Stopping: runs drain, and write their results. Once more ends at once.")
+    stop.clear()
+    assert worker.stdin is not None, "the worker's lifeline"
+    worker.stdin.close()
+    deadline = time.monotonic() + STOP_SECONDS + 10
+    while worker.poll() is None and time.monotonic() < deadline and not stop.wait(_LOOK_SECONDS):
+        pass
+    if worker.poll() is None:
+        worker.terminate()
+        try:
+            worker.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+
+
+def _await_pool(api: PrefectApi, worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+    """Return once the worker has made its pool, which deploying needs; one of old is brought to the template."""
+    echo("Starting a worker …")
+    deadline = time.monotonic() + POOL_SECONDS
+    while not _has_template(api):
+        if worker.poll() is not None or time.monotonic() > deadline:
+            raise PatternmillError("The worker did not start.", code="worker", remedy="See its worker.log.")
+        if stop.wait(_LOOK_SECONDS):
+            return
+
+
+def _has_template(api: PrefectApi) -> bool:
+    try:
+        api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
+    except OSError:
+        return False
+    return True
+
+
+def _deploy(environment: Mapping[str, str]) -> None:
+    echo("Registering the deployments …")
+    arguments = ["--no-prompt", "deploy", "--all", "--prefect-file", str(PREFECT_FILE)]
+    done = subprocess.run(
+        [sys.executable, "-m", "prefect", *arguments],
+        cwd=CHECKOUT,
+        env=dict(environment),
+        capture_output=True,
+        text=True,
+        # Ctrl-C is heard by this process, and then nothing is left half registered.
+        start_new_session=True,
+    )
+    if done.returncode:
+        raise PatternmillError(
+            f"The deployments could not be registered:\n{(done.stderr or done.stdout)[-2000:]}",
+            code="deploy",
+            remedy=f"Correct {PREFECT_FILE}.",
+        )
+
+
+def _apply_automations(environment: Mapping[str, str]) -> None:
+    from cli.commands.automations import apply_automations
+
+    os.environ.update({name: text for name, text in environment.items() if name.startswith("PREFECT_")})
+    for line in apply_automations():
+        echo(line)
+
+
+def _tell(server: OwnServer, environment: Mapping[str, str]) -> None:
+    echo(f"Prefect UI:   {server.ui_url}")
+    echo(f"Deployments:  {server.ui_url}/deployments")
+    echo(f"To log in:    {login_hint(server)}")
+    echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
+    echo(f"Files are named as from {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}.")
+    echo("Ctrl-C stops.")
+
+
+def _wait(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+    while not stop.wait(_LOOK_SECONDS):
+        if worker.poll() is not None:
+            raise PatternmillError("The worker ended.", code="worker", remedy="See its worker.log.")

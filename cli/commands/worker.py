@@ -1,0 +1,175 @@
+"""The verb `worker`: runs what is scheduled or started from the Prefect UI, and stops it in order.
+
+Prefect's own `prefect worker start` kills its flow runs when it is told to stop, and leaves them shown as running.
+This is the same worker, which first lets its runs come to their ends: each drains, writes its results, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from prefect_host.work_pool import POOL
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from patternmill.settings import Settings
+
+#: A run that is told to stop drains for 18 seconds, and then writes its results.
+STOP_SECONDS = 40.0
+_LOOK_SECONDS = 0.3
+
+
+@click.command("worker")
+@click.option("--pool", default=POOL, show_default=True, help="The work pool; made if it is not there.")
+@click.option("--name", help="How the UI calls this worker (default: a random name).")
+@click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
+@click.option("--lifeline", is_flag=True, hidden=True, help="End when standard input ends.")
+def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> int:
+    """Run what is scheduled, or started from the Prefect UI.
+
+    Needs PREFECT_API_URL, and PREFECT_API_AUTH_STRING where the server asks for it. A run chooses its parameters
+    alone: one that brings a command, variables of the environment or a folder is refused. It finds the service and
+    the key in this worker's environment, or else in the Prefect Variable `patternmill_studio_url_ENVIRONMENT` and
+    the Secret block `patternmill-api-key-ENVIRONMENT`.
+    SIGTERM or Ctrl-C lets the runs drain and write their results, and then ends; a second one ends at once.
+
+    \b
+    Example:
+      PREFECT_API_URL=http://prefect.example:4200/api patternmill worker --pool patternmill
+
+    \b
+    Exit codes: 0 stopped, 1 the server does not answer, 2 a setting is wrong.
+    """
+    import asyncio
+
+    from patternmill.errors import ConfigurationError
+    from patternmill.private_files import keep_private
+    from patternmill.settings import load_settings
+
+    if not os.environ.get("PREFECT_API_URL"):
+        raise ConfigurationError("PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up`.")
+    settings = load_settings()
+    with suppress(OSError):
+        keep_private(settings.home)
+    os.environ.update(folders_of_runs(settings))
+    # Each run finds its parameters' paths from here.
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
+    asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
+    return 0
+
+
+def folders_of_runs(settings: Settings) -> dict[str, str]:
+    """Where runs may read and write if nothing is set: where they run, and where their worker was started."""
+    if settings.source_folders is not None:
+        return {}
+    return {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([".", str(Path.cwd())])}
+
+
+async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bool) -> None:
+    import asyncio
+
+    from cli.terminal import echo
+    from prefect_host.process_worker import DrainingWorker
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _told, stop)
+    if lifeline:
+        loop.add_reader(sys.stdin.fileno(), _lifeline_moved, loop, stop)
+    worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
+    working = asyncio.create_task(worker.start(printer=echo))
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not working.done():
+        await _end_runs()
+    working.cancel()
+    stopped.cancel()
+    await asyncio.gather(working, stopped, return_exceptions=True)
+
+
+def _told(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        _signal_all(signal.SIGKILL)
+        os._exit(1)
+    stop.set()
+
+
+def _lifeline_moved(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Whoever started this one is gone, in whatever way; anything written by it means nothing."""
+    if not os.read(sys.stdin.fileno(), 4096):
+        loop.remove_reader(sys.stdin.fileno())
+        stop.set()
+
+
+async def _end_runs() -> None:
+    """Tell each run to stop, and wait until they have ended."""
+    import asyncio
+
+    told: set[int] = set()
+    deadline = time.monotonic() + STOP_SECONDS
+    while (running := set(children(os.getpid()))) and time.monotonic() < deadline:
+        for pid in running - told:
+            _signal(pid, signal.SIGTERM)
+        told |= running
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _signal_all(number: signal.Signals) -> None:
+    for pid in children(os.getpid()):
+        _signal(pid, number)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def children(parent: int) -> Iterator[int]:
+    """The processes that `parent` started and that have not ended."""
+    for pid, its_parent, state in _processes():
+        if its_parent == parent and not state.startswith("Z"):
+            yield pid
+
+
+def _processes() -> Iterator[tuple[int, int, str]]:
+    """Every process: its ID, its parent's, its state."""
+    if not Path("/proc/self/stat").exists():
+        yield from _processes_by_ps()
+        return
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            pid, _, rest = place.read_text(errors="replace").partition(" ")
+        except OSError:
+            continue
+        state, parent = rest.rpartition(")")[2].split()[:2]
+        yield int(pid), int(parent), state
+
+
+def _processes_by_ps() -> Iterator[tuple[int, int, str]]:
+    import subprocess
+
+    listed: Any = subprocess.run(
+        ["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
+    )
+    for line in listed.stdout.splitlines():
+        pid, parent, state = line.split()
+        if state != "ps":
+            yield int(pid), int(parent), state
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,240 @@
+"""The CSV reader: bytes become records with the row numbers of a spreadsheet, or the file is refused whole.
+
+A strict pass of the standard library's reader is the gate: it counts the records, and nothing is shifted,
+converted or dropped. The same bytes always give the same records, so that results can be rebuilt from the
+ledger's copy of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import itertools
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from patternmill.catalog.columns import (
+    Columns,
+    is_ours,
+    read_columns,
+    refuse_other_delimiter,
+    refuse_reserved,
+    restored,
+)
+from patternmill.catalog.problems import FileCode, plain, refusal
+from patternmill.catalog.quotes import explain
+from patternmill.catalog.read_limits import NO_LIMITS, Reading
+from patternmill.catalog.text_encoding import check_text, choose_encoding
+from patternmill.errors import InputRefused
+
+_LONGEST_PATH = 1000
+#: What is looked at of a first line that is not understood: less than the longest cell that can be read.
+_FIRST_LINE = 100_000
+
+NumberedRow = tuple[int, tuple[str, ...]]
+NumberedRows = Iterator[NumberedRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row as written. `line` is what a spreadsheet shows: the header is 1, blank rows count."""
+
+    line: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CatalogFile:
+    """A catalog as it was read."""
+
+    path: Path
+    name: str
+    #: Of the raw bytes, in hexadecimal.
+    sha256: str
+    #: In bytes.
+    size: int
+    encoding: str
+    header: tuple[str, ...]
+    columns: Columns
+    records: tuple[Record, ...] = field(repr=False)
+    #: Rows without anything in them, which are skipped.
+    blank_rows: int
+    raw: bytes = field(repr=False)
+
+
+def read_catalog(path: Path, *, encoding: str | None = None, quoting: bool = True) -> CatalogFile:
+    """Read and understand the whole file, or raise InputRefused with one of the codes of FileCode.
+
+    `quoting`: the refusal of a file that is no catalog may quote its first row.
+    """
+    reading = Reading(plain(path.name, _LONGEST_PATH))
+    raw = stable_bytes(path, Path.read_bytes, reading)
+    return _parsed(raw, path, encoding, reading, quoting=quoting)
+
+
+def parse_catalog(
+    raw: bytes,
+    *,
+    name: str,
+    encoding: str | None = None,
+    empty: bool = False,
+    reading: Reading | None = None,
+    quoting: bool = True,
+) -> CatalogFile:
+    """The same from the bytes alone. `encoding` is the CatalogFile's own, or what the person named.
+
+    `empty`: a header without rows is a catalog too. `reading`: None for bytes that were accepted before.
+    """
+    reading = reading or Reading(name, NO_LIMITS)
+    return _parsed(raw, Path(name), encoding, reading, empty=empty, quoting=quoting)
+
+
+def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | None = None) -> bytes:
+    """The file's bytes, read twice: what is still being written or replaced is refused."""
+    shown_path = plain(str(path), _LONGEST_PATH)
+    try:
+        before = _identity(path)
+        (reading or Reading(shown_path)).check_size(before[0])
+        raw = read(path)
+        unchanged = before == _identity(path) and raw == read(path) and before == _identity(path)
+    except FileNotFoundError:
+        raise refusal(
+            FileCode.FILE_MISSING, f"There is no file {shown_path}.", "Check the name and the folder."
+        ) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise refusal(
+            FileCode.FILE_UNREADABLE, f"{shown_path} cannot be read: {reason}.", "Check who may read it."
+        ) from None
+    if not unchanged or len(raw) != before[0]:
+        raise refusal(
+            FileCode.FILE_CHANGED,
+            f"{shown_path} changed while it was read.",
+            "Try again when it is saved completely.",
+        )
+    return raw
+
+
+def _identity(path: Path) -> tuple[int, int, int, int]:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
+        raise refusal(
+            FileCode.NOT_A_FILE,
+            f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file.",
+            "Name a CSV file.",
+        )
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
+
+
+def _parsed(
+    raw: bytes,
+    path: Path,
+    given: str | None,
+    reading: Reading,
+    *,
+    empty: bool = False,
+    quoting: bool = True,
+) -> CatalogFile:
+    name = plain(path.name, _LONGEST_PATH)
+    encoding = choose_encoding(raw, name, given)
+    check_text(raw, name, encoding)
+    reading.check_time()
+    rows = _strict_rows(raw, name, encoding, reading)
+    header_row, header = _read_header(rows, raw, name, encoding)
+    reading.check_columns(len(header))
+    ours = is_ours(header)
+    header = restored(header) if ours else header
+    columns = _columns_or_delimiter(header, raw, name, encoding, quoting)
+    records, blank = _read_records(rows, ours)
+    if not records and not empty:
+        raise refusal(
+            FileCode.HEADER_ONLY,
+            f"{name} has a header in row {header_row}, but nothing below it.",
+            "Add the rows.",
+        )
+    refuse_reserved(header, columns, (record.cells for record in records), name)
+    return CatalogFile(
+        path=path,
+        name=path.name,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        size=len(raw),
+        encoding=encoding,
+        header=header,
+        columns=columns,
+        records=records,
+        blank_rows=blank,
+        raw=raw,
+    )
+
+
+def _read_header(rows: NumberedRows, raw: bytes, name: str, encoding: str) -> NumberedRow:
+    try:
+        header = next((row for row in rows if _has_content(row[1])), None)
+    except InputRefused:
+        refuse_other_delimiter(_first_line(raw, encoding), name)
+        raise
+    if header is None:
+        raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
+    return header
+
+
+def _columns_or_delimiter(
+    header: tuple[str, ...], raw: bytes, name: str, encoding: str, quoting: bool
+) -> Columns:
+    try:
+        return read_columns(header, name)
+    except InputRefused as refused:
+        refuse_other_delimiter(_first_line(raw, encoding), name)
+        if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
+            raise refusal(
+                FileCode.NO_KNOWN_COLUMNS,
+                f"{name} has none of the columns that a catalog has; its first row has {len(header)} cells.",
+                refused.remedy or "",
+            ) from None
+        raise
+
+
+def _read_records(rows: NumberedRows, ours: bool) -> tuple[tuple[Record, ...], int]:
+    records, blank = [], 0
+    for line, cells in rows:
+        if _has_content(cells):
+            records.append(Record(line, restored(cells) if ours else cells))
+        else:
+            blank += 1
+    return tuple(records), blank
+
+
+def _strict_rows(raw: bytes, name: str, encoding: str, reading: Reading) -> NumberedRows:
+    """Every row with its number, blank ones too."""
+    reader = csv.reader(reading.lines(_text(raw, encoding)), strict=True)
+    blank = 0
+    for row in itertools.count(1):
+        read_so_far = reader.line_num
+        reading.begin_row()
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            lines = itertools.islice(_text(raw, encoding), read_so_far, None)
+            raise explain(error, name, row, read_so_far + 1, lines) from None
+        if cells is None:
+            return
+        blank += not _has_content(cells)
+        reading.check_rows(row, blank)
+        yield row, tuple(cells)
+
+
+def _text(raw: bytes, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(raw), encoding=encoding, newline="")
+
+
+def _first_line(raw: bytes, encoding: str) -> str:
+    lines = itertools.islice(_text(raw, encoding), 1000)
+    return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
+
+
+def _has_content(cells: Sequence[str]) -> bool:
+    return any(cell and not cell.isspace() for cell in cells)

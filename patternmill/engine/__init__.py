@@ -1,0 +1,1 @@
+"""How rows are driven: rows, items, window, progress."""

@@ -1,0 +1,106 @@
+"""What a run is allowed and told to do, as one value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.ledger import SpendingLimits
+from patternmill.settings import MOST_AMOUNT, Settings
+from patternmill.states import Stage
+
+
+@dataclass(frozen=True)
+class FailureLimit:
+    """How many failed items stop a run: a count, or a share once enough items have ended. None never stops."""
+
+    count: int | None = None
+    share: float | None = None
+    #: The share means nothing before so many items have ended.
+    sample: int = 20
+
+    @classmethod
+    def parse(cls, text: str | None) -> FailureLimit:
+        """Read `25` or `10%`. Raises ConfigurationError."""
+        if not text:
+            return cls()
+        written = re.fullmatch(r"(\d{1,9})|(\d{1,2}(?:\.\d+)?|100)\s*%", text.strip())
+        if written is None:
+            raise ConfigurationError(
+                f"{text!r} is no limit of failures.", remedy="Write a count (25) or a percentage (10%)."
+            )
+        count, percent = written.groups()
+        return cls(count=int(count)) if count else cls(share=float(percent) / 100)
+
+    def passed(self, failed: int, ended: int) -> bool:
+        if self.count is not None and failed > self.count:
+            return True
+        return self.share is not None and ended >= self.sample and failed > self.share * ended
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The limits and manners of one run."""
+
+    max_in_flight: int = 200
+    attempts: int = 2
+    #: Regular expressions; a failed job whose reason matches one is not tried again.
+    final_reasons: tuple[str, ...] = ()
+    in_doubt_limit: timedelta = timedelta(hours=12)
+    limits: SpendingLimits = field(default_factory=SpendingLimits)
+    pattern_price: int = 0
+    product_price: int = 0
+    #: Plans above these wait for a person: items to buy, and what they may cost at worst (minor units).
+    approve_above_items: int | None = None
+    approve_above_cost: int | None = None
+    failure_limit: FailureLimit = field(default_factory=FailureLimit)
+    shard_rows: int = 500
+    #: How long a stopped run goes on asking for the jobs that it has.
+    drain: timedelta = timedelta(seconds=20)
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: Settings,
+        *,
+        max_failures: str | None = None,
+        max_patterns: int | None = None,
+        max_products: int | None = None,
+        budget: int | None = None,
+    ) -> RunOptions:
+        """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
+        if budget is not None and budget > MOST_AMOUNT:
+            raise ConfigurationError(
+                f"A budget of {budget} is more than can be counted ({MOST_AMOUNT} minor units).",
+                remedy="Set a lower --budget, or leave it out.",
+            )
+        priced = settings.pattern_price or settings.product_price
+        limits = (budget, settings.day_budget, settings.approve_above_cost)
+        if not priced and any(limit is not None for limit in limits):
+            raise ConfigurationError(
+                "A budget, or a cost that is to be approved, is set, and no prices.",
+                remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE, in minor units.",
+            )
+        return cls(
+            max_in_flight=settings.max_in_flight,
+            attempts=settings.attempts,
+            final_reasons=settings.final_reasons,
+            in_doubt_limit=settings.in_doubt_limit,
+            limits=SpendingLimits(max_patterns, max_products, budget, settings.day_budget),
+            pattern_price=settings.pattern_price,
+            product_price=settings.product_price,
+            approve_above_items=settings.approve_above_items,
+            approve_above_cost=settings.approve_above_cost,
+            failure_limit=FailureLimit.parse(max_failures),
+            shard_rows=settings.shard_rows,
+        )
+
+    def price(self, stage: Stage) -> int:
+        """Minor units."""
+        return self.pattern_price if stage is Stage.PATTERN else self.product_price
+
+    def is_final(self, reason: str) -> bool:
+        """Whether a failed job with this reason is not worth another attempt."""
+        return any(re.search(pattern, reason, re.IGNORECASE) for pattern in self.final_reasons)

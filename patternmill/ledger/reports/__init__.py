@@ -1,0 +1,1 @@
+"""What people read from the ledger: status, the story of a row, integrity, export."""

@@ -1,0 +1,245 @@
+"""The whole story of one row or item, in the order in which it happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from patternmill.identifiers import ItemKey, RequestId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.row_status import RowStanding, row_standing
+from patternmill.states import RowStatus, Stage
+
+_ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.pattern_key, i.content, i.created_at"
+
+
+@dataclass(frozen=True)
+class ItemStory:
+    """An item with every attempt at it, and the price reserved for each (minor units)."""
+
+    key: ItemKey
+    environment: str
+    catalog: str
+    stage: Stage
+    sku: str | None
+    pattern_key: ItemKey | None
+    #: What is bought: a prompt; or a category with its selections, on a pattern.
+    content: dict[str, Any]
+    created_at: float
+    attempts: tuple[Attempt, ...] = ()
+    prices: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A row as one run had it; `row` is what was understood of it, or its problems."""
+
+    record: RunRecord
+    line: int
+    row: dict[str, Any]
+    pattern_key: ItemKey | None
+    product_key: ItemKey | None
+    #: How it stood when the run ended; None while it has not.
+    standing: RowStanding | None
+
+
+@dataclass(frozen=True)
+class StoryEvent:
+    """One line of the story. `what` is a state of an attempt, or another kind of event."""
+
+    at: float
+    run_id: str
+    what: str
+    detail: str | None = None
+    stage: Stage | None = None
+    attempt: int | None = None
+    request_id: RequestId | None = None
+
+
+@dataclass(frozen=True)
+class Story:
+    """Everything known of one sku in one catalog; or of a pattern, and then `sku` is None."""
+
+    environment: str
+    catalog: str
+    sku: str | None
+    seen: tuple[Seen, ...]
+    items: tuple[ItemStory, ...]
+    happenings: tuple[StoryEvent, ...]
+    #: The skus whose products are built on the (latest) pattern.
+    sharing: tuple[str, ...]
+
+    @property
+    def now(self) -> RowStanding | None:
+        """How the row stands at this moment, by its latest run; None for a pattern alone."""
+        if not self.seen:
+            return None
+        last = self.seen[-1]
+        if last.product_key is None:
+            problems = last.row.get("problems") or [{}]
+            return RowStanding(RowStatus.REFUSED, problems[0].get("code"), problems[0].get("message"))
+        return row_standing(
+            self._attempt(last.pattern_key), self._attempt(last.product_key), last.record.outcome
+        )
+
+    def _attempt(self, key: ItemKey | None) -> Attempt | None:
+        attempts = next((item.attempts for item in self.items if item.key == key), ())
+        return attempts[-1] if attempts else None
+
+
+def stories(ledger: Ledger, name: str) -> list[Story]:
+    """What is known under a name: a sku, or the ID of a product, pattern, job, request or item.
+
+    One story for each catalog that has the sku; none when nothing has that name.
+    """
+    told: dict[tuple[str, str, str], Story] = {}
+    for item in _items_named(ledger, name):
+        scope = (item.environment, item.catalog, item.sku or item.key)
+        if scope not in told:
+            told[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
+    for environment, catalog in _scopes_of(ledger, name):
+        scope = (environment, catalog, name)
+        if scope not in told:
+            told[scope] = _row_story(ledger, *scope)
+    return list(told.values())
+
+
+def _items_named(ledger: Ledger, name: str) -> Iterator[ItemStory]:
+    for column in ("request_id", "job_id", "result_id"):
+        for row in ledger.database.rows(
+            f"SELECT DISTINCT {_ITEM} FROM attempts a JOIN items i ON i.key = a.item_key "  # noqa: S608
+            f"WHERE a.{column} = :name",
+            {"name": name},
+        ):
+            yield _item(row)
+    yield from _item_by_key(ledger, ItemKey(name))
+
+
+def _item_by_key(ledger: Ledger, key: ItemKey) -> Iterator[ItemStory]:
+    for row in ledger.database.rows(f"SELECT {_ITEM} FROM items i WHERE i.key = :key", {"key": key}):  # noqa: S608
+        yield _item(row)
+
+
+def _item(values: tuple[Any, ...]) -> ItemStory:
+    key, environment, catalog, stage, sku, pattern_key, content, created_at = values
+    return ItemStory(
+        ItemKey(key),
+        environment,
+        catalog,
+        Stage(stage),
+        sku,
+        pattern_key and ItemKey(pattern_key),
+        json.loads(content),
+        created_at,
+    )
+
+
+def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
+    return ledger.database.rows(
+        "SELECT DISTINCT r.environment, r.catalog FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
+        "WHERE w.sku = :sku ORDER BY r.environment, r.catalog",
+        {"sku": sku},
+    )
+
+
+def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
+    seen = tuple(_seen(ledger, environment, catalog, sku))
+    keys = dict.fromkeys(key for row in seen for key in (row.pattern_key, row.product_key) if key)
+    items = tuple(_with_attempts(ledger, item) for key in keys for item in _item_by_key(ledger, key))
+    pattern = seen[-1].pattern_key if seen else None
+    sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
+    return Story(environment, catalog, sku, seen, items, _happenings(ledger, items, seen), sharing)
+
+
+def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
+    items = (_with_attempts(ledger, item),)
+    sharing = _sharing(ledger, item.environment, item.catalog, item.key)
+    return Story(item.environment, item.catalog, None, (), items, _happenings(ledger, items, ()), sharing)
+
+
+def _seen(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[Seen]:
+    """The row in every run that had it, the oldest first."""
+    rows = ledger.database.rows(
+        "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.standing "
+        "FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
+        "WHERE w.sku = :sku AND r.environment = :environment AND r.catalog = :catalog "
+        "ORDER BY coalesce(r.number, 0), r.started_at, w.run_id, w.position",
+        {"sku": sku, "environment": environment, "catalog": catalog},
+    )
+    for run_id, line, row, pattern_key, product_key, standing in rows:
+        record = ledger.run(run_id)
+        assert record is not None, "rows belong to a run"
+        yield Seen(
+            record,
+            line,
+            json.loads(row),
+            pattern_key and ItemKey(pattern_key),
+            product_key and ItemKey(product_key),
+            _standing(standing),
+        )
+
+
+def _standing(text: str | None) -> RowStanding | None:
+    if text is None:
+        return None
+    kept = json.loads(text)
+    return RowStanding(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"])
+
+
+def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
+    prices = ledger.database.rows(
+        "SELECT price FROM attempts WHERE item_key = :key ORDER BY attempt", {"key": item.key}
+    )
+    return ItemStory(
+        item.key,
+        item.environment,
+        item.catalog,
+        item.stage,
+        item.sku,
+        item.pattern_key,
+        item.content,
+        item.created_at,
+        ledger.attempts_of(item.key),
+        tuple(price for (price,) in prices),
+    )
+
+
+def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:
+    rows = ledger.database.rows(
+        "SELECT DISTINCT sku FROM items WHERE environment = :environment AND catalog = :catalog "
+        "AND stage = 'product' AND pattern_key = :pattern ORDER BY sku",
+        {"environment": environment, "catalog": catalog, "pattern": pattern},
+    )
+    return tuple(sku for (sku,) in rows)
+
+
+def _happenings(ledger: Ledger, items: Iterable[ItemStory], seen: Iterable[Seen]) -> tuple[StoryEvent, ...]:
+    """Events of the attempts, with the beginnings and ends of the runs that had the row, in time order."""
+    found: list[tuple[float, int, StoryEvent]] = []
+    for item in items:
+        for attempt in item.attempts:
+            found += _events(ledger, item.stage, attempt)
+    for row in seen:
+        found += _of_run(row)
+    return tuple(happening for _, _, happening in sorted(found, key=lambda told: told[:2]))
+
+
+def _events(ledger: Ledger, stage: Stage, attempt: Attempt) -> Iterator[tuple[float, int, StoryEvent]]:
+    for seq, at, run_id, kind, detail in ledger.database.rows(
+        "SELECT seq, at, run_id, kind, detail FROM events WHERE request_id = :request_id ORDER BY seq",
+        {"request_id": attempt.request_id},
+    ):
+        yield at, seq, StoryEvent(at, run_id, kind, detail, stage, attempt.attempt, attempt.request_id)
+
+
+def _of_run(row: Seen) -> Iterator[tuple[float, int, StoryEvent]]:
+    record = row.record
+    began = record.started_at.timestamp()
+    yield began, 0, StoryEvent(began, record.run_id, "run_began", f"row {row.line} of {record.source}")
+    if record.ended_at is not None:
+        ended, status = record.ended_at.timestamp(), row.standing.status.value if row.standing else None
+        # After everything else of that moment.
+        yield ended, 1 << 62, StoryEvent(ended, record.run_id, "run_ended", status)

@@ -1,0 +1,105 @@
+"""What a catalog has, as a table for others: CSV for spreadsheets, JSONL for programs, Parquet for warehouses."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from patternmill.catalog.changes import CurrentRow
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK
+from patternmill.results.changes_csv import csv_bytes
+from patternmill.results.results_jsonl import iso_time, json_bytes
+
+COLUMNS = (
+    "sku",
+    "status",
+    "product_id",
+    "pattern_id",
+    "category_id",
+    "selections",
+    "prompt",
+    "since",
+    "retired_at",
+    "run_id",
+)
+_TIMES = ("since", "retired_at")
+_BATCH = 1000
+
+
+class Format(StrEnum):
+    """How the table is written. The values are the endings of its files."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+def state_bytes(rows: Iterable[CurrentRow], form: Format) -> Iterator[bytes]:
+    """The whole table, by sku, in one of its formats."""
+    ordered = sorted(rows, key=lambda row: row.sku)
+    match form:
+        case Format.CSV:
+            yield from _csv(ordered)
+        case Format.JSONL:
+            yield from (json_bytes(_record(row)) + b"\n" for row in ordered)
+        case Format.PARQUET:
+            yield _parquet(ordered)
+
+
+def _record(row: CurrentRow) -> dict[str, Any]:
+    return {
+        "sku": row.sku,
+        "status": "current" if row.retired_at is None else "retired",
+        "product_id": row.product_id,
+        "pattern_id": row.pattern_id,
+        "category_id": row.content.category,
+        "selections": dict(sorted(row.content.selections.items())),
+        "prompt": row.content.prompt,
+        "since": iso_time(row.since),
+        "retired_at": iso_time(row.retired_at),
+        "run_id": row.run_id,
+    }
+
+
+def _flat(row: CurrentRow) -> dict[str, Any]:
+    """With the selections as JSON: tables have no place for objects."""
+    record = _record(row)
+    return record | {"selections": json.dumps(record["selections"], ensure_ascii=False)}
+
+
+def _csv(rows: Sequence[CurrentRow]) -> Iterator[bytes]:
+    yield BYTE_ORDER_MARK + csv_bytes([COLUMNS])
+    for first in range(0, len(rows), _BATCH):
+        yield csv_bytes(
+            ["" if value is None else str(value) for value in _flat(row).values()]
+            for row in rows[first : first + _BATCH]
+        )
+
+
+def _parquet(rows: Sequence[CurrentRow]) -> bytes:
+    # With pyarrow behind it: loaded for this alone.
+    import pandas as pd
+
+    columns: dict[str, Any] = {name: [] for name in COLUMNS}
+    for row in rows:
+        for name, value in (
+            _flat(row) | {"since": _moment(row.since), "retired_at": _moment(row.retired_at)}
+        ).items():
+            columns[name].append(value)
+    frame = pd.DataFrame(
+        {
+            name: pd.Series(values, dtype="datetime64[ms, UTC]" if name in _TIMES else "str")
+            for name, values in columns.items()
+        }
+    )
+    file = io.BytesIO()
+    frame.to_parquet(file, engine="pyarrow", index=False)
+    return file.getvalue()
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(round(seconds, 3), UTC)

@@ -1,0 +1,69 @@
+"""Writes changes.csv: what a refresh found to differ from its catalog, and what each new product replaces."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+
+from patternmill.catalog.changes import ChangeVerdict
+from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
+from patternmill.ledger.catalog_rows import Told
+from patternmill.ledger.records import RowResult
+
+CHANGES_FILE = "changes.csv"
+COLUMNS = (
+    "sku",
+    "change",
+    "fields",
+    "old_product_id",
+    "new_product_id",
+    "old_pattern_id",
+    "new_pattern_id",
+    "status",
+)
+_BATCH = 1000
+
+
+def changes_file(changes: Iterable[Told], rows: Iterable[RowResult]) -> Iterator[bytes]:
+    """The bytes of changes.csv, a batch of lines at a time. Unchanged rows are not in it.
+
+    The new IDs are of what the row asks for, as far as it was made: while they are empty, the old product is
+    what the catalog has.
+    """
+    by_sku = {row.sku: row for row in rows}
+    yield BYTE_ORDER_MARK
+    lines = [list(COLUMNS)]
+    for change in changes:
+        lines.append(_cells(change, by_sku))
+        if len(lines) == _BATCH:
+            yield csv_bytes(lines)
+            lines = []
+    yield csv_bytes(lines)
+
+
+def csv_bytes(lines: Iterable[Iterable[str]]) -> bytes:
+    """For spreadsheets, after the byte order mark: commas, CRLF, formula cells defused."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\r\n").writerows([defuse(cell) for cell in line] for line in lines)
+    return text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
+
+
+def _cells(change: Told, by_sku: Mapping[str, RowResult]) -> list[str]:
+    row = by_sku.get(change.sku) if change.verdict is None else None
+    return [
+        change.sku,
+        change.kind.value,
+        "; ".join(change.fields),
+        change.product_id or "",
+        (row.product_id if row else None) or "",
+        change.pattern_id or "",
+        (row.pattern_id if row else None) or "",
+        _status(change.verdict, row),
+    ]
+
+
+def _status(verdict: ChangeVerdict | None, row: RowResult | None) -> str:
+    if verdict is not None:
+        return verdict.value
+    return row.status.value if row else ""

@@ -1,0 +1,1 @@
+"""What a run is: request, pipeline, lease, approval, retry, settlement, spreading over processes."""

@@ -1,0 +1,102 @@
+"""Rows that would be bought although another catalog of the environment has the same products."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from patternmill.catalog.changes import Content
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.rows import sku_key
+from patternmill.catalog.selections import understood
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.catalog_rows import other_catalogs_rows
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.planning.plan import Plan, Reason
+from patternmill.planning.recognition import drawn, folded
+from patternmill.runs.request import RunSpec
+from patternmill.settings import DUPLICATES
+
+#: So many rows may be alike by chance, or on purpose, without anybody being asked.
+_HANDFUL = 5
+_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
+
+    rows: int
+    of: int
+    #: The catalog that has most of them.
+    catalog: str
+
+    def sentence(self) -> str:
+        return (
+            f"{self.rows} of {self.of} rows to buy have the sku and the content of products that catalog "
+            f"{self.catalog!r} has: they would be bought once more."
+        )
+
+
+def known_duplicates(spec: RunSpec, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """On a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
+    if not has_ledger(spec.settings):
+        return None
+    ledger = open_ledger(spec.settings)
+    try:
+        return find_duplicates(ledger, plan, offer)
+    finally:
+        ledger.database.close()
+
+
+def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """None up to a handful."""
+    bought = _first_purchases(plan)
+    if len(bought) <= _HANDFUL:
+        return None
+    scope = plan.scope
+    rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
+    found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
+    skus = {sku for _, sku in found}
+    if len(skus) <= _HANDFUL:
+        return None
+    ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
+    return Duplicates(len(skus), len(bought), most)
+
+
+def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
+    """Raise ConfigurationError when another catalog's products would be bought again and nobody has said so.
+
+    Not to be asked about a plan that a person has approved.
+    """
+    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
+        raise ConfigurationError(
+            duplicates.sentence(),
+            code="duplicates",
+            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
+            "same products are wanted once more. Nothing was bought.",
+        )
+
+
+def _first_purchases(plan: Plan) -> Mapping[str, Content]:
+    """By sku, what is to be bought for the first time in this catalog; what is tried again was decided about."""
+    rows = [(row.entry.row, row.product) for row in plan.to_do()]
+    return {
+        sku_key(row.sku): Content(row.prompt, row.category_id or row.category, row.selections)
+        for row, product in rows
+        if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
+    }
+
+
+def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
+    """Whether a person would take the two for the same product, however much was known when theirs was bought."""
+    if drawn(theirs.prompt) != drawn(ours.prompt):
+        return False
+    if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
+        return True
+    if understood(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+        return True
+    blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
+    return blind and folded("", theirs.selections) == folded("", ours.selections)

@@ -1,0 +1,319 @@
+"""One part of a spread run, driven by a process of its own under the run's hold on the catalog."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from patternmill.catalog.csv_reader import Record
+from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import Row
+from patternmill.engine.halt import HaltReason, halts_from
+from patternmill.engine.items import too_many_failures
+from patternmill.errors import Fenced, LedgerError, PatternmillError
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.parts import COORDINATOR
+from patternmill.ledger.records import Attempt, KnownItem, Lease, PartHold, PartProgress, RunRow
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.partition import is_begun
+from patternmill.planning.plan import Memory, Plan, Reason, make_plan
+from patternmill.runs.assignment import Assignment, require_same_service
+from patternmill.runs.lease import BEAT
+from patternmill.runs.preview import remembered
+from patternmill.runs.registry import forget, make_findable
+from patternmill.runs.run import ActiveRun
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import AttemptState, Outcome, PartState
+
+#: What a part says of its progress, for the run to add up.
+COUNTS = (
+    "ended",
+    "products",
+    "patterns",
+    "failed",
+    "in_flight",
+    "tried_again",
+    "items_ended",
+    "items_failed",
+)
+#: Of what was in flight when the run was stopped, so long is followed: the run itself has 18 seconds.
+_DRAIN = timedelta(seconds=12)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of a part, as a plan is made of them."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(entry.row for entry in self.entries if entry.row is not None)
+
+
+class Part(ActiveRun):
+    """A part that was begun under a grant. Driven through `mill` as a run is, and ended by `end`."""
+
+    def __init__(
+        self,
+        assigned: Assignment,
+        plan: Plan,
+        memory: Memory,
+        writer: LedgerWriter,
+        api: StudioApi,
+        before: Mapping[str, int],
+    ) -> None:
+        super().__init__(assigned.record, plan, memory, writer, api, assigned.options)
+        self.name = f"{assigned.record.run_id}/{assigned.number}"
+        self.assigned = assigned
+        #: Whether this process was told to stop: what is left of the part is for another one.
+        self.left = False
+        self._before = _counts_before(before, plan)
+        self._heart: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def begin(cls, assigned: Assignment, grant: int, api: StudioApi) -> Part:
+        """Take the part up. Raises Fenced when it was given to somebody else, or its run is over."""
+        ledger = await asyncio.to_thread(open_ledger, assigned.settings)
+        writer: LedgerWriter | None = None
+        try:
+            hold, said = await asyncio.to_thread(_take_up, ledger, assigned, grant)
+            writer = LedgerWriter(ledger, hold)
+            memory, plan = await asyncio.to_thread(_plan_again, assigned)
+            environment = assigned.record.environment
+            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(environment)))
+        except BaseException:
+            if writer is None:
+                ledger.database.close()
+            else:
+                await writer.close()
+            raise
+        before = next(standing.counts for standing in said if standing.number == assigned.number)
+        part = cls(assigned, plan, memory, writer, api, before)
+        # A run that was stopped meanwhile begins nothing here.
+        part._heed(said)
+        return part
+
+    def start_beating(self) -> None:
+        """From now on it is seen to live, and hears what the run and the other parts say."""
+        self._heart = asyncio.create_task(self._beat())
+
+    def stop(self, why: str) -> None:
+        """This process is told to stop. Whether its run is as well is not for the part to say."""
+        self.left = True
+        super().stop(why)
+
+    def made(self) -> int:
+        """How many of its products are there, whichever process made them."""
+        there = sum(self.plan.products[key].reason is Reason.DONE for key in self.plan.products)
+        return there + self.progress.products
+
+    async def end(self, *, cancelled: str | None = None) -> None:
+        """The last word. `cancelled`: a person stopped this very part, by which the whole run is meant."""
+        if self._heart is not None:
+            self._heart.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._heart
+        if cancelled is not None:
+            self.left = False
+            self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", cancelled))
+        state = PartState.LEFT if self.left else PartState.ENDED
+        with suppress(PatternmillError):
+            await self.writer.write(self._saying(state))
+        await self.writer.close()
+
+    async def _beat(self) -> None:
+        try:
+            while True:
+                self._heed(await self.writer.write(self._saying(PartState.BEGUN)))
+                await asyncio.sleep(BEAT.total_seconds())
+        except PatternmillError as error:
+            self._lost(error)
+
+    def _saying(self, state: PartState) -> _Saying:
+        hold = self.writer.hold
+        assert isinstance(hold, PartHold), "a part holds its part"
+        counts = {name: self._before.get(name, 0) + getattr(self.progress, name) for name in COUNTS}
+        if state is PartState.LEFT:
+            # The rest did not end: it is for another process.
+            counts["ended"] = counts["products"] + counts["failed"]
+        # That this process stops is its own affair; what halts a run is everybody's.
+        halt = {} if self.left else self.halt.on_record()
+        return _Saying(hold, counts, halt, state)
+
+    def _heed(self, said: Iterable[PartProgress]) -> None:
+        """Stop for what stops the run: a person, the service, too many failures over all parts."""
+        others = [standing for standing in said if standing.number != self.assigned.number]
+        for standing in others:
+            for stages, reason in halts_from(standing.halt):
+                if reason.outcome is Outcome.CANCELLED:
+                    self._stop_with_the_run(reason)
+                elif reason.outcome is Outcome.FAILED or standing.number == COORDINATOR:
+                    self.halt.begin(reason, stages=stages)
+        failed = self._over_all("items_failed", others)
+        ended = self._over_all("items_ended", others)
+        if self.assigned.failure_limit.passed(failed, ended):
+            self.halt.begin(too_many_failures(failed, ended))
+
+    def _over_all(self, name: str, others: Sequence[PartProgress]) -> int:
+        own = self._before.get(name, 0) + int(getattr(self.progress, name))
+        return own + sum(standing.counts.get(name, 0) for standing in others)
+
+    def _stop_with_the_run(self, reason: HaltReason) -> None:
+        if not self._stopped:
+            self._stopped = True
+            self.writer.hurry()
+            self.engine.stop(reason.message)
+            asyncio.get_running_loop().call_later(_DRAIN.total_seconds(), self.engine.abandon)
+
+
+@dataclass(frozen=True)
+class _Saying:
+    """A change of the ledger: the part's beat, answered with what all parts say."""
+
+    hold: PartHold
+    counts: Mapping[str, int]
+    halt: Mapping[str, Mapping[str, str]]
+    state: PartState
+
+    def __call__(self, ledger: Ledger) -> list[PartProgress]:
+        ledger.tell_part(self.hold, self.counts, self.halt, self.state)
+        return ledger.parts_of(self.hold.run_id)
+
+
+class PartWork:
+    """A context with a part in it that lives: connections opened, and closed at the end with the last word said."""
+
+    def __init__(self, assigned: Assignment, grant: int) -> None:
+        """Raises ConfigurationError when address or key are missing, or belong to another service."""
+        require_same_service(assigned)
+        self._assigned, self._grant = assigned, grant
+        self._api = StudioApi.from_settings(assigned.settings)
+        self._part: Part | None = None
+        #: Why a person stopped this part, once that is known.
+        self.cancelled: str | None = None
+
+    async def __aenter__(self) -> Part:
+        try:
+            self._part = await Part.begin(self._assigned, self._grant, self._api)
+        except BaseException:
+            await self._api.close()
+            raise
+        make_findable(self._part)
+        self._part.start_beating()
+        return self._part
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        assert self._part is not None, "entered before it is left"
+        forget(self._part)
+        if error is not None:
+            self._part.left = True
+        try:
+            await self._part.end(cancelled=self.cancelled)
+        finally:
+            await self._api.close()
+
+
+def _take_up(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold, list[PartProgress]]:
+    record = assigned.record
+    lease = ledger.holder(record.environment, record.catalog)
+    if lease is None or lease[1] != record.run_id or not lease[2]:
+        raise Fenced(
+            f"Run {record.run_id} does not hold the catalog {record.catalog!r} any more.",
+            remedy="Nothing was begun by this part; see `patternmill status`.",
+        )
+    hold = Lease(record.environment, record.catalog, lease[0], record.run_id)
+    with ledger.transaction(hold):
+        begun = ledger.begin_part(hold, assigned.number, grant)
+        return begun, ledger.parts_of(record.run_id)
+
+
+def _plan_again(assigned: Assignment) -> tuple[Memory, Plan]:
+    """The part's own plan, from the ledger as it is now, on a connection of its own."""
+    record = assigned.record
+    ledger = open_ledger(assigned.settings)
+    try:
+        rows = ledger.rows_at(record.run_id, sorted(assigned.positions))
+        scope = Scope(record.environment, record.catalog)
+        memory = remembered(ledger, scope, assigned.options)
+        memory = _without_second_retries(memory, ledger.begun_in(record.run_id))
+        items = _PlannedItems(scope, {row.sku: _item(ledger, row) for row in rows})
+    finally:
+        ledger.database.close()
+    return memory, _plan(assigned, scope, rows, memory, items)
+
+
+class _PlannedItems:
+    """The items that the run planned for its rows, by sku: a part decides nothing anew."""
+
+    def __init__(self, scope: Scope, by_sku: Mapping[str, KnownItem]) -> None:
+        self._scope, self._by_sku = scope, by_sku
+
+    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
+        known = self._by_sku[row.sku]
+        return PatternItem(self._scope, known.pattern_content), ProductItem(self._scope, known.content)
+
+
+def _item(ledger: Ledger, row: RunRow) -> KnownItem:
+    known = ledger.product_item(row.product_key) if row.product_key is not None else None
+    if known is None:
+        raise LedgerError(f"Row {row.line} ({row.sku}) has no items in the ledger.")
+    return known
+
+
+def _plan(
+    assigned: Assignment, scope: Scope, rows: Sequence[RunRow], memory: Memory, items: _PlannedItems
+) -> Plan:
+    retried = {row.sku for row in rows if row.position in assigned.retried}
+    plan = make_plan(
+        scope, _Rows(tuple(map(_entry, rows))), memory, retry=lambda row: row.sku in retried, items=items
+    )
+    planned = []
+    for row, again in zip(rows, plan.rows, strict=True):
+        if (again.pattern, again.product) != (row.pattern_key, row.product_key):
+            raise LedgerError(
+                f"Row {row.line} ({row.sku}) has other items here than where it was planned.",
+                remedy="Give all workers the same version of Patternmill.",
+            )
+        planned.append(replace(again, position=row.position))
+    plan = replace(plan, rows=tuple(planned))
+    # What is begun first: the service has jobs for it, which are in the window whether they are asked for or not.
+    ordered = sorted(planned, key=lambda row: not is_begun(plan, row))
+    return replace(plan, rows=tuple(ordered))
+
+
+def _entry(row: RunRow) -> Entry:
+    kept = json.loads(row.row)
+    category = kept["category"]
+    understood = Row(row.line, row.sku, kept["prompt"], category, category, kept["selections"], ())
+    return Entry(Record(row.line, ()), understood, ())
+
+
+def _without_second_retries(memory: Memory, begun: frozenset[ItemKey]) -> Memory:
+    """What this run tried already, and failed with, is not tried once more because a process was lost."""
+    standings = {
+        key: replace(attempt, state=AttemptState.HELD)
+        if isinstance(attempt, Attempt) and _failed_here(attempt, begun) and key not in memory.trying
+        else attempt
+        for key, attempt in memory.standings.items()
+    }
+    return replace(memory, standings=standings)
+
+
+def _failed_here(attempt: Attempt, begun: frozenset[ItemKey]) -> bool:
+    return attempt.state in (AttemptState.FAILED, AttemptState.REJECTED) and attempt.item_key in begun
+
+
+def _counts_before(said: Mapping[str, int], plan: Plan) -> dict[str, int]:
+    """What earlier processes did of this part: their last words, and the rows that the ledger shows as ended."""
+    before = {name: said.get(name, 0) for name in COUNTS}
+    before["in_flight"] = 0
+    before["ended"] = len(plan.rows) - sum(1 for _ in plan.to_do())
+    return before

@@ -1,0 +1,270 @@
+"""What a retry would take up again of a run, and what that would cost, from the ledger alone."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from patternmill.catalog.changes import ChangeVerdict
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.row_checks import CheckedCatalog, Entry
+from patternmill.catalog.rows import tidy
+from patternmill.engine.options import RunOptions
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.catalog_rows import changes_of
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.reports.current_rows import PresentRow, present_rows
+from patternmill.ledger.reports.run_lookup import later_runs, products_asked_for
+from patternmill.ledger.row_results import kept_of
+from patternmill.runs.refresh_changes import is_whole
+from patternmill.runs.row_selection import Selection
+from patternmill.states import AttemptState, RowStatus, Stage
+
+#: What a retry can change: the rest is made already, or waits for an edit or a decision.
+RETRIABLE = (
+    RowStatus.FAILED,
+    RowStatus.CANCELLED,
+    RowStatus.NOT_STARTED,
+    RowStatus.IN_DOUBT,
+    RowStatus.WAITING,
+)
+_REMEDIES = {
+    RowStatus.SUCCEEDED: "They are made; `patternmill import --edition` buys them again.",
+    RowStatus.REFUSED: "Correct them in failures.csv and import that.",
+    RowStatus.HELD: "Decide about them with `patternmill settle`.",
+}
+_OPEN = (AttemptState.INTENDED, AttemptState.ACCEPTED)
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """Which of the rows; an empty field chooses all."""
+
+    statuses: tuple[RowStatus, ...] = RETRIABLE
+    codes: frozenset[str] = frozenset()
+    #: By ID, or as the file writes them; case does not matter.
+    categories: frozenset[str] = frozenset()
+    skus: frozenset[str] = frozenset()
+
+    def fits(self, row: PresentRow, category: str) -> bool:
+        """`category` is as the file writes it."""
+        return (
+            row.standing.status in self.statuses
+            and (not self.codes or row.standing.error_code in self.codes)
+            and (not self.skus or row.sku in self.skus)
+            and (
+                not self.categories
+                or bool(self.categories & {row.category_id.casefold(), category.casefold()})
+            )
+        )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A row that would fit, and what a later run has made of its sku."""
+
+    sku: str
+    why: str
+
+
+@dataclass(frozen=True)
+class RetrySelection:
+    """The rows of a run that a retry takes up, as they stand now."""
+
+    record: RunRecord
+    rows: tuple[PresentRow, ...]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def by_status(self) -> Mapping[RowStatus, int]:
+        found = Counter(row.standing.status for row in self.rows)
+        return {status: found[status] for status in RowStatus if found[status]}
+
+    def left_out_lines(self, most: int) -> Iterator[str]:
+        """What is left out and why, as far as a screen bears it; nothing when nothing is."""
+        if self.left_out:
+            yield f"Left out, because of later runs: {len(self.left_out)} rows"
+        for row in self.left_out[:most]:
+            yield f"  {row.sku}: {row.why}"
+        if len(self.left_out) > most:
+            yield f"  … and {len(self.left_out) - most} more"
+
+    def selection(self) -> Selection:
+        return Selection(self.record.run_id, self.record.source, frozenset(row.sku for row in self.rows))
+
+
+@dataclass(frozen=True)
+class Purchases:
+    """How many of each would be bought, and for how much (minor units)."""
+
+    patterns: int = 0
+    products: int = 0
+    amount: int = 0
+
+
+@dataclass(frozen=True)
+class RetryCost:
+    """`expected` when each next attempt succeeds, `worst` when only the last that is allowed does."""
+
+    expected: Purchases
+    worst: Purchases
+
+
+def statuses_of(words: str) -> tuple[RowStatus, ...]:
+    """Read `failed,in_doubt`. Raises ConfigurationError for a word that is no status, or none a retry can change."""
+    found = []
+    for word in filter(None, (part.strip().lower().replace("-", "_") for part in words.split(","))):
+        if word not in set(RowStatus):
+            raise ConfigurationError(
+                f"{word!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
+            )
+        if RowStatus(word) not in RETRIABLE:
+            raise ConfigurationError(
+                f"Rows that are {word} cannot be retried.", remedy=_REMEDIES[RowStatus(word)]
+            )
+        found.append(RowStatus(word))
+    return tuple(found) or RETRIABLE
+
+
+def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: RowFilter) -> RetrySelection:
+    """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
+
+    Raises ConfigurationError for a sku that the run does not have.
+    """
+    present = list(present_rows(ledger, record))
+    _refuse_unknown(choice.skus - {row.sku for row in present}, record)
+    fitting = {
+        row.sku: row
+        for row in present
+        if row.product_key is not None and choice.fits(row, _category(file, row))
+    }
+    superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
+    return RetrySelection(
+        record,
+        tuple(row for sku, row in fitting.items() if sku not in superseded),
+        tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
+    )
+
+
+def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
+    """A run's own file without the rows that a later run has superseded, where nobody has edited them since."""
+    rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+    asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
+    unedited = {
+        row.sku: asked[row.sku][1]
+        for row in checked.rows
+        if row.sku in asked and asked[row.sku][0] == kept_of(row)
+    }
+    superseded = superseded_rows(ledger, record, unedited)
+    entries = tuple(
+        _superseded(entry, superseded[entry.row.sku]) if entry.row and entry.row.sku in superseded else entry
+        for entry in checked.entries
+    )
+    return replace(checked, entries=entries) if superseded else checked
+
+
+def _superseded(entry: Entry, why: str) -> Entry:
+    assert entry.row is not None, "a row that was good"
+    problem = Finding(
+        None,
+        RowCode.SUPERSEDED,
+        f"this row is as an earlier run had it, and has changed since: {why}",
+        "import the catalog's own file, or a newer results file; or edit the row, if it is to change once more",
+    )
+    return Entry(entry.record, None, (problem.at(entry.record.line, entry.row.sku),))
+
+
+def superseded_rows(
+    ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
+) -> Mapping[str, str]:
+    """Why, by sku: what the last later run that says anything of a sku says, where that is something else.
+
+    A refresh speaks for every sku, because its source is the whole catalog.
+    """
+    undecided, found = set(products), dict[str, str]()
+    for run in later_runs(ledger, record):
+        if not undecided:
+            break
+        asked = products_asked_for(ledger, run.run_id, sorted(undecided))
+        gone = _gone(ledger, run, undecided - asked.keys())
+        found |= {sku: f"gone from the source of run {run.run_id}" for sku in gone}
+        for sku in asked.keys() & undecided:
+            if asked[sku] is None:
+                found[sku] = f"refused in run {run.run_id}, which has it with other content"
+            elif asked[sku] != products[sku]:
+                found[sku] = f"run {run.run_id} asked for it with other content"
+        undecided -= asked.keys() | gone
+    return found
+
+
+def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
+    """Those of the skus missing from a run's source that are gone from the catalog."""
+    if is_whole(run):
+        return set(missing)
+    return {
+        change.sku for change in changes_of(ledger, run.run_id) if change.verdict is ChangeVerdict.RETIRED
+    } & set(missing)
+
+
+def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
+    """What taking these rows up would cost; a pattern that is paid, or shared, is counted once or not at all."""
+    patterns = {row.pattern_key: row.pattern for row in rows}
+    products = {row.product_key: row.product for row in rows}
+    return RetryCost(*(_purchases(patterns, products, options, worst=worst) for worst in (False, True)))
+
+
+def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
+    """Whether the row is in doubt for so long that a run leaves it to a person."""
+    attempts = (row.product, row.pattern)
+    limit = now - options.in_doubt_limit.total_seconds()
+    return any(
+        attempt is not None and attempt.state is AttemptState.INTENDED and attempt.intended_at < limit
+        for attempt in attempts
+    )
+
+
+def _purchases(
+    patterns: Mapping[ItemKey | None, Attempt | None],
+    products: Mapping[ItemKey | None, Attempt | None],
+    options: RunOptions,
+    *,
+    worst: bool,
+) -> Purchases:
+    count = _most_left if worst else _next
+    of_patterns = sum(count(attempt, options.attempts) for attempt in patterns.values())
+    of_products = sum(count(attempt, options.attempts) for attempt in products.values())
+    amount = of_patterns * options.price(Stage.PATTERN) + of_products * options.price(Stage.PRODUCT)
+    return Purchases(of_patterns, of_products, amount)
+
+
+def _next(last: Attempt | None, most: int) -> int:
+    """What is open is paid for already, what is made needs nothing."""
+    return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
+
+
+def _most_left(last: Attempt | None, most: int) -> int:
+    if last is None:
+        return most
+    if last.state is AttemptState.SUCCEEDED:
+        return 0
+    if last.state in _OPEN:
+        return max(0, most - last.attempt)
+    return most
+
+
+def _category(file: CatalogFile, row: PresentRow) -> str:
+    cells, index = file.records[row.position].cells, file.columns.category
+    return tidy(cells[index]) if index < len(cells) else ""
+
+
+def _refuse_unknown(skus: Collection[str], record: RunRecord) -> None:
+    if skus:
+        named = ", ".join(sorted(skus)[:5])
+        raise ConfigurationError(
+            f"Run {record.run_id} has no row {named}.", remedy="Write the sku as its file does."
+        )

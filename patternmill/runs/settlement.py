@@ -1,0 +1,272 @@
+"""A person's decision about an attempt that no run may decide: on the record, and never beside a run."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from itertools import groupby
+
+from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.identifiers import RequestId, RunId
+from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.settlements import (
+    Unsettled,
+    age_of,
+    in_doubt,
+    is_for_a_person,
+    open_attempt,
+    send_again,
+)
+from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
+from patternmill.runs.lease import is_free, take_lease
+from patternmill.states import WRITTEN_OFF, AttemptState, Stage
+
+Take = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
+
+#: The kind of the event that keeps who decided, what and why.
+SETTLED = "settled"
+
+
+class Decision(StrEnum):
+    """What a person may decide."""
+
+    #: The same request goes out once more with the next run; the service makes nothing twice for one request ID.
+    RESEND = "resend"
+    #: Whatever the service has for it is given up; a retry makes a new attempt, which is paid for.
+    WRITE_OFF = "write_off"
+    #: The person found the service's job for it; the next run follows that job.
+    JOB = "job"
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """One decision, with who made it and why."""
+
+    request_id: RequestId
+    decision: Decision
+    reason: str
+    by: str
+    #: With Decision.JOB alone.
+    job_id: str | None = None
+
+
+async def settle(
+    ledger: Ledger,
+    settlement: Settlement,
+    *,
+    limit: timedelta,
+    look_up: LookUp | None = None,
+    take: Take = take_lease,
+) -> Attempt:
+    """Do what a person decided about a held attempt, or one older than `limit`, and put it on record.
+
+    `look_up` shows the job that a person names. Raises ConfigurationError when there is nothing to decide so, and
+    Overlap while a run drives the catalog.
+    """
+    found = undecided(ledger, settlement, limit)
+    job = await examined(settlement.job_id, found, look_up) if settlement.job_id else None
+    run_id = _new_run_id()
+    hold = await take(ledger, found.environment, found.catalog, run_id)
+    try:
+        with ledger.transaction(hold):
+            # Once more: what was seen before the catalog was held may have changed.
+            undecided(ledger, settlement, limit)
+            if job is not None:
+                refuse_result_of_another(ledger, job, found)
+            _note(ledger, run_id, settlement)
+            return _decide(ledger, run_id, settlement)
+    finally:
+        with ledger.transaction(hold):
+            ledger.release(hold)
+
+
+@dataclass(frozen=True)
+class SettlementFilter:
+    """Which of the attempts that wait for a decision; an empty field chooses all."""
+
+    catalog: str | None = None
+    environment: str | None = None
+    stage: Stage | None = None
+    code: str | None = None
+    #: In the state they are in since before this moment, in Unix seconds.
+    before: float | None = None
+
+    def fits(self, item: Unsettled) -> bool:
+        wanted = (self.catalog, self.environment, self.stage, self.code)
+        found = (item.catalog, item.environment, item.stage, item.attempt.error_code)
+        agrees = all(want is None or want == has for want, has in zip(wanted, found, strict=True))
+        return agrees and (self.before is None or item.since < self.before)
+
+
+def next_runs(
+    ledger: Ledger, limit: timedelta, choice: SettlementFilter
+) -> tuple[list[Unsettled], list[Unsettled]]:
+    """What is in doubt and no person's yet: what the next run sends again, and what is with a run that lives."""
+    waiting: list[Unsettled] = []
+    driven: list[Unsettled] = []
+    for item in filter(choice.fits, in_doubt(ledger, limit)):
+        lease = ledger.holder(item.environment, item.catalog)
+        (waiting if lease is None or is_free(lease[2]) else driven).append(item)
+    return waiting, driven
+
+
+@dataclass(frozen=True)
+class SettledBatch:
+    """What came of a decision about many: those decided, and those left as they were, each with the reason."""
+
+    decided: tuple[Unsettled, ...] = ()
+    left: tuple[tuple[Unsettled, PatternmillError], ...] = ()
+
+
+async def settle_many(
+    ledger: Ledger,
+    items: Sequence[Unsettled],
+    decision: Decision,
+    *,
+    reason: str,
+    by: str,
+    limit: timedelta,
+    take: Take = take_lease,
+) -> SettledBatch:
+    """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
+
+    What has changed meanwhile is left, and so is a catalog that a run drives. A job is named for one attempt alone.
+    """
+    assert decision is not Decision.JOB, "one job is of one request"
+    settled = SettledBatch()
+    for _, group in groupby(sorted(items, key=_scope), key=_scope):
+        shown = list(group)
+        try:
+            some = await _settle_catalog(ledger, shown, decision, reason, by, limit, take)
+        except Overlap as overlap:
+            some = SettledBatch(left=tuple((item, overlap) for item in shown))
+        settled = SettledBatch(settled.decided + some.decided, settled.left + some.left)
+    return settled
+
+
+async def _settle_catalog(
+    ledger: Ledger,
+    shown: Sequence[Unsettled],
+    decision: Decision,
+    reason: str,
+    by: str,
+    limit: timedelta,
+    take: Take,
+) -> SettledBatch:
+    run_id = _new_run_id()
+    hold = await take(ledger, *_scope(shown[0]), run_id)
+    decided, left = [], []
+    try:
+        with ledger.transaction(hold):
+            for item in shown:
+                settlement = Settlement(item.attempt.request_id, decision, reason, by)
+                try:
+                    _refuse_changed(item, undecided(ledger, settlement, limit))
+                except ConfigurationError as refused:
+                    left.append((item, refused))
+                    continue
+                _note(ledger, run_id, settlement)
+                _decide(ledger, run_id, settlement)
+                decided.append(item)
+    finally:
+        with ledger.transaction(hold):
+            ledger.release(hold)
+    return SettledBatch(tuple(decided), tuple(left))
+
+
+def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
+    if now.attempt != shown.attempt:
+        raise ConfigurationError(
+            f"Request {now.attempt.request_id} has changed since it was shown; it is {now.attempt.state} now.",
+            remedy="See `patternmill settle --list`.",
+        )
+
+
+def _scope(item: Unsettled) -> tuple[str, str]:
+    return item.environment, item.catalog
+
+
+def _new_run_id() -> RunId:
+    return RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+
+
+def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unsettled:
+    """The attempt that a settlement is about. Raises ConfigurationError when it is none to decide about so."""
+    found = open_attempt(ledger, settlement.request_id)
+    if found is None:
+        raise ConfigurationError(
+            f"There is no request {settlement.request_id!r} in this ledger.",
+            remedy="See `patternmill settle --list`.",
+        )
+    if not is_for_a_person(ledger, found, limit):
+        raise _not_for_a_person(found, age_of(ledger, found), limit)
+    if settlement.decision is Decision.JOB:
+        _refuse_job(ledger, found, settlement)
+    if settlement.decision is Decision.RESEND and found.attempt.state is AttemptState.ACCEPTED:
+        raise ConfigurationError(
+            f"The service has job {found.attempt.job_id} for it; sending the request again changes nothing.",
+            remedy="Wait for the job with another run, or write it off.",
+        )
+    return found
+
+
+def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta) -> ConfigurationError:
+    state = found.attempt.state
+    if age is not None and state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
+        return ConfigurationError(
+            f"Request {found.attempt.request_id} is {state} since {age.total_seconds() / 3600:.1f} h; "
+            f"a person decides after {limit.total_seconds() / 3600:g} h only.",
+            remedy="Run the same import again: it goes on with it.",
+        )
+    return ConfigurationError(
+        f"Request {found.attempt.request_id} is {state}: there is nothing to decide.",
+        remedy=f"See `patternmill explain {found.attempt.request_id}`.",
+    )
+
+
+def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
+    assert settlement.job_id, "the decision names a job"
+    other = ledger.request_of_job(settlement.job_id, found.environment)
+    if other is not None and other != found.attempt.request_id:
+        raise ConfigurationError(
+            f"Job {settlement.job_id} belongs to request {other}.", remedy="Look for the job of this request."
+        )
+    if found.attempt.state is AttemptState.ACCEPTED:
+        raise ConfigurationError(
+            f"Request {found.attempt.request_id} has job {found.attempt.job_id} already.",
+            remedy="Write it off if that job will never end.",
+        )
+
+
+def _note(ledger: Ledger, run_id: RunId, settlement: Settlement) -> None:
+    detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
+    if settlement.job_id:
+        detail["job_id"] = settlement.job_id
+    ledger.note(run_id, SETTLED, settlement.request_id, detail=json.dumps(detail, ensure_ascii=False))
+
+
+def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
+    match settlement.decision:
+        case Decision.RESEND:
+            return send_again(ledger, run_id, settlement.request_id)
+        case Decision.JOB:
+            return ledger.change(
+                run_id, settlement.request_id, AttemptState.ACCEPTED, job_id=settlement.job_id
+            )
+        case Decision.WRITE_OFF:
+            return _write_off(ledger, run_id, settlement)
+
+
+def _write_off(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
+    told = f"Written off by {settlement.by}: {settlement.reason}"
+    before = ledger.attempt(settlement.request_id)
+    if before is not None and before.state is AttemptState.INTENDED:
+        ledger.change(run_id, settlement.request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=told)
+    return ledger.change(
+        run_id, settlement.request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=told
+    )

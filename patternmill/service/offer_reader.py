@@ -1,0 +1,165 @@
+"""Reads what an environment offers: the list of categories, then the options of each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, with_asked
+from patternmill.catalog.offer_shapes import (
+    CategoryList,
+    offer_of,
+    read_asked_category,
+    read_category_list,
+)
+from patternmill.errors import ServiceStopped
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.jobs import LONGEST_ID
+from patternmill.service.pacing import RateLimiter, Sleeper
+from patternmill.service.resend import (
+    REDIRECTS,
+    REMEDIES,
+    STOPPING,
+    Jitter,
+    RetryPolicy,
+    pause,
+    read_retry_after,
+    said,
+)
+
+Post = Callable[[str, bytes], Awaitable[Answer]]
+
+TRIES = 6
+#: Of a way to the next page that may not be one, and of a text that may be no ID.
+GUESSES = 3
+#: Questions for pages after the first, and written categories that are asked for as IDs.
+MOST_PAGES = 500
+MOST_ASKED_FOR = 100
+#: Nobody answered: what is offered may still be known from before.
+UNREACHABLE = "unreachable"
+AT_ONCE = 8
+LONGEST_WAIT = timedelta(minutes=1)
+REFUSALS = frozenset({401, 402, 403, 407})
+NO_WAY = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
+
+
+async def read_offer(
+    post: Post, limiter: RateLimiter, sleep: Sleeper, jitter: Jitter, written: Collection[str] = ()
+) -> Offer:
+    """The offer, as far as it can be read. Raises ServiceStopped when the key or the address is refused.
+
+    `written`: categories that a person named. Those that an incomplete list does not have are asked for as IDs.
+    """
+    reader = _Reader(post, limiter, sleep, jitter)
+    found = await reader.categories()
+    if found is None:
+        return UNREADABLE_OFFER
+    details = await asyncio.gather(*(reader.detail(category.id) for category in found.categories))
+    offer = offer_of(found, {one.id: detail for one, detail in zip(found.categories, details, strict=True)})
+    return offer if found.complete else with_asked(offer, await reader.asked(_unlisted(offer, written)))
+
+
+def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
+    texts = sorted(text for text in written if 0 < len(text) <= LONGEST_ID and not offer.find(text))
+    return texts[:MOST_ASKED_FOR]
+
+
+class _Reader:
+    def __init__(self, post: Post, limiter: RateLimiter, sleep: Sleeper, jitter: Jitter) -> None:
+        self._post, self._limiter, self._sleep, self._jitter = post, limiter, sleep, jitter
+        self._free = asyncio.Semaphore(AT_ONCE)
+        self._policy = RetryPolicy(longest_pause=timedelta(seconds=4))
+        #: The ways to the next page that were tried, and the one that led there.
+        self._tried: set[bytes] = set()
+        self._way: str | None = None
+
+    async def categories(self) -> CategoryList | None:
+        """The list, over all its pages as far as there is a way to them. None when it cannot be read."""
+        found = read_category_list(await self._listing())
+        while found is not None and found.steps:
+            page = await self._next_page(found)
+            if page is None:
+                break
+            found = page
+        return found
+
+    async def detail(self, category_id: str) -> Any:
+        """The answer of `categories/get`, or None. Only a refused key stops more than this one category."""
+        async with self._free:
+            answer = await self._ask("categories/get", {"categoryId": category_id})
+        if answer.status in REFUSALS:
+            raise _stopped(STOPPING[answer.status], answer)
+        return answer.body if answer.good else None
+
+    async def asked(self, texts: Sequence[str]) -> list[Category]:
+        """The categories that the service knows by these IDs."""
+        found = await asyncio.gather(*map(self._asked, texts))
+        return [category for category in found if category is not None]
+
+    async def _asked(self, text: str) -> Category | None:
+        async with self._free:
+            answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
+        return read_asked_category(answer.body, text) if answer.good else None
+
+    async def _listing(self) -> Any:
+        answer = await self._ask("categories/list", {})
+        code = _stopping_code(answer)
+        if code is not None:
+            raise _stopped(code, answer)
+        if answer.happening is ExchangeResult.NOT_SENT:
+            remedy = "See that the service's address is right and that it is up."
+            raise ServiceStopped(said(answer), code=UNREACHABLE, remedy=remedy)
+        return answer.body if answer.good else None
+
+    async def _next_page(self, found: CategoryList) -> CategoryList | None:
+        """The list with one more page, by the first way that leads on: the one that led here, then the others."""
+        for step in sorted(found.steps, key=lambda step: step.way != self._way):
+            question = orjson.dumps(step.question, option=orjson.OPT_SORT_KEYS)
+            if question in self._tried or len(self._tried) >= MOST_PAGES:
+                continue
+            self._tried.add(question)
+            proven = step.way == self._way
+            answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
+            sent = frozenset(map(str, step.question.values()))
+            page = read_category_list(answer.body, found, sent) if answer.good else None
+            if page is not None and _leads_on(page, found, known=proven or step.told):
+                self._way = step.way
+                return page
+        return None
+
+    async def _ask(self, operation: str, question: Mapping[str, object], tries: int = TRIES) -> Answer:
+        """The first answer that settles something, or the last of some tries."""
+        number = 1
+        while True:
+            await self._limiter.acquire()
+            answer = await self._post(operation, orjson.dumps(question))
+            passing = answer.service_failed or answer.status == 429
+            if not passing or answer.trouble in NO_WAY or number == tries:
+                return answer
+            await self._sleep(self._pause_after(answer, number).total_seconds())
+            number += 1
+
+    def _pause_after(self, answer: Answer, number: int) -> timedelta:
+        told = read_retry_after(answer) or timedelta(0)
+        return max(min(told, LONGEST_WAIT), pause(number, self._policy, self._jitter))
+
+
+def _leads_on(page: CategoryList, found: CategoryList, *, known: bool) -> bool:
+    """The same page again leads nowhere; an empty one may end the list, when it is sure that it was the next."""
+    return len(page.categories) > len(found.categories) or (known and page.last_page == 0)
+
+
+def _stopping_code(answer: Answer) -> str | None:
+    if answer.status in REFUSALS:
+        return STOPPING[answer.status]
+    if answer.status in REDIRECTS:
+        return "redirected"
+    return answer.trouble.value if answer.trouble in NO_WAY else None
+
+
+def _stopped(code: str, answer: Answer) -> ServiceStopped:
+    return ServiceStopped(said(answer), code=code, remedy=REMEDIES.get(code, ""))

@@ -1,0 +1,374 @@
+"""The one place that decides what an answer means: send again, wait, or how it ended. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED, Job, read_job
+from patternmill.service.outcomes import (
+    Accepted,
+    Conflict,
+    Failed,
+    GaveUp,
+    Kept,
+    Refused,
+    Stopped,
+    Succeeded,
+)
+from patternmill.states import Stage
+
+#: Gives a number from 0 to 1.
+Jitter = Callable[[], float]
+
+REDIRECTS = range(300, 400)
+#: "Done; what came of it is elsewhere": the only redirect that speaks of the request as processed.
+SEE_OTHER = 303
+#: The key or the account is wrong: every other item would be answered the same.
+STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
+#: The address is wrong, or the service does not know what this one request names.
+MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
+#: Statuses below 500 that say nothing about the item: the same request may do better later.
+PASSING = frozenset({408, 423, 425, 499})
+REPEATED = 409
+RATE_LIMITED = 429
+
+REMEDIES = {
+    "unauthorized": "Check PATTERNMILL_API_KEY, and that it belongs to this environment.",
+    "forbidden": "Check what PATTERNMILL_API_KEY is allowed to do.",
+    "payment_required": "Settle the account in the studio console.",
+    "wrong_address": "Check what the row names, and PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1.",
+    "redirected": "Set PATTERNMILL_STUDIO_URL to the address that answers without a redirect.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long one create is worth sending again, and how patiently."""
+
+    create_timeout: timedelta = timedelta(minutes=10)
+    in_doubt_limit: timedelta = timedelta(hours=12)
+    job_timeout: timedelta = timedelta(minutes=30)
+    first_pause: timedelta = timedelta(milliseconds=500)
+    longest_pause: timedelta = timedelta(seconds=30)
+    #: Told to wait longer than this, the run stops instead.
+    longest_wait: timedelta = timedelta(hours=1)
+    #: A job unknown to the service this soon after its acceptance may only not have arrived everywhere.
+    young: timedelta = timedelta(minutes=1)
+    #: Sends of one request that may be answered by a redirect, a proxy's page or "not found" before that counts.
+    unclear_tries: int = 4
+    #: So many requests answered so in a row mean the address: of an operation never seen to work, and of any other.
+    unclear_requests: int = 3
+    unclear_requests_later: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the sender knows besides the answer."""
+
+    #: Sends so far in this run, this one included.
+    tries: int = 1
+    #: Since the first send in this run.
+    trying_for: timedelta = timedelta(0)
+    #: An earlier send, by this run or another, may have been executed.
+    in_doubt: bool = False
+    #: An earlier send was answered by a redirect, which some services do to what they have executed.
+    redirected: bool = False
+    #: The job that an earlier answer named for this very request.
+    known_job_id: str | None = None
+    #: The service has answered anything in this run.
+    reached: bool = True
+    #: The service has answered somebody well while this create was tried.
+    well: bool = True
+    #: A create of this operation was accepted, in this run or before.
+    works: bool = False
+    #: Any operation has been answered well in this run: the base address is right.
+    answered_well: bool = False
+    #: Different requests of this operation, this one included, that were answered as if the address were wrong,
+    #: since one was last accepted.
+    unclear_requests: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Send the same request again, `delay` from now."""
+
+    delay: timedelta
+    #: The request that was just sent may have been executed.
+    in_doubt: bool
+    #: The service asked for this pause: nobody else sends a create before it is over.
+    told: bool = False
+    #: The answer was a redirect.
+    redirected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskAgain:
+    """The job has not ended as far as is known. `delay`: told, or after a failure; None: when it is due."""
+
+    delay: timedelta | None = None
+    told: bool = False
+    #: The status word, when it is none that the interface names.
+    unknown_status: str | None = None
+
+
+CreateDecision = RetryAfter | Accepted | Refused | Stopped | Conflict | Kept
+PollDecision = AskAgain | Succeeded | Failed | GaveUp | Kept | Conflict | Stopped
+
+
+def decide_create(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    """What the answer to a create leads to."""
+    status = answer.status
+    if answer.happening is not ExchangeResult.ANSWERED or status is None:
+        return _unanswered(answer, now, policy, jitter)
+    if status in REDIRECTS:
+        return _unclear("redirected", answer, now, policy, jitter)
+    if status in STOPPING:
+        return _stopped(STOPPING[status], answer, now.in_doubt)
+    if status in MISADDRESSED:
+        return _misaddressed(answer, now, policy, jitter)
+    if status == RATE_LIMITED:
+        return _told_to_wait(answer, now, policy, jitter)
+    if status == REPEATED or _names_a_repeated_id(answer):
+        return _repeated(answer, now)
+    if 400 <= status < 500 and status not in PASSING:
+        if answer.trouble is Trouble.HTML:
+            return _unclear("proxy_page", answer, now, policy, jitter)
+        return _refused("invalid_request", answer, now)
+    return _success_or_doubt(answer, now, policy, jitter)
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What the poller knows of a job besides the answer."""
+
+    job_id: str
+    stage: Stage
+    #: Of the job.
+    age: timedelta = timedelta(0)
+    #: Polls in a row that said nothing.
+    tries: int = 1
+    #: The service has answered a poll of another job well while this one was asked in vain.
+    well: bool = False
+
+
+def decide_poll(answer: Answer, job: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+    """What the answer to a poll leads to."""
+    status = answer.status
+    if answer.happening is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
+        return _stopped("tls", answer, in_doubt=False)
+    if status in STOPPING:
+        return _stopped(STOPPING[status], answer, in_doubt=False)
+    if status in REDIRECTS and job.tries >= policy.unclear_tries and not job.well:
+        return _stopped("redirected", answer, in_doubt=False)
+    if status in {404, 410} and _is_job_unknown(answer, job, policy):
+        return Kept("job_unknown", f"The service does not know the job {job.job_id} any more.")
+    if answer.good:
+        return _progress(answer, job, policy, jitter)
+    return _poll_pause(answer, job.tries, policy, jitter)
+
+
+def _is_job_unknown(answer: Answer, job: Polled, policy: RetryPolicy) -> bool:
+    """Said by the service itself; an answer in another form may be a proxy's, while the service is replaced."""
+    if job.age < policy.young:
+        return False
+    return answer.trouble is Trouble.NONE or (job.well and job.tries >= policy.unclear_tries)
+
+
+def said(answer: Answer) -> str:
+    """The answer in words, for people."""
+    reason = f": {answer.detail}" if answer.detail else ""
+    if answer.status is None:
+        return f"No answer from the service{reason}."
+    return f"The service answered {answer.status}{reason}".removesuffix(".") + "."
+
+
+def pause(tries: int, policy: RetryPolicy, jitter: Jitter) -> timedelta:
+    """Doubles from try to try, and is spread over its upper half."""
+    longest = min(policy.first_pause * (1 << min(tries - 1, 20)), policy.longest_pause)
+    return longest * (0.5 + 0.5 * jitter())
+
+
+_NUMBER = re.compile(r"\d+(\.\d+)?([eE]\+?\d{1,2})?", re.ASCII)
+
+
+def read_retry_after(answer: Answer) -> timedelta | None:
+    """How long the service asks to wait: from seconds or a date; None when it does not say so readably.
+
+    A date is compared with the service's own clock where the answer carries it, so that ours may be wrong.
+    """
+    text = (answer.retry_after or "").strip()
+    if _NUMBER.fullmatch(text):
+        return timedelta(seconds=min(float(text), 1e9))
+    until, now = _date(text), _date(answer.date) or datetime.now(UTC)
+    return max(until - now, timedelta(0)) if until else None
+
+
+def _date(text: str | None) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text or "")
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _unanswered(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    if answer.trouble in {Trouble.TLS, Trouble.ADDRESS}:
+        return _stopped(answer.trouble.value, answer, now.in_doubt)
+    if answer.trouble in {Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE} and not now.reached:
+        return _stopped(answer.trouble.value, answer, now.in_doubt)
+    return _again(answer, now, policy, jitter)
+
+
+def _again(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    """Send the same request again, unless that has been tried for long enough."""
+    in_doubt = answer.happening is not ExchangeResult.NOT_SENT
+    if now.trying_for >= policy.create_timeout:
+        return _tired(answer, now.in_doubt or in_doubt, now.well)
+    told = read_retry_after(answer) if answer.status else None
+    delay = max(pause(now.tries, policy, jitter), min(told or timedelta(0), policy.create_timeout / 2))
+    return RetryAfter(delay, in_doubt)
+
+
+def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
+    """Tried long enough: one item is kept for a person; a service that answers nobody stops the run."""
+    if not well:
+        return _stopped("service_away", answer, in_doubt)
+    return Kept("no_clear_answer", f"{said(answer)} It was asked for long enough.", in_doubt)
+
+
+def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    told = read_retry_after(answer)
+    if (told or timedelta(0)) > policy.longest_wait or now.trying_for > policy.longest_wait:
+        return _stopped("rate_limited", answer, now.in_doubt)
+    return RetryAfter(
+        max(told or timedelta(0), pause(now.tries, policy, jitter)), in_doubt=False, told=bool(told)
+    )
+
+
+def _refused(code: str, answer: Answer, now: Situation) -> Refused | Kept:
+    """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
+    if not now.in_doubt and (not now.redirected or code == "redirected"):
+        return Refused(code, said(answer))
+    return Kept(
+        "refused_in_doubt", f"{said(answer)} The same request was sent before, and that answer was lost."
+    )
+
+
+def _misaddressed(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    """Not found: the item's own once the operation was seen to work, else perhaps a wrong address."""
+    if now.works and answer.trouble is Trouble.NONE:
+        return _refused("not_found", answer, now)
+    return _unclear("wrong_address", answer, now, policy, jitter)
+
+
+def _unclear(
+    code: str, answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter
+) -> CreateDecision:
+    """An answer that may be about the way to the service: one item's when others do well, else the run's."""
+    most = policy.unclear_requests_later if now.works else policy.unclear_requests
+    if now.unclear_requests >= most:
+        return _stopped(code, answer, now.in_doubt or answer.status == SEE_OTHER, item_refused=True)
+    executed = answer.status == SEE_OTHER
+    if now.tries < policy.unclear_tries:
+        wait = pause(now.tries, policy, jitter)
+        return RetryAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
+    if executed and now.works:
+        return Kept(code, f"{said(answer)} That is how some answer what they have executed.", in_doubt=True)
+    if now.works or (now.answered_well and code != "redirected"):
+        return _refused(code, answer, now)
+    return _stopped(code, answer, now.in_doubt or executed, item_refused=True)
+
+
+def is_unclear(answer: Answer, *, works: bool) -> bool:
+    """Whether the answer may be about the way to the service. `works`: a create of this operation was accepted."""
+    if answer.status is None or answer.status in STOPPING:
+        return False
+    if works and answer.status in MISADDRESSED and answer.trouble is Trouble.NONE:
+        return False
+    page = answer.trouble is Trouble.HTML and 400 <= answer.status < 500 and answer.status not in PASSING
+    return page or answer.status in REDIRECTS or answer.status in MISADDRESSED
+
+
+_REPEATED_ID = re.compile(
+    r"request.?id\b.*\b(already|used|exists?|duplicate|repeated)|"
+    r"\b(duplicate|repeated|reused)\b.*\brequest.?id",
+    re.IGNORECASE,
+)
+
+
+def _names_a_repeated_id(answer: Answer) -> bool:
+    """Whether a refusal says, in its own words, that the service has a request of this ID."""
+    return answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
+
+
+def _repeated(answer: Answer, now: Situation) -> CreateDecision:
+    """The service has this ID already. Only a job that we know to be ours is taken over."""
+    job = read_job(answer.body)
+    if job and job.job_id == now.known_job_id:
+        return Accepted(job)
+    return Kept(
+        "repeated_request", f"{said(answer)} It has a request of this ID, and names no job that is ours."
+    )
+
+
+def _success_or_doubt(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+    job = read_job(answer.body) if answer.good else None
+    if job is None:
+        return _again(answer, now, policy, jitter)
+    if now.known_job_id is not None and job.job_id != now.known_job_id:
+        return Conflict(
+            "second_job",
+            f"The service named job {now.known_job_id} and then job {job.job_id} for one request.",
+        )
+    return Accepted(job)
+
+
+def _progress(answer: Answer, asked: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+    job = read_job(answer.body)
+    if job is None:
+        return AskAgain(pause(asked.tries, policy, jitter))
+    if job.job_id != asked.job_id:
+        return Conflict(
+            "wrong_job", f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
+        )
+    return verdict_on(job, asked.stage, asked.age) or _unfinished(job, asked.tries, policy, jitter)
+
+
+def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | Kept | None:
+    """How a job that was to make this ended, if it did. One that made something else is for a person to look at."""
+    if job.status not in {SUCCEEDED, FAILED}:
+        return None
+    if job.is_of_another_kind(stage):
+        return Kept(
+            "job_of_another_kind",
+            f"The job {job.job_id} was to make a {stage}, and the service says that it made something else.",
+        )
+    if job.status == FAILED:
+        return Failed(job.error or "the service gave no reason")
+    result_id = job.result_id(stage)
+    return Succeeded(result_id, job.picture_url(stage), age) if result_id is not None else None
+
+
+def _unfinished(job: Job, tries: int, policy: RetryPolicy, jitter: Jitter) -> AskAgain:
+    if job.status == RUNNING:
+        return AskAgain()
+    if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
+        return AskAgain(pause(tries, policy, jitter))
+    return AskAgain(unknown_status=job.status)
+
+
+def _poll_pause(answer: Answer, tries: int, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+    told = read_retry_after(answer) if answer.status is not None else None
+    if answer.status == RATE_LIMITED and told and told > policy.longest_wait:
+        return _stopped("rate_limited", answer, in_doubt=False)
+    delay = max(min(told or timedelta(0), policy.longest_wait), pause(tries, policy, jitter))
+    return AskAgain(delay, told=bool(told) and answer.status == RATE_LIMITED)
+
+
+def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> Stopped:
+    return Stopped(code, f"{said(answer)} {REMEDIES.get(code, '')}".strip(), in_doubt, item_refused)

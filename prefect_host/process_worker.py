@@ -1,0 +1,62 @@
+"""Prefect's process worker as we run it: what a run may choose is its parameters, and a stop lets runs drain."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC
+from typing import TYPE_CHECKING, Any
+
+from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
+
+from prefect_host.work_pool import job_template
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import PrefectClient
+    from prefect.client.schemas.objects import FlowRun
+
+#: What deployments of earlier versions set, to no harm.
+_HARMLESS = frozenset({"PREFECT_FLOWS_HEARTBEAT_FREQUENCY"})
+
+
+class ForeignSettings(ValueError):
+    """A run was to bring its own command, environment or folder."""
+
+
+class OwnConfiguration(ProcessJobConfiguration):
+    """Command, environment and folder are the worker's own, whatever server, pool, deployment or run say."""
+
+    @classmethod
+    async def from_template_and_values(
+        cls,
+        base_job_template: dict[str, Any],
+        values: dict[str, Any],
+        client: PrefectClient | None = None,
+    ) -> OwnConfiguration:
+        fill = super().from_template_and_values
+        filled: ProcessJobConfiguration = await fill(base_job_template, values, client=client)
+        foreign = [name for name in ("command", "working_dir") if getattr(filled, name) is not None]
+        foreign += [f"env {name}" for name in sorted(set(filled.env) - _HARMLESS)]
+        if foreign:
+            raise ForeignSettings(
+                f"The run, its deployment or its work pool sets {', '.join(foreign)}. A run chooses its parameters "
+                "alone; what else it needs is set in the worker's environment. Nothing was begun."
+            )
+        return cls(name=filled.name, labels=filled.labels, stream_output=filled.stream_output)
+
+
+# As an ABC Prefect does not register it in place of its own of the same type, which it would remark upon.
+class DrainingWorker(ProcessWorker, ABC):
+    """Takes up nothing new once `stop` is set."""
+
+    job_configuration = OwnConfiguration
+
+    def __init__(self, stop: asyncio.Event, **options: Any) -> None:
+        super().__init__(**options)
+        self._stop = stop
+
+    @classmethod
+    def get_default_base_job_template(cls) -> dict[str, Any]:
+        return job_template()
+
+    async def get_and_submit_flow_runs(self) -> list[FlowRun]:
+        return [] if self._stop.is_set() else await super().get_and_submit_flow_runs()

@@ -1,0 +1,196 @@
+"""A server process that all commands on one home share: started by the first, ended with the last.
+
+Three lock files in its directory hold that, all by `flock`, which the kernel undoes in whatever way a process
+ends:
+
+- `start.lock`: held for the moment of deciding whether to start the process or to join the one that runs;
+- `users.lock`: shared by all who use it; the process itself waits for it, and ends when it gets it;
+- `server.lock`: handed to the process and held for its life: while it is held, the process lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from patternmill.errors import PatternmillError
+from patternmill.private_files import keep_private, private_folder
+
+HOST = "127.0.0.1"
+#: Run by its path, and with `-P`, so that no directory of the caller's called `cli` can stand in for ours.
+WATCH = Path(__file__).with_name("watch.py")
+#: A process that ends takes up to `watch.SHUTDOWN_SECONDS`.
+END_SECONDS = 15.0
+LOG_LIMIT = 2_000_000
+LOG_TAIL_LINES = 12
+#: What such a process never sees: settings meant for the run, and its secrets.
+FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
+
+
+class SharedProcess:
+    """One user's hold on the process of one directory."""
+
+    def __init__(self, directory: Path, title: str) -> None:
+        self.directory = directory
+        self.title = title
+        self.log_path = directory / "server.log"
+        #: The process, if this user started it.
+        self.child: subprocess.Popen[bytes] | None = None
+        #: Whether nobody else had a hold when this one was taken.
+        self.was_alone = False
+        self._hold: int | None = None
+
+    @property
+    def is_held(self) -> bool:
+        return self._hold is not None
+
+    def take(self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]) -> bool:
+        """Take hold of the running process, or start it with what the callables then give; whether it did."""
+        keep_private(self.directory.parent)
+        private_folder(self.directory)
+        with _locked(self.directory / "start.lock"):
+            if self._hold is None:
+                self._hold = self._take_hold()
+            life = _open_lock(self.directory / "server.lock")
+            try:
+                if not _try_lock(life, fcntl.LOCK_EX):
+                    return False
+                self._launch(arguments(), environment(), life)
+                return True
+            finally:
+                os.close(life)
+
+    def release(self) -> None:
+        """Let go. The last to do so waits for the end of the process."""
+        if self._hold is None:
+            return
+        was_last = _try_lock(self._hold, fcntl.LOCK_EX)
+        os.close(self._hold)
+        self._hold = None
+        if was_last:
+            self._await_end()
+
+    def is_alive(self) -> bool:
+        if self.child is not None and self.child.poll() is None:
+            return True
+        life = _open_lock(self.directory / "server.lock")
+        try:
+            return not _try_lock(life, fcntl.LOCK_SH)
+        finally:
+            os.close(life)
+
+    def failure(self, message: str, remedy: str) -> PatternmillError:
+        """An error that ends with the end of the log."""
+        tail = "\n".join(f"    {line}" for line in _last_lines(self.log_path, LOG_TAIL_LINES))
+        return PatternmillError(
+            f"{self.title} {message} Its log ends with:\n{tail}\n",
+            code="own_server",
+            remedy=f"See {self.log_path}, or {remedy}",
+        )
+
+    def _take_hold(self) -> int:
+        hold = _open_lock(self.directory / "users.lock")
+        self.was_alone = _try_lock(hold, fcntl.LOCK_EX)
+        deadline = time.monotonic() + END_SECONDS
+        while not _try_lock(hold, fcntl.LOCK_SH):
+            if time.monotonic() > deadline:
+                os.close(hold)
+                raise self.failure("of an earlier run does not come to its end.", "end it by hand.")
+            time.sleep(0.05)
+        return hold
+
+    def _launch(self, arguments: Sequence[str], environment: dict[str, str], life: int) -> None:
+        with open_log(self.log_path) as log:
+            self.child = subprocess.Popen(
+                [sys.executable, "-P", str(WATCH), str(self.directory / "users.lock"), *arguments],
+                env=_inherited() | environment,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in the terminal must not end it before the run has.
+                start_new_session=True,
+                pass_fds=(life,),
+            )
+
+    def _await_end(self) -> None:
+        deadline = time.monotonic() + END_SECONDS
+        while self.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if self.child is not None:
+            if self.child.poll() is None:
+                self.child.kill()
+            self.child.wait()
+
+
+def usable_port(wanted: int) -> int:
+    """`wanted` if it is given and free, otherwise any free port."""
+    return wanted if wanted and _can_bind(wanted) else _free_port()
+
+
+def _can_bind(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _inherited() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_VARIABLES)}
+
+
+def _open_lock(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _try_lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = _open_lock(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[int]:
+    """A log's end, for a process to write to; one that has grown too long begins anew."""
+    too_long = path.exists() and path.stat().st_size > LOG_LIMIT
+    how = os.O_TRUNC if too_long else os.O_APPEND
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _last_lines(path: Path, count: int) -> list[str]:
+    try:
+        return path.read_text(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []

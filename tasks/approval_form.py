@@ -1,0 +1,191 @@
+"""A plan that waits for a person: its flow run is suspended, so that nothing is held, and asks in the Prefect UI.
+
+Once it is answered, a worker begins the flow run again from the top. What was asked is in the ledger, the answer is
+at the Prefect server under the name that the ledger keeps; written down in the ledger, it is what the run rests on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from prefect import get_run_logger
+from prefect.flow_runs import asuspend_flow_run
+from prefect.input import RunInput
+from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
+from prefect.input.run_input import keyset_from_base_key
+from prefect.runtime import deployment, flow_run
+from pydantic import Field, SecretStr, create_model
+
+from patternmill.ledger.records import Approval
+from patternmill.planning.plan import TO_DO
+from patternmill.planning.proposal import Proposal
+from patternmill.runs import approval
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
+from patternmill.runs.duplicates import Duplicates
+from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.preview import Preview
+from tasks.markup import markdown
+from tasks.run_page import show_plan
+
+_MOST_ITEMS = 40
+
+
+UNVERIFIED = "Nobody checks it: this Prefect server knows no users."
+WRONG_CODE = "The approval code of the last answer was not right, so the plan goes on waiting."
+
+
+class ApprovalInput(RunInput):
+    """The form in the Prefect UI."""
+
+    decision: Literal["approve", "reject"] = Field(
+        description="Rejected, nothing is bought, and the run ends as Cancelled."
+    )
+    up_to: int = Field(
+        default=0,
+        ge=0,
+        title="Approve up to so many items",
+        description="The first rows of the file; 0: all.",
+    )
+    name: str = Field(pattern=r"\S", title="Your name", description=f"Kept with the decision. {UNVERIFIED}")
+    note: str = Field(default="", description="Why; kept with the decision.")
+
+    def word(self) -> ApprovalDecision:
+        approved = self.decision == "approve"
+        return ApprovalDecision(self.name.strip(), approved, self.up_to or None, self.note.strip() or None)
+
+
+class ApprovalInputWithCode(ApprovalInput):
+    """The form where approvers have a code."""
+
+    code: SecretStr = Field(
+        title="Approval code", description="Taken from the server as soon as it is read, and kept nowhere."
+    )
+
+
+async def await_approval(work: ImportPipeline) -> None:
+    """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
+
+    A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where a person's word
+    is missing.
+    """
+    if deployment.id is None or flow_run.parent_flow_run_id is not None:
+        return
+    question = await asyncio.to_thread(approval.waiting, work.spec, flow_run.id)
+    if question is None and not approval.asks(work.spec.options):
+        return
+    preview = await work.preview()
+    proposal = work.proposal(preview.plan)
+    remark = await _hear(work, question, proposal) if question is not None else ""
+    if work.refused is None and await work.needs_word(preview.plan):
+        await _ask(work, preview, proposal, remark)
+
+
+async def _hear(work: ImportPipeline, question: Approval, proposal: Proposal) -> str:
+    """Write down what was said since this flow run asked, if anything was; what to remark where it is asked again."""
+    answer, code = await _answer_to(question)
+    remark = ""
+    if answer is not None and not approval.is_code(work.spec.settings.approval_code, code):
+        get_run_logger().warning(WRONG_CODE)
+        answer, remark = None, WRONG_CODE
+    if answer is not None:
+        said = await asyncio.to_thread(approval.answer, work.spec, question, proposal, answer.word())
+        if said is not None and not answer.word().approved:
+            work.refused = said
+    elif approval.has_lapsed(question, await asyncio.to_thread(approval.ledger_time, work.spec)):
+        work.refused = await asyncio.to_thread(approval.lapse, work.spec, question)
+    return remark
+
+
+async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
+    """The answer, and the code that came with it, which is taken from the server before anything else is done."""
+    key, run = keyset_from_base_key(f"suspended-{question.question}")["response"], UUID(flow_run.id)
+    values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
+    if not values:
+        return None, ""
+    code = str(values.pop("code", ""))
+    if code:
+        await adelete_flow_run_input(key, flow_run_id=run)
+    return ApprovalInput(**values), code
+
+
+async def _ask(work: ImportPipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
+    patience = work.spec.settings.approval_timeout
+    question = await asyncio.to_thread(approval.ask, work.spec, proposal, flow_run.id, patience)
+    await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
+    now = await asyncio.to_thread(approval.ledger_time, work.spec)
+    left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)
+    await asuspend_flow_run(
+        wait_for_input=_form(
+            proposal, preview.duplicates, remark, with_code=work.spec.settings.approval_code is not None
+        ),
+        timeout=max(10, round(left.total_seconds())),
+        key=question.question,
+    )
+
+
+def _form(
+    proposal: Proposal, duplicates: Duplicates | None, remark: str, *, with_code: bool
+) -> type[ApprovalInput]:
+    up_to = Field(
+        default=proposal.items,
+        ge=1,
+        le=proposal.items,
+        title=f"Approve up to so many items (all: {proposal.items})",
+        description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
+    )
+    base: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
+    form: type[ApprovalInput] = create_model("Answer", __base__=base, up_to=(int, up_to))
+    summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else []), *filter(None, [remark])]
+    return form.with_initial_data(description=markdown(" ".join(summary)))
+
+
+def _summary(proposal: Proposal) -> str:
+    patterns, products = proposal.plan.purchases()
+    money = (
+        f" for {proposal.expected}, at most {proposal.worst} if jobs fail (minor units)"
+        if proposal.worst
+        else ""
+    )
+    scope = proposal.plan.scope
+    return (
+        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys {patterns} "
+        f"patterns and {products} products{money}. It is among the run's artifacts."
+    )
+
+
+def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
+    plan = proposal.plan
+    patterns, products = plan.purchases()
+    time_left = timedelta(seconds=round(preview.time.total_seconds()))
+    yield f"## {proposal.items} items wait for approval"
+    yield ""
+    yield "| | |"
+    yield "|---|---|"
+    yield f"| catalog | {markdown(plan.scope.catalog)} ({plan.scope.environment}) |"
+    yield f"| to buy | {patterns} patterns, {products} products |"
+    yield f"| cost | {proposal.expected} expected, {proposal.worst} at most (minor units) |"
+    if preview.limited:
+        yield f"| limit | {markdown(str(preview.limited))} |"
+    yield f"| time | about {time_left} |"
+    yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
+    yield f"| digest | `{proposal.digest()}` |"
+    yield ""
+    if preview.duplicates is not None:
+        yield f"> {markdown(preview.duplicates.sentence())}"
+        yield ""
+    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
+    yield f"The form asks for a name. {UNVERIFIED}"
+    yield ""
+    items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]
+    items += [(p.reason.value, p.item.describe()) for p in plan.products.values() if p.reason in TO_DO]
+    yield "| why | what |"
+    yield "|---|---|"
+    for reason, what in items[:_MOST_ITEMS]:
+        yield f"| {reason.replace('_', ' ')} | {markdown(what)} |"
+    if len(items) > _MOST_ITEMS:
+        yield ""
+        yield f"… and {len(items) - _MOST_ITEMS} more."

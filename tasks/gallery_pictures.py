@@ -1,0 +1,78 @@
+"""Keeps the embedded studio's pictures beside the gallery, because that studio ends with the command that serves it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from patternmill.results.picture_files import FOLDER, picture_name, picture_urls
+
+WIDTH = 256
+#: Drawing takes a good part of a second a picture; whatever is not drawn by then is a tile in the gallery.
+MOST_SECONDS = 60.0
+MOST_PICTURES = 300
+
+
+def keep_pictures(
+    out: Path,
+    cache: Path,
+    studio_url: str,
+    say: Callable[[str], None],
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> None:
+    """Put the pictures of a run into `out`, from `cache` where they are, else drawn by the studio now."""
+    urls = list(picture_urls(out / "results.jsonl"))
+    missing = [url for url in urls if not (cache / picture_name(url)).exists()]
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if missing:
+        say(
+            f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; to stop leaves the rest out."
+        )
+    try:
+        _draw(missing[:MOST_PICTURES], cache, studio_url, is_stopped)
+    except KeyboardInterrupt:
+        say("The rest of the pictures is left out.")
+    except OSError as error:
+        say(f"The pictures could not be drawn ({type(error).__name__}); the gallery shows tiles.")
+    share_pictures(out, cache)
+
+
+def share_pictures(out: Path, cache: Path) -> None:
+    """Put the pictures of a run that were drawn before into `out`."""
+    folder = out / FOLDER
+    for url in picture_urls(out / "results.jsonl"):
+        if (cache / picture_name(url)).exists():
+            folder.mkdir(exist_ok=True)
+            _copy(cache / picture_name(url), folder / picture_name(url))
+
+
+def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + MOST_SECONDS
+    for url in urls:
+        left = deadline - time.monotonic()
+        if left <= 0 or is_stopped():
+            return
+        address = _at(url, studio_url)
+        with urllib.request.urlopen(address, timeout=left) as answer:  # noqa: S310 - our own studio
+            content = answer.read()
+        partial = cache / f"{picture_name(url)}.part"
+        partial.touch(mode=0o600)
+        partial.write_bytes(content)
+        partial.replace(cache / picture_name(url))
+
+
+def _at(url: str, studio_url: str) -> str:
+    """The picture where the studio listens now: its port is another one in each run."""
+    here, there = urlsplit(studio_url), urlsplit(url)
+    return urlunsplit((here.scheme, here.netloc, there.path, f"width={WIDTH}", ""))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """No link: what lies under the home is for its owner alone, and results are for whom the umask lets in."""
+    if not target.exists():
+        shutil.copyfile(source, target)

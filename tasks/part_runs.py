@@ -1,0 +1,153 @@
+"""The parts of a spread run as Prefect's flow runs: started on workers, looked after, and closed on the page."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from prefect import get_client
+from prefect.client.schemas.objects import StateType, WorkerStatus
+from prefect.deployments.flow_runs import arun_deployment
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run
+from prefect.states import Cancelled, Crashed
+
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
+from patternmill.runs.assignment import assignment
+from patternmill.runs.part_worker import Part, PartWork
+from patternmill.runs.request import RunSpec
+from patternmill.runs.spread import PartGrant, WorkerHandle
+from prefect_host.open_runs import close_inside
+from prefect_host.service_blocks import addressed_settings
+from prefect_host.stop_signal import Stopping
+
+logger = logging.getLogger(__name__)
+
+#: The deployment that workers run parts of: see deployments/prefect.yaml.
+DEPLOYMENT = "part/part"
+_PATIENCE = 30.0
+_REMEDY = "See deployments/README.md on several machines, or leave --spread out. Nothing was spent."
+_LOST = "The process that ran this was lost. What it had begun is in the ledger, and was given to another."
+_UNNEEDED = "Not begun when it was not needed any more."
+
+
+async def require_workers(spec: RunSpec) -> None:
+    """Raise ConfigurationError when a run is to be spread, and nobody is there who would take up a part."""
+    if spec.spread is None:
+        return
+    async with get_client() as client:
+        try:
+            deployment = await client.read_deployment_by_name(DEPLOYMENT)
+        except ObjectNotFound:
+            raise ConfigurationError(
+                f"The Prefect server has no deployment {DEPLOYMENT!r}.",
+                remedy=f"Run `prefect deploy --all --prefect-file deployments/prefect.yaml`. {_REMEDY}",
+            ) from None
+        pool = deployment.work_pool_name or ""
+        workers = await client.read_workers_for_work_pool(pool)
+    if not any(worker.status is WorkerStatus.ONLINE for worker in workers):
+        raise ConfigurationError(
+            f"No worker of the work pool {pool!r} is online.",
+            remedy=f"Start `patternmill worker` on each machine. {_REMEDY}",
+        )
+
+
+class Workers:
+    """Gives parts to whichever worker takes them up."""
+
+    async def give(self, given: PartGrant) -> WorkerHandle:
+        # The same part under the same grant is the same flow run, however often it is asked for.
+        key = f"{given.run_id}-{given.number}-{given.grant}"
+        parameters = {
+            "run_id": given.run_id,
+            "number": given.number,
+            "grant": given.grant,
+            "environment": given.environment,
+        }
+        starting = arun_deployment(
+            DEPLOYMENT, parameters=parameters, flow_run_name=given.name, timeout=0, idempotency_key=key
+        )
+        return _FlowRun((await asyncio.wait_for(starting, _PATIENCE)).id)
+
+
+class _FlowRun:
+    """A part's flow run. A server that does not answer holds nothing up: the ledger tells how the part is."""
+
+    def __init__(self, run_id: UUID) -> None:
+        self._id = run_id
+
+    async def is_gone(self) -> bool:
+        return await self._state() in _FINAL
+
+    async def dismiss(self) -> None:
+        """Cancelled if it never began, crashed if it did: what is lost is not to be shown as running."""
+        state = await self._state()
+        if state is None or state in _FINAL:
+            return
+        begun = state is not StateType.SCHEDULED
+        try:
+            async with asyncio.timeout(_PATIENCE), get_client() as client:
+                ending: Any = Crashed(message=_LOST) if begun else Cancelled(message=_UNNEEDED)
+                await client.set_flow_run_state(self._id, ending, force=True)
+                if begun:
+                    await close_inside(client, self._id)
+        except Exception as error:
+            logger.info("A part's flow run stays open on the page: %s", type(error).__name__)
+
+    async def see_off(self) -> None:
+        """Wait for its own last state, which comes a moment after its last word in the ledger."""
+        try:
+            await asyncio.wait_for(self._final(), _PATIENCE)
+        except TimeoutError:
+            await self.dismiss()
+
+    async def _final(self) -> None:
+        while True:
+            state = await self._state()
+            if state is None or state in _FINAL:
+                return
+            await asyncio.sleep(0.5)
+
+    async def _state(self) -> StateType | None:
+        """None when nobody says."""
+        try:
+            async with asyncio.timeout(_PATIENCE), get_client() as client:
+                state = (await client.read_flow_run(self._id)).state
+        except Exception as error:
+            logger.info("A part's flow run cannot be read: %s", type(error).__name__)
+            return None
+        return None if state is None else state.type
+
+
+_FINAL = frozenset({StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, StateType.CRASHED})
+
+
+@asynccontextmanager
+async def begun_part(
+    run_id: str, number: int, grant: int, environment: str, stopping: Stopping
+) -> AsyncIterator[Part]:
+    """The part, taken up; at the end its last word is said. Raises Fenced when it is somebody else's by now."""
+    assigned = await asyncio.to_thread(assignment, RunId(run_id), number, environment)
+    work = PartWork(replace(assigned, settings=await addressed_settings(assigned.settings)), grant)
+    async with work as part:
+        stopping.of(part)
+        yield part
+        if stopping.why is not None and await _is_cancelled():
+            work.cancelled = "Cancelled in the Prefect UI, by one of its parts."
+
+
+async def _is_cancelled() -> bool:
+    """Whether it is a person who stops this flow run: a worker that is told to stop leaves its state alone."""
+    try:
+        async with asyncio.timeout(_PATIENCE / 10), get_client() as client:
+            state = (await client.read_flow_run(UUID(str(flow_run.id)))).state
+    except Exception as error:
+        logger.info("Why this part is stopped cannot be asked: %s", type(error).__name__)
+        return False
+    return state is not None and state.type is StateType.CANCELLING

@@ -1,0 +1,96 @@
+"""How an outcome reads as a Prefect state: the name is the outcome, the message its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefect import State
+from prefect.client.schemas.objects import StateType
+
+from patternmill.engine.rows import Engine, Shard
+from patternmill.errors import RowFailed
+from patternmill.runs.part_worker import Part
+from patternmill.runs.refresh_changes import counts_line, counts_of
+from patternmill.runs.run import Run, RunEnding
+from patternmill.states import Outcome, RowStatus
+from tasks.markup import line
+from tasks.publication import publish
+from tasks.run_steps import check_rows, plan_items, read_file
+
+#: A run that was held back by a limit, another run or a person has neither succeeded nor failed.
+_TYPES = {
+    Outcome.COMPLETED: StateType.COMPLETED,
+    Outcome.COMPLETED_WITH_FAILURES: StateType.COMPLETED,
+    Outcome.FAILED: StateType.FAILED,
+    Outcome.BUDGET_REACHED: StateType.CANCELLED,
+    Outcome.CANCELLED: StateType.CANCELLED,
+    Outcome.SKIPPED_OVERLAP: StateType.CANCELLED,
+}
+
+
+def state_of(outcome: Outcome, message: str) -> State[Any]:
+    return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
+
+
+def shard_state(engine: Engine, part: Shard) -> State[Any]:
+    """How the nested flow run of a shard reads once its rows were driven."""
+    made = engine.made(part)
+    outcome = Outcome.COMPLETED if made == len(part.rows) else Outcome.COMPLETED_WITH_FAILURES
+    return state_of(outcome, f"{made} of {len(part.rows)} products")
+
+
+def failed_state(failed: RowFailed) -> State[Any]:
+    """How the task run of an item reads that was not made."""
+    return State(type=StateType.FAILED, name="Failed", message=line(_in_words(failed)))
+
+
+def _in_words(failed: RowFailed) -> str:
+    """What went wrong, and what to name when somebody is asked about it."""
+    names = {"job": failed.job_id, "request": failed.request_id}
+    named = ", ".join(f"{word} {name}" for word, name in names.items() if name)
+    return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
+
+
+def task_run_states(run: Run) -> Mapping[str, State[Any]]:
+    """What the task runs of an ended run are to read, by their names; a name that means two things is left out."""
+    done = State[Any](type=StateType.COMPLETED, name="Completed")
+    states = {str(step.task_run_name): done for step in (read_file, check_rows, plan_items)}
+    if run.results is not None:
+        states[str(publish.task_run_name)] = done
+    items: dict[str, State[Any] | None] = {}
+    for item, failed in run.engine.ended_items():
+        name, state = item.describe(), failed_state(failed) if failed else done
+        other = items.get(name, state)
+        items[name] = state if other is not None and other.message == state.message else None
+    return states | {name: state for name, state in items.items() if state is not None}
+
+
+def part_state(part: Part) -> State[Any]:
+    """How the flow run of a part reads once it was driven as far as it goes here."""
+    rows = len(part.plan.rows)
+    made = part.made()
+    reason = part.halt.reason
+    outcome = reason.outcome if reason is not None else Outcome.COMPLETED_WITH_FAILURES
+    said = f"{made} of {rows} products"
+    return state_of(
+        Outcome.COMPLETED if made == rows else outcome,
+        f"{said}. {reason.message}" if reason is not None and made < rows else said,
+    )
+
+
+def ending_message(ending: RunEnding) -> str:
+    """What a refresh found, counts that add up to the rows, and the reason where there is one."""
+    changes = counts_of(ending.record)
+    parts = [counts_line(changes)] if changes is not None else []
+    parts.append(counts_message(ending.rows))
+    if ending.record.reason:
+        parts.append(ending.record.reason)
+    return ". ".join(parts)
+
+
+def counts_message(rows: Mapping[RowStatus, int]) -> str:
+    counted = [
+        f"{count} {status.value.replace('_', ' ')}" for status in RowStatus if (count := rows.get(status, 0))
+    ]
+    return f"{sum(rows.values())} rows: {', '.join(counted) or 'none'}"

@@ -1,0 +1,188 @@
+"""Events about runs and their failed items, for automations and other listeners; no decision rests on one.
+
+Once means: a run of the ledger tells its beginning and its end once each, and an item that failed once a run. A flow
+run that is retried or resumed begins another run of the ledger, which has another ID and tells about itself alone:
+what failed before it, and is not tried again, is not told again. A process that is killed may take an event with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
+from typing import Any
+from uuid import UUID, uuid5
+from weakref import WeakKeyDictionary
+
+from prefect.context import TaskRunContext
+from prefect.events import emit_event
+
+from patternmill.errors import RowFailed
+from patternmill.planning.items import Item, PatternItem
+from patternmill.results.rebuild import Results
+from patternmill.runs.refresh_changes import counts_of
+from patternmill.runs.run import ActiveRun, Run
+from tasks.markup import line
+
+logger = logging.getLogger(__name__)
+
+RUN_STARTED = "patternmill.run.started"
+RUN_FINISHED = "patternmill.run.finished"
+ITEM_FAILED = "patternmill.item.failed"
+MORE_ITEMS_FAILED = "patternmill.run.more-items-failed"
+
+#: So many failed items are told one by one; how many more there were is told at the end.
+MOST_ITEMS = 200
+_MOST_LETTERS = 500
+_MOST_SKUS = 10
+#: The IDs of events are derived from what they tell, so that a server that is sent one twice keeps it once.
+_NAMESPACE = UUID("7d6c1d0e-6d1f-5f0e-9a53-0b1f2f1c7a11")
+
+Send = Callable[..., object]
+_TELLING: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
+
+
+def run_started(run: Run, send: Send = emit_event) -> None:
+    """Tell that the run holds its catalog and has its plan. To be called by the flow that the run belongs to."""
+    _TELLING[run] = telling = RunEvents(run, send)
+    patterns, products = run.plan.purchases()
+    telling.tell(
+        RUN_STARTED,
+        {
+            "source": run.record.source,
+            "rows": len(run.plan.rows),
+            "to_buy": {"patterns": patterns, "products": products},
+            "expected_amount": run.forecast.expected,
+            "amount_at_worst": run.forecast.worst,
+        },
+    )
+
+
+def item_failed(run: ActiveRun, item: Item, failed: RowFailed) -> None:
+    """Tell about an item that came to its end without what it was to make; a part of a spread run tells nothing."""
+    telling = _TELLING.get(run) if isinstance(run, Run) else None
+    if telling is not None and failed.is_final:
+        telling.item_failed(item, failed)
+
+
+def run_finished(run: Run, results: Results) -> None:
+    """Tell how the run ended, in the numbers of the ledger, and where its files are."""
+    telling = _TELLING.pop(run, None)
+    if telling is not None and run.ending is not None:
+        telling.finished(results)
+
+
+class RunEvents:
+    """What one run tells. All of it is related to the flow run in which this was made, and to its tags."""
+
+    def __init__(self, run: Run, send: Send) -> None:
+        self._run = run
+        self._send = send
+        self._context: Context = copy_context()
+        self._failed: set[str] = set()
+
+    def item_failed(self, item: Item, failed: RowFailed) -> None:
+        if item.key in self._failed:
+            return
+        self._failed.add(item.key)
+        if len(self._failed) > MOST_ITEMS:
+            return
+        skus = self._skus(item)
+        payload = {
+            "sku": skus[0] if skus else None,
+            "skus": skus[:_MOST_SKUS],
+            "rows": len(skus),
+            "stage": item.stage.value,
+            "code": line(failed.code),
+            "message": line(failed.message, _MOST_LETTERS),
+            "request_id": failed.request_id,
+            "job_id": failed.job_id,
+        }
+        resource = {
+            "prefect.resource.id": f"patternmill.item.{item.key}",
+            "prefect.resource.name": item.describe(),
+            "patternmill.stage": item.stage.value,
+            "patternmill.code": failed.code,
+        }
+        related = [{"prefect.resource.role": "patternmill-run", **self._resource()}, *_task_run()]
+        self.tell(ITEM_FAILED, payload, resource=resource, related=related, which=item.key)
+
+    def finished(self, results: Results) -> None:
+        more = len(self._failed) - MOST_ITEMS
+        if more > 0:
+            self.tell(MORE_ITEMS_FAILED, {"more": more, "told": MOST_ITEMS})
+        ending, out = self._run.ending, results.published.out.resolve()
+        assert ending is not None, "it has ended"
+        record, progress = ending.record, self._run.progress
+        payload = {
+            "source": record.source,
+            "outcome": ending.outcome.value,
+            "reason": line(record.reason) if record.reason else None,
+            "rows": {status.value: count for status, count in ending.rows.items() if count},
+            "changes": dict(counts_of(record) or {}),
+            "made": {"patterns": progress.patterns, "products": progress.products},
+            "bought": {"patterns": ending.spent.patterns, "products": ending.spent.products},
+            "amount": ending.spent.amount,
+            "expected_amount": self._run.forecast.expected,
+            "seconds": round((record.ended_at - record.started_at).total_seconds(), 1)
+            if record.ended_at
+            else None,
+            "results": str(out),
+            "gallery": str(out / "gallery.html"),
+        }
+        self.tell(
+            RUN_FINISHED, payload, resource={**self._resource(), "patternmill.outcome": ending.outcome.value}
+        )
+
+    def tell(
+        self,
+        event: str,
+        payload: Mapping[str, Any],
+        *,
+        resource: Mapping[str, str] | None = None,
+        related: list[dict[str, str]] | None = None,
+        which: str = "",
+    ) -> None:
+        """Hand the event over to be sent; never waits, and never raises."""
+        record = self._run.record
+        scope = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}
+        labels = {f"patternmill.{name}": value for name, value in scope.items()}
+        try:
+            self._context.copy().run(
+                self._send,
+                event,
+                resource={**labels, **(resource or self._resource())},
+                related=related or [],
+                payload={**scope, **payload},
+                id=uuid5(_NAMESPACE, f"{event}\n{record.environment}\n{record.run_id}\n{which}"),
+            )
+        except Exception as error:
+            logger.info("An event was not sent: %s", type(error).__name__)
+
+    def _resource(self) -> dict[str, str]:
+        record = self._run.record
+        return {
+            "prefect.resource.id": f"patternmill.run.{record.run_id}",
+            "prefect.resource.name": line(f"{record.catalog} ({record.environment})"),
+        }
+
+    def _skus(self, item: Item) -> list[str]:
+        """The rows of this run that the item belongs to."""
+        if not isinstance(item, PatternItem):
+            return [item.sku]
+        return [row.sku for row in self._run.plan.rows if row.pattern == item.key]
+
+
+def _task_run() -> list[dict[str, str]]:
+    """The task run that asks, as a related resource."""
+    context = TaskRunContext.get()
+    if context is None:
+        return []
+    task_run = context.task_run
+    return [
+        {
+            "prefect.resource.id": f"prefect.task-run.{task_run.id}",
+            "prefect.resource.role": "task-run",
+            "prefect.resource.name": task_run.name,
+        }
+    ]

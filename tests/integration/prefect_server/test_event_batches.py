@@ -1,0 +1,255 @@
+"""How events reach a Prefect server: in order, many at a time, and all of them, whatever the server does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from aiohttp import web
+from prefect.client.orchestration import get_client
+from prefect.events import Event, utilities
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+from prefect_host import event_batches
+from prefect_host.event_batches import BatchSender, EventsBatch, send_cheaply
+from prefect_host.record import hand_over
+
+Answer = Callable[[list[str]], int]
+
+
+class Server:
+    """Takes posted events, and answers as it is told."""
+
+    def __init__(self, answer: Answer, seconds: float = 0.0) -> None:
+        self.answer, self.seconds = answer, seconds
+        #: The names in each request, and those that were taken.
+        self.requests: list[list[str]] = []
+        self.taken: list[str] = []
+
+    async def take(self, request: web.Request) -> web.Response:
+        assert request.content_type == "application/json"
+        names = [event["event"] for event in json.loads(await request.read())]
+        await asyncio.sleep(self.seconds)
+        self.requests.append(names)
+        status = self.answer(names)
+        if status == 204:
+            self.taken += names
+        return web.Response(status=status)
+
+
+@asynccontextmanager
+async def served(answer: Answer, seconds: float = 0.0) -> AsyncIterator[Server]:
+    server, app = Server(answer, seconds), web.Application(client_max_size=2**24)
+    app.router.add_post("/api/events", server.take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    settings = {PREFECT_API_URL: f"http://{host}:{port}/api", PREFECT_CLIENT_MAX_RETRIES: 0}
+    try:
+        with temporary_settings(settings):
+            yield server
+    finally:
+        await runner.cleanup()
+
+
+def events(count: int, *, payload: str = "") -> list[Event]:
+    resource = {"prefect.resource.id": "test"}
+    return [Event(event=f"e{n}", resource=resource, payload={"text": payload}) for n in range(count)]
+
+
+async def send(server_events: list[Event], *, pause: float = 0.0) -> None:
+    async with get_client() as client, EventsBatch(client) as batch:
+        for event in server_events:
+            await batch.emit(event)
+        await asyncio.sleep(pause)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_batches, "AGAIN", 0.02)
+    monkeypatch.setattr(event_batches, "RATE", 1e6)
+    monkeypatch.setattr(event_batches, "LAST_TRIES", 30.0)
+
+
+def test_many_go_in_few_requests_in_their_order() -> None:
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            await send(events(500))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(500)]
+    assert len(server.requests) < 20
+
+
+def test_large_events_are_spread_over_requests() -> None:
+    """A request stays below what proxies let through; an event that is larger by itself goes alone."""
+
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            await send([*events(10, payload="x" * 60_000), *events(1, payload="x" * 300_000)])
+        return server
+
+    server = asyncio.run(run())
+    assert len(server.taken) == 11
+    assert max(map(len, server.requests)) == 6
+
+
+@pytest.mark.parametrize("status", [500, 401])
+def test_what_the_server_did_not_take_is_sent_again(status: int) -> None:
+    async def run() -> Server:
+        answers = iter([status] * 3)
+        async with served(lambda _: next(answers, 204)) as server:
+            await send(events(40))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(40)]
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_refused_event_is_left_out_and_no_other(status: int) -> None:
+    async def run() -> Server:
+        async with served(lambda names: status if "e7" in names else 204) as server:
+            await send(events(40))
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(40) if n != 7]
+
+
+def test_a_server_that_is_gone_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(event_batches, "LAST_TRIES", 0.3)
+
+    async def run() -> None:
+        settings = {PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}
+        with temporary_settings(settings):
+            await asyncio.wait_for(send(events(3)), 10)
+
+    asyncio.run(run())
+    assert "did not take 3 events" in caplog.text
+
+
+def test_an_empty_sender_ends_at_once() -> None:
+    async def run() -> None:
+        async with served(lambda _: 204) as server:
+            await asyncio.wait_for(send([]), 1)
+            assert server.requests == []
+
+    asyncio.run(run())
+
+
+def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it was asked for; and what is still queued at the end is sent before the end."""
+    monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
+
+    async def run() -> Server:
+        async with served(lambda _: 204) as server:
+            send_cheaply()
+            send_cheaply()
+            for number in range(100):
+                utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
+            assert isinstance(utilities.EventsWorker.instance(), BatchSender)
+            await asyncio.to_thread(BatchSender.drain_all, 10)
+        return server
+
+    server = asyncio.run(run())
+    assert server.taken == [f"e{n}" for n in range(100)]
+    assert len(server.requests) < 10
+
+
+@pytest.mark.parametrize(("taking", "delivered"), [(True, True), (False, False)])
+def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
+    taking: bool, delivered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many there are: the patience is for a server that takes nothing more."""
+    monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
+    monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(event_batches, "LAST_TRIES", 3.0)
+
+    async def run() -> tuple[Server, bool]:
+        async with served(lambda _: 204 if taking else 500, 0.2) as server:
+            send_cheaply()
+            for number in range(15):
+                utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
+            return server, await asyncio.to_thread(hand_over, timedelta(seconds=1))
+
+    server, handed_over = asyncio.run(run())
+    assert handed_over is delivered
+    assert server.taken == ([f"e{n}" for n in range(15)] if taking else [])
+
+
+def test_no_faster_than_a_server_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_batches, "RATE", 100.0)
+    monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
+
+    async def run() -> float:
+        async with served(lambda _: 204):
+            began = asyncio.get_running_loop().time()
+            await send(events(50))
+            return asyncio.get_running_loop().time() - began
+
+    assert asyncio.run(run()) >= 0.5
+
+
+@pytest.mark.parametrize("taking", [True, False])
+def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as the server takes some: for one that takes none, nobody waits."""
+    monkeypatch.setattr(event_batches, "CROWDED", 20)
+    monkeypatch.setattr(event_batches, "RATE", 200.0)
+    monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(event_batches, "LAST_TRIES", 0.2)
+
+    async def run() -> tuple[int, float]:
+        async with (
+            served(lambda _: 204 if taking else 500) as server,
+            get_client() as client,
+            EventsBatch(client) as batch,
+        ):
+            for event in events(100):
+                await batch.emit(event)
+            while not server.requests:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
+            room, began = event_batches.Room(), asyncio.get_running_loop().time()
+            await asyncio.gather(*(room.wait() for _ in range(50)))
+            return len(server.taken), asyncio.get_running_loop().time() - began
+
+    taken, waited = asyncio.run(run())
+    if taking:
+        assert taken >= 75
+    else:
+        assert waited < 0.05
+
+
+def test_nobody_waits_for_a_server_that_freezes_while_events_are_crowded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(event_batches, "CROWDED", 20)
+    monkeypatch.setattr(event_batches, "HELD_UP", 0.3)
+    monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
+
+    async def run() -> float:
+        async with served(lambda _: 204) as server, get_client() as client, EventsBatch(client) as batch:
+            for event in events(40):
+                await batch.emit(event)
+            # The batch has seen the server's answer, and has too many left.
+            while time.monotonic() >= EventsBatch.crowded_until:
+                await asyncio.sleep(0.001)
+            server.seconds = 2.0
+            began = asyncio.get_running_loop().time()
+            await event_batches.Room().wait()
+            waited = asyncio.get_running_loop().time() - began
+            server.seconds = 0.0
+            return waited
+
+    assert 0.2 < asyncio.run(run()) < 1.5

@@ -1,0 +1,55 @@
+"""The report of a check can be read from top to bottom, and is safe to print."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.catalog.check_report import line_ranges, report_lines
+
+from .samples import HEADER, checked
+
+
+def test_a_good_file_takes_one_line() -> None:
+    """Nothing to mend, nothing to read."""
+    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all good."]
+
+
+def test_causes_come_before_the_list() -> None:
+    """Counts and row numbers by cause, the most frequent first; then each problem; the list is capped."""
+    rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\n"
+    assert report_lines(checked(f"{HEADER}\n{rows}"), limit=1) == [
+        "spring.csv: 4 rows, 1 good, 3 refused, 1 blank row skipped.",
+        "",
+        "Causes:",
+        "  unknown_category in `category`: 2 rows (2-3)",
+        "  empty_prompt in `prompt`: 1 row (4)",
+        "",
+        "Problems:",
+        "  row 2 (A), category: unknown category `Nope`; offered: Cushion, Mug, Tote bag; choose one of them"
+        " [unknown_category]",
+        "  and 2 more problems",
+    ]
+
+
+def test_notes_are_told() -> None:
+    """What was not checked is said once."""
+    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
+        "Note: Categories and options"
+    )
+
+
+def test_no_cell_can_drive_the_terminal() -> None:
+    """Escape sequences and direction marks of the file are shown, not obeyed."""
+    text = "sku,prompt,category,option:si ze\n\x1b[31mA\u202e,,\x1b]0;x\x07,\x9b2J\n"
+    printed = "\n".join(report_lines(checked(text)))
+    assert not set(printed) & set("\x1b\x07\x9b\u202e")
+    assert "\\u001b" in printed
+
+
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [([2], "2"), ([3, 2, 4, 9], "2-4, 9"), (range(1, 30, 2), "1, 3, 5, 7, 9, 11 and 9 more rows"), ([], "")],
+)
+def test_row_numbers_are_told_in_short(lines: list[int], told: str) -> None:
+    """Neighbours become ranges, and long lists are cut."""
+    assert line_ranges(lines) == told

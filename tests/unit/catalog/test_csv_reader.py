@@ -1,0 +1,174 @@
+"""The reader gives exactly what is written, with spreadsheet row numbers, or says where it cannot."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.catalog.columns import column_letter
+from patternmill.catalog.csv_reader import parse_catalog, read_catalog, stable_bytes
+from patternmill.catalog.problems import FileCode
+from patternmill.catalog.spreadsheet import defuse
+from patternmill.errors import InputRefused
+
+from .samples import catalog
+
+ROWS = "sku,prompt,category\nA,herons,Mug\n"
+CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
+
+
+def refused(path: Path, encoding: str | None = None) -> InputRefused:
+    with pytest.raises(InputRefused) as caught:
+        read_catalog(path, encoding=encoding)
+    return caught.value
+
+
+def test_a_file_is_described_by_its_bytes(tmp_path: Path) -> None:
+    """Name, size and hash are those of the raw bytes."""
+    path = tmp_path / "spring.csv"
+    path.write_bytes(ROWS.encode())
+    file = read_catalog(path)
+    assert (file.name, file.size, file.raw) == ("spring.csv", len(ROWS), ROWS.encode())
+    assert file.sha256 == hashlib.sha256(ROWS.encode()).hexdigest()
+    assert parse_catalog(file.raw, name=file.name).records == file.records
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """The message says which file there is none of."""
+    fault = refused(tmp_path / "nowhere.csv")
+    assert fault.code == FileCode.FILE_MISSING
+    assert "nowhere.csv" in str(fault)
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """A folder in place of a file is refused as such."""
+    assert refused(tmp_path).code == FileCode.NOT_A_FILE
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    """What can be read only once cannot be held against changes."""
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe").code == FileCode.NOT_A_FILE
+
+
+def test_a_file_below_a_file_cannot_be_read(tmp_path: Path) -> None:
+    """What the system says is passed on."""
+    (tmp_path / "a").write_text("x")
+    assert refused(tmp_path / "a" / "b.csv").code == FileCode.FILE_UNREADABLE
+
+
+@pytest.mark.parametrize("change", ["append", "rewrite", "replace", "touch"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: str) -> None:
+    """Growing, rewriting in place with the old time, replacing and touching are all seen."""
+    path = tmp_path / "spring.csv"
+    path.write_text(ROWS)
+    before = path.stat()
+
+    def read_and_change(this: Path) -> bytes:
+        raw = this.read_bytes()
+        if change == "append":
+            this.write_bytes(raw + b"B,b,Mug\n")
+        elif change == "rewrite":
+            this.write_bytes(raw.swapcase())
+            os.utime(this, ns=(before.st_atime_ns, before.st_mtime_ns))
+        elif change == "replace":
+            (tmp_path / "new").write_bytes(raw)
+            (tmp_path / "new").replace(this)
+        else:
+            os.utime(this, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000_000))
+        return raw
+
+    with pytest.raises(InputRefused) as caught:
+        stable_bytes(path, read_and_change)
+    assert caught.value.code == FileCode.FILE_CHANGED
+
+
+def test_row_numbers_are_those_of_a_spreadsheet() -> None:
+    """The header is row 1, blank rows count, and a cell of several lines is still one row."""
+    file = catalog('sku,prompt,category\n\nA,"one\ntwo\nthree",Mug\n,,\nB,b,Mug\n')
+    assert [record.line for record in file.records] == [3, 5]
+    assert file.blank_rows == 2
+
+
+@given(st.lists(st.tuples(CELL.filter(str.strip), CELL, CELL, CELL), min_size=1, max_size=6))
+def test_cells_are_kept_exactly(rows: list[tuple[str, ...]]) -> None:
+    """Whatever a CSV writer can write is read back character by character."""
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([("sku", "prompt", "category", "note"), *rows])
+    assert [record.cells for record in catalog(text.getvalue()).records] == rows
+
+
+@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4))
+def test_results_read_back_as_the_input_they_came_from(rows: list[tuple[str, str]]) -> None:
+    """Defused cells of a results file are restored, so that its rows mean what they meant."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerow(["sku", "prompt", "category", defuse("=note"), "status", "error_code"])
+    writer.writerows([defuse(sku), "b", "Mug", defuse(note), "succeeded", ""] for sku, note in rows)
+    file = catalog(text.getvalue())
+    assert [(record.cells[0], record.cells[3]) for record in file.records] == rows
+    assert file.header[3] == "=note"
+    assert file.columns.kept == (0, 1, 2, 3)
+
+
+def test_a_foreign_file_is_never_restored() -> None:
+    """A leading quote in a file that is not ours is part of the text."""
+    file = catalog("sku,prompt,category\n'-12,'=b,Mug\n")
+    assert file.records[0].cells == ("'-12", "'=b", "Mug")
+
+
+def test_columns_are_found_whatever_their_spelling() -> None:
+    """Known columns, options, results and carried ones are told apart; the header stays as written."""
+    file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,Error_Code,status\nx,A,S,b,Mug,,\n")
+    columns = file.columns
+    assert (columns.sku, columns.prompt, columns.category, columns.selections) == (1, 3, 4, None)
+    assert [(option.index, option.name) for option in columns.options] == [(2, "Size")]
+    assert (columns.results, columns.carried, columns.ours) == ((5, 6), (0,), True)
+    assert file.header[1] == " SKU"
+
+
+def test_a_missing_column_that_is_nearly_there_is_named() -> None:
+    """A header with a slip is pointed out."""
+    with pytest.raises(InputRefused, match="`Promt` meant to be `prompt`"):
+        catalog("sku,Promt,category\nA,b,Mug\n")
+
+
+def test_double_columns_are_both_named() -> None:
+    """Both spellings and the letters above them are told."""
+    with pytest.raises(InputRefused, match="`sku` in column A and ` SKU ` in column D"):
+        catalog("sku,prompt,category, SKU \nA,b,Mug,A\n")
+
+
+def test_an_unreadable_byte_is_located() -> None:
+    """The offset, the line and what to try are told."""
+    with pytest.raises(InputRefused, match=r"0xE9 at offset 25, in line 2 .*--encoding cp1252"):
+        catalog("sku,prompt,category\nA,caf\u00e9,Mug\n".encode("cp1252"))
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ('A,b,Mug\nB,"open,Mug\nC,c,Mug\n', "row 3 is not closed"),
+        ('A,"two\nlines",Mug\nB,"open,Mug\nC,c,Mug\n', r"row 3 \(line 4 of the text file\)"),
+        ('A,"fine\nstill",Mug,"open\nB,b,Mug\n', r"row 2 \(line 3 of the text file\)"),
+        ('A,b,Mug\nB,"open,Mug\nC,c,Mug\nD,"foxes",Mug\n', "row 3 is not closed"),
+    ],
+)
+def test_an_open_quote_is_named_where_it_opens(body: str, place: str) -> None:
+    """The row of the spreadsheet, and the line of the text file where that differs."""
+    with pytest.raises(InputRefused, match=place) as caught:
+        catalog("sku,prompt,category\n" + body)
+    assert caught.value.code == FileCode.OPEN_QUOTE
+
+
+@pytest.mark.parametrize(("index", "letter"), [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")])
+def test_columns_are_lettered_as_in_a_spreadsheet(index: int, letter: str) -> None:
+    """A, Z, AA and so on."""
+    assert column_letter(index) == letter

@@ -1,0 +1,163 @@
+"""Bombs: small or strange files that would take hours or all memory are refused soon, and say what to do."""
+
+from __future__ import annotations
+
+import gzip
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, read_catalog
+from patternmill.catalog.read_limits import ReadLimits
+from patternmill.catalog.remote import read_source
+from patternmill.errors import InputRefused
+
+HEAD = b"sku,prompt,category\n"
+ROW = b"A-1,blue herons,Cushion\n"
+CELL = b'A-1,"'
+#: Made when they are needed: some are of hundreds of megabytes.
+BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
+    "blank lines": (lambda: HEAD + b"\n" * 1_100_000 + ROW, "file_too_large", "Delete the blank rows"),
+    "carriage returns": (lambda: HEAD + b"\r" * 1_100_000 + ROW, "file_too_large", "Delete the blank rows"),
+    "rows": (lambda: HEAD + b"a,b,c\n" * 1_100_000, "file_too_large", "divide it"),
+    "columns": (
+        lambda: HEAD[:-1] + b",".join(b"c%d" % i for i in range(1_000_000)) + b"\n",
+        "file_too_large",
+        "row",
+    ),
+    "columns in a shorter header": (lambda: HEAD[:-1] + b"," * 20_000 + b"\n", "file_too_large", "columns"),
+    "columns of another kind of file": (
+        lambda: b",".join(b"c%d" % i for i in range(200_000)),
+        "file_too_large",
+        "",
+    ),
+    "cells in a row": (lambda: HEAD + ROW[:-1] + b",x" * 5_000_000, "file_too_large", "Shorten it"),
+    "a row over many lines": (lambda: HEAD + CELL + b'\n","' * 2_000_000, "file_too_large", "quote"),
+    "one cell": (lambda: HEAD + CELL + b"x" * 50_000_000 + b'",Mug\n', "file_too_large", "quote"),
+    "a cell of lines": (lambda: HEAD + CELL + b"\n" * 4_500_000 + b'",Mug\n', "cell_too_long", "Shorten it"),
+    "a cell of quotes": (lambda: HEAD + CELL + b'""' * 20_000_000 + b'",Mug\n', "file_too_large", "quote"),
+    "a quote never closed": (lambda: HEAD + CELL + b"x\n" * 2_500_000, "cell_too_long", "not closed"),
+    "spaces": (lambda: HEAD + b" " * 300_000_000, "file_too_large", "divide it"),
+    "zeros": (lambda: b"\0" * 300_000_000, "file_too_large", "divide it"),
+}
+
+
+#: Small enough for every day; the others say the same of larger ones.
+LIGHT = {
+    "blank lines",
+    "columns in a shorter header",
+    "columns of another kind of file",
+    "a quote never closed",
+}
+
+
+@pytest.mark.parametrize(
+    "bomb", [pytest.param(name, marks=() if name in LIGHT else pytest.mark.soak) for name in BOMBS]
+)
+def test_bomb_is_refused_in_good_time(bomb: str, tmp_path: Path) -> None:
+    """Each in seconds, with what is wrong and what to do, by its path and packed."""
+    make, code, remedy = BOMBS[bomb]
+    content = make()
+    packed = tmp_path / "spring.csv.gz"
+    packed.write_bytes(gzip.compress(content, 1))
+    begun = time.process_time()
+    with pytest.raises(InputRefused) as refused:
+        read_source(str(packed))
+    assert time.process_time() - begun < 10
+    assert refused.value.code == code
+    assert remedy in str(refused.value)
+
+
+def by_import(path: Path) -> CatalogFile:
+    return read_catalog(path)
+
+
+def by_refresh(path: Path) -> CatalogFile:
+    return read_source(str(path))
+
+
+@pytest.mark.parametrize("read", [by_import, by_refresh])
+def test_all_ways_of_reading_have_the_same_limits(
+    read: Callable[[Path], CatalogFile], tmp_path: Path
+) -> None:
+    """What `check` and `import` read and what `refresh` reads is refused alike; a hole of a file is not even read."""
+    file = tmp_path / "spring.csv"
+    file.write_bytes(HEAD + b"\n" * 1_100_000 + ROW)
+    with pytest.raises(InputRefused, match="1048576 rows"):
+        read(file)
+    with file.open("r+b") as hole:
+        hole.truncate(200 << 30)
+    with pytest.raises(InputRefused, match="256 MiB"):
+        read(file)
+
+
+def test_a_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
+    """As many rows, columns and characters as there may be; one more of each is refused."""
+    limits = ReadLimits(rows=3, columns=4, row_length=30)
+    file = tmp_path / "spring.csv"
+
+    def read(content: bytes) -> CatalogFile:
+        file.write_bytes(content)
+        return read_source(str(file), limits=limits)
+
+    wide = HEAD[:-1] + b",x\n"
+    assert len(read(wide + ROW * 3).records) == 3
+    assert read(wide + ROW + b"\n\n").blank_rows == 2
+    assert len(read(wide + b'A-1,"blue\n herons",' + b"x" * 11).records) == 1
+    for more in (wide + ROW * 4, wide + ROW + b"\n\n\n", wide[:-1] + b",\n" + ROW, wide + ROW[:-1] * 2):
+        with pytest.raises(InputRefused) as refused:
+            read(more)
+        assert refused.value.code == "file_too_large", more
+
+
+def test_reading_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    """A file that takes long to understand, an archive of empty parts, and a place that hangs."""
+    limits = ReadLimits(time=timedelta(seconds=0.2))
+    file = tmp_path / "spring.csv"
+    for content in (HEAD + ROW * 1_000_000, gzip.compress(b"") * 1_000_000):
+        file.write_bytes(content)
+        begun = time.monotonic()
+        with pytest.raises(InputRefused) as refused:
+            read_source(str(file), limits=limits)
+        assert refused.value.code == "file_too_slow"
+        assert time.monotonic() - begun < 5
+
+
+def test_large_catalogs_are_far_from_the_limits(tmp_path: Path) -> None:
+    """100,000 rows are read in a small part of the time, and five times as many would be."""
+    row = "A-{0},blue herons over a lake at dusk number {0},Cushion,some text\n"
+    file = tmp_path / "spring.csv"
+    file.write_bytes(HEAD[:-1] + b",note\n" + "".join(row.format(n) for n in range(100_000)).encode())
+    begun = time.process_time()
+    assert len(read_source(str(file)).records) == 100_000
+    assert time.process_time() - begun < 10
+
+
+def test_what_the_ledger_has_is_understood_whatever_the_limits() -> None:
+    """Bytes that were accepted before are read again in full, so that their results can be made anew."""
+    assert len(parse_catalog(HEAD + b"\n" * 1_100_000 + ROW, name="spring.csv").records) == 1
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "idna"])
+def test_encodings_of_host_names_are_refused(encoding: str, tmp_path: Path) -> None:
+    """They are no encodings of files, and take the square of the file's size."""
+    file = tmp_path / "spring.csv"
+    file.write_bytes(HEAD + ROW)
+    with pytest.raises(InputRefused) as refused:
+        read_catalog(file, encoding=encoding)
+    assert refused.value.code == "unknown_encoding"
+
+
+def test_a_file_that_is_no_catalog_is_not_quoted_where_it_must_not_be(tmp_path: Path) -> None:
+    """A person at the command line sees its first row; a run from elsewhere gets a count."""
+    file = tmp_path / "passwd"
+    file.write_text("root:x:0:0,canary,/root\ndaemon\n")
+    with pytest.raises(InputRefused, match="canary"):
+        read_catalog(file)
+    for read in (lambda: read_catalog(file, quoting=False), lambda: read_source(str(file), quoting=False)):
+        with pytest.raises(InputRefused) as refused:
+            read()
+        assert "canary" not in str(refused.value) and "3 cells" in str(refused.value)

@@ -1,0 +1,136 @@
+"""A person's word from the command line: what is refused, what `--approve` names, and what it leaves on record."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from tests.unit.engine.fake_studio import FakeStudioApi, Service
+from tests.unit.engine.workshop import many
+
+from cli.approval_prompt import approved
+from cli.launcher import Request
+from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.ledger.database import open_database
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Approval
+from patternmill.runs.pipeline import ImportPipeline
+from patternmill.service.studio_api import StudioApi
+
+
+@pytest.fixture
+def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """Plans of more than three items wait."""
+    service = Service()
+    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: FakeStudioApi(service))
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("PATTERNMILL_API_KEY", "key")
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "3")
+    return service
+
+
+def request(folder: Path, count: int) -> Request:
+    file = folder / "spring.csv"
+    file.write_text(many(count), encoding="utf-8")
+    return Request(file)
+
+
+def heard(asked: Request, digest: str | None = None) -> bool:
+    return asyncio.run(asyncio.wait_for(approved(asked, digest), 30))
+
+
+def digest_of(asked: Request) -> str:
+    async def main() -> str:
+        async with asked.work() as work:
+            await work.read()
+            await work.check()
+            return work.proposal((await work.preview()).plan).digest()
+
+    return asyncio.run(main())
+
+
+def carry_out(asked: Request) -> None:
+    async def main(work: ImportPipeline) -> None:
+        async with work:
+            await work.run_through()
+
+    asyncio.run(asyncio.wait_for(main(asked.work()), 30))
+
+
+def on_record(home: Path) -> list[Approval]:
+    ledger = Ledger(open_database(None, home))
+    try:
+        return ledger.approvals()
+    finally:
+        ledger.database.close()
+
+
+def test_a_small_plan_needs_no_word(service: Service, home: Path, tmp_path: Path) -> None:
+    """And nothing is on record for it."""
+    assert heard(request(tmp_path, 1))
+    assert not home.exists()
+
+
+def test_nobody_to_ask(service: Service, home: Path, tmp_path: Path) -> None:
+    """Without a terminal the refusal names the plan, and how it is approved; nothing is on record."""
+    asked = request(tmp_path, 4)
+    with pytest.raises(ApprovalNeeded) as refused:
+        heard(asked)
+    assert f"--approve {digest_of(asked)[:12]}`" in refused.value.remedy
+    assert not home.exists()
+
+
+@pytest.mark.parametrize("length", [12, 20, 64])
+def test_a_plan_is_named_by_the_beginning_of_its_digest(
+    service: Service, home: Path, tmp_path: Path, length: int
+) -> None:
+    """In either case; it is approved as a whole, by who is logged in where."""
+    asked = request(tmp_path, 4)
+    assert heard(asked, digest_of(asked)[:length].upper())
+    (said,) = on_record(home)
+    assert said.digest == digest_of(asked)
+    assert (said.ceiling.items, "@" in (said.who or "")) == (8, True)
+    carry_out(asked)
+    assert len(service.bought) == 8
+
+
+@pytest.mark.parametrize("named", ["", "0" * 12, "short"])
+def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Path, named: str) -> None:
+    """Too short a beginning neither."""
+    asked = request(tmp_path, 4)
+    for wrong in (named, digest_of(asked)[:11]):
+        with pytest.raises(ConfigurationError, match=digest_of(asked)[:12]):
+            heard(asked, wrong)
+    assert not home.exists()
+
+
+def test_the_same_command_again_approves_nothing_more(service: Service, home: Path, tmp_path: Path) -> None:
+    """Before it has run, and after."""
+    asked = request(tmp_path, 4)
+    digest = digest_of(asked)
+    assert heard(asked, digest)
+    assert heard(asked, digest)
+    assert heard(asked)
+    carry_out(asked)
+    assert heard(asked, digest)
+    assert len(on_record(home)) == 1
+
+
+@pytest.mark.parametrize(("typed", "begun"), [("orchard-41", True), ("orchard-42", False)])
+def test_where_approvers_have_a_code(
+    service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, begun: bool
+) -> None:
+    """It is typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
+    monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
+    asked = request(tmp_path, 4)
+    digest = digest_of(asked)
+    with pytest.raises(ConfigurationError, match="types the code"):
+        heard(asked, digest)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")
+    assert heard(asked, digest) is begun
+    if begun:
+        assert [approval.verdict for approval in on_record(home)] == ["approved"]
+    else:
+        assert not home.exists()

@@ -1,0 +1,100 @@
+"""A plan in parts: shared patterns stay together, nothing is left out, parts are alike, what is begun is dealt out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.catalog.csv_reader import Record
+from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import Row
+from patternmill.identifiers import ItemKey
+from patternmill.planning.items import Scope
+from patternmill.planning.partition import cut, is_begun, shares
+from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.states import AttemptState
+
+SCOPE = Scope("staging", "spring")
+
+
+@dataclass(frozen=True)
+class Rows:
+    entries: tuple[Entry, ...]
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        return tuple(entry.row for entry in self.entries if entry.row is not None)
+
+
+@dataclass(frozen=True)
+class Standing:
+    state: AttemptState
+
+
+def plan_of(prompts: list[int], standings: Mapping[ItemKey, Standing] | None = None) -> Plan:
+    """A row for each prompt, given as a number."""
+    entries = tuple(
+        Entry(Record(line, ()), Row(line, f"S-{line}", f"motif {prompt}", "mug", "mug", {}, ()), ())
+        for line, prompt in enumerate(prompts, start=2)
+    )
+    return make_plan(SCOPE, Rows(entries), Memory(standings or {}))
+
+
+def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, Standing]:
+    wanted = {f"motif {motif}" for motif in motifs}
+    return {
+        key: Standing(AttemptState.ACCEPTED)
+        for key, planned in plan.patterns.items()
+        if planned.item.prompt in wanted
+    }
+
+
+PROMPTS = st.lists(st.integers(0, 12), max_size=60)
+
+
+@settings(deadline=None)
+@given(PROMPTS, st.integers(1, 9), st.sets(st.integers(0, 12)))
+def test_parts_are_the_plan(prompts: list[int], parts: int, open_motifs: set[int]) -> None:
+    """Each row is in exactly one part, each pattern too; none is empty; the same plan is always cut alike."""
+    plan = plan_of(prompts, begun(plan_of(prompts), open_motifs))
+    made = cut(plan, parts)
+    assert len(made) <= parts and all(made)
+    assert sorted(row.position for part in made for row in part) == list(range(len(prompts)))
+    patterns = [{row.pattern for row in part} for part in made]
+    assert sum(map(len, patterns)) == len(set().union(*patterns))
+    assert cut(plan, parts) == made
+
+
+@settings(deadline=None)
+@given(st.integers(1, 300), st.integers(1, 9), st.data())
+def test_parts_are_alike(count: int, parts: int, data: st.DataObject) -> None:
+    """Without shared patterns: as many rows in each, and as many of them begun, but for one or two."""
+    prompts = list(range(count))
+    plan = plan_of(prompts, begun(plan_of(prompts), data.draw(st.sets(st.integers(0, count - 1)))))
+    made = cut(plan, parts)
+    if count >= 2 * parts:
+        sizes = [len(part) for part in made]
+        assert max(sizes) - min(sizes) <= 2
+    opened = [sum(is_begun(plan, row) for row in part) for part in made]
+    opened += [0] * (parts - len(made))
+    assert max(opened) - min(opened) <= 1
+
+
+def test_what_is_begun_comes_first() -> None:
+    """In each part, so that jobs that run already are in its window before a new one is asked for."""
+    prompts = list(range(8))
+    plan = plan_of(prompts, begun(plan_of(prompts), {5, 7}))
+    first, second = cut(plan, 2)
+    assert [row.position for row in first] == [5, 0, 1, 2]
+    assert [row.position for row in second] == [7, 3, 4, 6]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 5000), st.integers(1, 64))
+def test_shares_are_the_whole(total: int, parts: int) -> None:
+    """Nothing of the window is lost, and nobody has more than one above another."""
+    dealt = shares(total, parts)
+    assert sum(dealt) == total and max(dealt) - min(dealt) <= 1

@@ -1,0 +1,88 @@
+"""Files are written whole or not at all, and `latest` leads to the last of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patternmill.results.atomic_files import FileMark, link_latest, mark_of, write_whole
+
+
+def breaking() -> Iterator[bytes]:
+    yield b"half of the new"
+    raise RuntimeError("the disk is full")
+
+
+def test_a_file_is_written_with_its_mark(tmp_path: Path) -> None:
+    """The mark told is the mark of what is on disk; missing directories are made."""
+    path = tmp_path / "deep" / "a.txt"
+    mark = write_whole(path, [b"one ", b"two"])
+    assert path.read_bytes() == b"one two"
+    assert mark == mark_of(path) == FileMark("a.txt", hashlib.sha256(b"one two").hexdigest(), 7)
+
+
+def test_a_failing_chunk_leaves_the_old_file(tmp_path: Path) -> None:
+    """Nothing of the new contents is seen, and no temporary file stays behind."""
+    path = tmp_path / "a.txt"
+    write_whole(path, [b"old"])
+    with pytest.raises(RuntimeError, match="disk is full"):
+        write_whole(path, breaking())
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    """A reader in the middle of a write sees the old contents."""
+    path = tmp_path / "a.txt"
+    write_whole(path, [b"old"])
+    seen: list[bytes] = []
+
+    def looking() -> Iterator[bytes]:
+        yield b"new"
+        seen.append(path.read_bytes())
+
+    write_whole(path, looking())
+    assert (seen, path.read_bytes()) == ([b"old"], b"new")
+
+
+def test_a_results_file_can_be_read_by_others(tmp_path: Path) -> None:
+    """Its permissions are those of any new file, not of a private temporary one."""
+    (tmp_path / "plain").write_bytes(b"")
+    write_whole(tmp_path / "whole", [b""])
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
+    """The link is relative, so that the results can be moved as a whole."""
+    for name in ("run-1", "run-2"):
+        (tmp_path / name).mkdir()
+        assert link_latest(tmp_path / name) == tmp_path / "latest"
+    assert (tmp_path / "latest").readlink() == Path("run-2")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "run-1", "run-2"]
+
+
+def test_a_directory_of_that_name_is_let_be(tmp_path: Path) -> None:
+    """Then a text file says which run is the latest."""
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "run-1").mkdir()
+    assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
+    assert (tmp_path / "latest.txt").read_text() == "run-1\n"
+    assert (tmp_path / "latest").is_dir()
+
+
+def test_where_links_are_impossible_a_note_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems and accounts without symbolic links."""
+
+    def impossible(*_: object, **__: object) -> None:
+        raise OSError("a required privilege is not held by the client")
+
+    monkeypatch.setattr(Path, "symlink_to", impossible)
+    assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
+
+
+def test_a_run_called_latest_needs_no_link(tmp_path: Path) -> None:
+    """A directory does not lead to itself."""
+    assert link_latest(tmp_path / "latest") is None

@@ -1,0 +1,93 @@
+"""A catalog's state, in the formats that others read."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+
+from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.catalog_rows import Told
+from patternmill.results.catalog_table import COLUMNS, Format, state_bytes
+from patternmill.results.changes_csv import changes_file
+from tests.unit.results.builders import row
+
+SINCE = 1_772_357_400.25
+ODD = Content('=blue, "herons"\nred 🪶', "cat_1", {"size": "S", "fabric": "linen"})
+ROWS = [
+    CurrentRow("B-2", ODD, ItemKey("k2"), ItemKey("p"), "prd-2", "pat", SINCE, RunId("run-1"), SINCE + 60),
+    CurrentRow("007", ODD, ItemKey("k1"), ItemKey("p"), "prd-1", "pat", SINCE, RunId("run-2")),
+]
+
+
+def written(form: Format, rows: list[CurrentRow] | None = None) -> bytes:
+    return b"".join(state_bytes(ROWS if rows is None else rows, form))
+
+
+def test_csv_is_for_spreadsheets() -> None:
+    """Rows by sku, formula cells defused, retired ones marked."""
+    header, first, second = csv.reader(io.StringIO(written(Format.CSV).decode("utf-8-sig"), newline=""))
+    assert tuple(header) == COLUMNS
+    assert first[:4] == ["007", "current", "prd-1", "pat"]
+    assert first[6].startswith("'=blue")
+    assert second[1] == "retired"
+    assert second[8] == "2026-03-01T09:31:00.250Z"
+
+
+def test_jsonl_is_exact() -> None:
+    """One object a line, with texts as they are."""
+    first, second = map(json.loads, written(Format.JSONL).splitlines())
+    assert first["sku"] == "007"
+    assert first["prompt"] == ODD.prompt
+    assert first["selections"] == {"fabric": "linen", "size": "S"}
+    assert first["retired_at"] is None
+    assert second["status"] == "retired"
+
+
+def test_parquet_reads_back_as_it_was() -> None:
+    """Texts stay texts, times are times, and what is not there is null."""
+    frame = pd.read_parquet(io.BytesIO(written(Format.PARQUET)))
+    assert tuple(frame.columns) == COLUMNS
+    assert list(frame["sku"]) == ["007", "B-2"]
+    assert list(frame["prompt"]) == [ODD.prompt] * 2
+    assert json.loads(frame["selections"][0]) == {"fabric": "linen", "size": "S"}
+    assert frame["since"][0] == datetime.fromtimestamp(SINCE, UTC)
+    assert frame["retired_at"].isna().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("form", Format)
+def test_empty_catalog_is_written_too(form: Format) -> None:
+    """Nothing in it is a table without rows."""
+    found = written(form, [])
+    if form is Format.PARQUET:
+        assert tuple(pd.read_parquet(io.BytesIO(found)).columns) == COLUMNS
+    else:
+        lines = found.decode("utf-8-sig").splitlines()
+        assert lines == ([",".join(COLUMNS)] if form is Format.CSV else [])
+        assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
+
+
+def test_changes_name_what_each_replaces() -> None:
+    """A line a change, with the old IDs and the new ones as far as they were made."""
+    changes = [
+        Told("A-1", ChangeKind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
+        Told("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
+    ]
+    lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")])).decode("utf-8-sig"))))
+    assert lines[1] == [
+        "A-1",
+        "changed",
+        "prompt; option:size",
+        "prd-old",
+        "prd-A-1",
+        "pat-old",
+        "pat-A-1",
+        "succeeded",
+    ]
+    assert lines[2] == ["A-9", "removed", "", "prd-9", "", "pat-9", "", "withheld"]

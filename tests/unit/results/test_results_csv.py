@@ -1,0 +1,109 @@
+"""results.csv and failures.csv: the input's cells come back as they were, whatever stands in them."""
+
+from __future__ import annotations
+
+import codecs
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.catalog.columns import RESULT_COLUMNS
+from patternmill.catalog.csv_reader import parse_catalog
+from patternmill.results.results_csv import CELL_LIMIT, table
+from patternmill.states import RowStatus
+
+from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row, table_of
+
+NASTY = st.sampled_from(
+    ["=1+1", "+1", "-3", "@x", "\tx", "\rx", "'", "'=x", "''=x", "a\rb", "a\nb", 'a"b', ",", " "]
+)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+CELL = st.one_of(TEXT, NASTY, st.sampled_from(["NA", "null", "007", "1e5", "TRUE", "🪿", "שלום"]))
+
+
+@given(cells=st.lists(st.tuples(CELL, CELL, CELL, CELL), min_size=1, max_size=6))
+def test_every_cell_reads_back_as_it_was(cells: list[tuple[str, str, str, str]]) -> None:
+    """The catalog's own reader finds in results.csv what was in the input, row by row."""
+    rows = [replace(row("A"), cells=line) for line in cells]
+    raw = b"".join(table(HEADER, ALL_COLUMNS, rows))
+    again = parse_catalog(raw, name="results.csv")
+    assert again.header == (*HEADER, *RESULT_COLUMNS)
+    assert [record.cells[: len(HEADER)] for record in again.records] == cells
+    assert again.columns.kept == tuple(ALL_COLUMNS)
+
+
+def test_the_columns_of_an_earlier_result_are_written_anew() -> None:
+    """Only carried columns come back, then the new result columns."""
+    header = ("sku", "status", "prompt", "category", "error_code")
+    rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
+    raw = b"".join(table(header, (0, 2, 3), rows)).decode("utf-8-sig")
+    assert raw == (
+        "sku,prompt,category,status,product_id,pattern_id,error_code,error\r\n"
+        "A,herons,Cushion,succeeded,prd-A,pat-A,,\r\n"
+    )
+
+
+def test_rows_keep_their_order(tmp_path: Path) -> None:
+    """Also across the batches in which they are written."""
+    skus = [f"S{n}" for n in range(2500, 0, -1)]
+    published([row(sku) for sku in skus], tmp_path)
+    assert [line[0] for line in table_of(tmp_path / "results.csv")[1:]] == skus
+
+
+def test_missing_cells_shift_nothing(tmp_path: Path) -> None:
+    """They are empty, and the status stands in its own column."""
+    published([refused("A", cells=("A", "herons"))], tmp_path)
+    line = table_of(tmp_path / "results.csv")[1]
+    assert line[:6] == ["A", "herons", "", "", "refused", ""]
+
+
+def test_surplus_cells_are_not_lost(tmp_path: Path) -> None:
+    """The table stays rectangular; their text stands with the error."""
+    published([refused("A", cells=("A", "b", "c", "d", "one, two", 'say "x"'))], tmp_path)
+    line = table_of(tmp_path / "results.csv")[1]
+    assert len(line) == len(HEADER) + len(RESULT_COLUMNS)
+    assert line[-1] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
+
+
+def test_failures_hold_what_another_run_cannot_mend_by_itself(tmp_path: Path) -> None:
+    """Failed, refused and held; not what the next run takes up again on its own."""
+    published([row(status.value, status) for status in RowStatus], tmp_path)
+    lines = table_of(tmp_path / "failures.csv")
+    assert lines[0] == table_of(tmp_path / "results.csv")[0]
+    assert [line[0] for line in lines[1:]] == ["failed", "refused", "held"]
+
+
+def test_failures_can_be_uploaded_as_they_are(tmp_path: Path) -> None:
+    """The reader takes them as a catalog of the same rows."""
+    published([row("A"), refused("=B")], tmp_path)
+    again = parse_catalog((tmp_path / "failures.csv").read_bytes(), name="failures.csv")
+    assert [record.cells[0] for record in again.records] == ["=B"]
+
+
+def test_formulas_of_the_service_are_defused_too(tmp_path: Path) -> None:
+    """An ID or a reason is text from outside like any other."""
+    hostile = {"product_id": "=ID", "error_code": "@code", "error": '=HYPERLINK("http://x")'}
+    published([row("A", RowStatus.FAILED, **hostile)], tmp_path)
+    line = table_of(tmp_path / "results.csv")[1]
+    assert line[5:] == ["'=ID", "", "'@code", '\'=HYPERLINK("http://x")']
+
+
+@pytest.mark.parametrize("error", ["nul \0 within", "half a pair \ud83d", "x" * (CELL_LIMIT * 5)])
+def test_no_text_of_the_service_makes_the_file_unreadable(tmp_path: Path, error: str) -> None:
+    """NUL, half a character, or a text without end."""
+    published([row("A", RowStatus.FAILED, error=error)], tmp_path)
+    again = parse_catalog((tmp_path / "results.csv").read_bytes(), name="results.csv")
+    assert again.records[0].cells[0] == "A"
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_a_spreadsheet_opens_the_tables_as_they_are(tmp_path: Path, encoding: str | None) -> None:
+    """With the mark, whatever the input came in: without it Excel reads `LÃ¼neburg`, and saves that. It reads back."""
+    published([row("A"), refused("B")], tmp_path, replace(RUN, input_encoding=encoding))
+    for name in ("results.csv", "failures.csv"):
+        raw = (tmp_path / name).read_bytes()
+        assert raw.startswith(codecs.BOM_UTF8) and raw.count(codecs.BOM_UTF8) == 1
+        assert parse_catalog(raw, name=name).header[0] == "sku"

@@ -1,0 +1,167 @@
+"""A service in memory that outlives the runs which ask it, answers as scripted, and keeps a record of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from patternmill.catalog.offer import Category, Offer
+from patternmill.service.jobs import Job
+from patternmill.service.outcomes import (
+    Accepted,
+    CreateEnd,
+    Failed,
+    GaveUp,
+    InDoubt,
+    JobEnd,
+    NotBegun,
+    Succeeded,
+)
+from patternmill.service.pacing import Window
+from patternmill.states import Stage
+
+OFFER = Offer((Category("cat_tote", "Tote", None),), options_checked=False, note=None)
+#: Scripted: the service executes the request, and its answer is lost.
+ANSWER_LOST = InDoubt("the answer was lost")
+
+
+class Crash(Exception):
+    """Raised by `heard` or `told`: the process ends at this moment, and whatever it was doing with it."""
+
+
+@dataclass(frozen=True)
+class Create:
+    """One create that reached the service."""
+
+    stage: Stage
+    name: str
+    request_id: str
+    body: bytes
+    age: timedelta | None
+
+
+@dataclass
+class Service:
+    """What is bought here stays bought. Patterns are named by their prompt, products by their option `name`."""
+
+    creates: list[Create] = field(default_factory=list)
+    follows: list[str] = field(default_factory=list)
+    jobs: dict[str, str] = field(default_factory=dict)
+    names: dict[str, tuple[Stage, str]] = field(default_factory=dict)
+    #: What the next creates, and the next ends of jobs, of a name are; then all is well.
+    on_create: dict[str, list[CreateEnd]] = field(default_factory=lambda: defaultdict(list))
+    on_follow: dict[str, list[JobEnd]] = field(default_factory=lambda: defaultdict(list))
+    offer: Offer = OFFER
+    #: Called with each create that reached the service, and before each end of a job is told.
+    heard: Callable[[Create], None] = lambda create: None
+    told: Callable[[str], None] = lambda name: None
+
+    @property
+    def bought(self) -> list[str]:
+        """What was bought, in order: once for each request ID."""
+        return [self.names[job][1] for job in self.jobs.values()]
+
+    def execute(self, create: Create) -> Job:
+        job_id = self.jobs.setdefault(create.request_id, f"job-{len(self.jobs) + 1}")
+        self.names[job_id] = (create.stage, create.name)
+        return Job(job_id, create.stage, "running", None, {})
+
+
+class FakeStudioApi:
+    """The surface that the engine uses, for one run."""
+
+    def __init__(self, service: Service, ceiling: int = 200, *, chance: random.Random | None = None) -> None:
+        self.service = service
+        self.window = Window(ceiling)
+        #: Jobs run while this is not set.
+        self.jobs_may_end = asyncio.Event()
+        self.jobs_may_end.set()
+        self.draining = self.closed = False
+        self._abandoned = asyncio.Event()
+        #: Set at the moment at which the process ends.
+        self.crashed = asyncio.Event()
+        self._chance = chance
+
+    async def create(
+        self,
+        stage: Stage,
+        body: bytes,
+        *,
+        known_job_id: str | None = None,
+        age: timedelta | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> CreateEnd:
+        await self._pause()
+        if self.draining or stopping():
+            return InDoubt("stopped") if age is not None else NotBegun()
+        said: dict[str, Any] = json.loads(body)
+        name = said["prompt"] if stage is Stage.PATTERN else said["selections"]["name"]
+        create = Create(stage, name, said["requestId"], body, age)
+        self.service.creates.append(create)
+        await self._at(lambda: self.service.heard(create))
+        scripted = self.service.on_create[name]
+        end = scripted.pop(0) if scripted else None
+        if end is None or end is ANSWER_LOST:
+            job = self.service.execute(create)
+            await self._pause()
+            return end or Accepted(job)
+        return end
+
+    async def follow(
+        self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
+    ) -> JobEnd:
+        self.service.follows.append(job_id)
+        await self._pause()
+        if not await self._ended():
+            return GaveUp(job_id, "abandoned")
+        kind, name = self.service.names[job_id]
+        assert kind is stage
+        await self._at(lambda: self.service.told(name))
+        scripted = self.service.on_follow[name]
+        return scripted.pop(0) if scripted else Succeeded(f"{stage}-of-{name}")
+
+    async def _ended(self) -> bool:
+        waits = [asyncio.ensure_future(event.wait()) for event in (self.jobs_may_end, self._abandoned)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        return self.jobs_may_end.is_set()
+
+    async def _at(self, moment: Callable[[], None]) -> None:
+        if self.crashed.is_set():
+            await asyncio.Event().wait()
+        try:
+            moment()
+        except Crash:
+            self.crashed.set()
+            await asyncio.Event().wait()
+
+    async def _pause(self) -> None:
+        for _ in range(self._chance.randrange(4) if self._chance else 1):
+            await asyncio.sleep(0)
+
+    def known_to_work(self, stages: Iterable[Stage]) -> None:
+        """It says nothing that this would decide about."""
+
+    async def offer(self, written: Collection[str] = ()) -> Offer:
+        return self.service.offer
+
+    def drain(self) -> None:
+        self.draining = True
+
+    def abandon(self) -> None:
+        self.draining = True
+        self._abandoned.set()
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def failed(reason: str = "the loom broke") -> Failed:
+    return Failed(reason)

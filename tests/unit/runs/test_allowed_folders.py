@@ -1,0 +1,99 @@
+"""Runs that a deployment starts read and write in the allowed folders alone; the command line anywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from patternmill.errors import ConfigurationError
+from patternmill.runs.pipeline import import_spec
+from patternmill.runs.refresh import refresh_spec
+
+ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The worker's folder, with another beside it and links from one into the other."""
+    folder = tmp_path / "here"
+    for name in ("here", "elsewhere", "home", "here-too"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "spring.csv").write_text(ROWS)
+    (folder / "link.csv").symlink_to(tmp_path / "elsewhere" / "spring.csv")
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "inward.csv").symlink_to(folder / "spring.csv")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
+    return folder
+
+
+OUTSIDE = (
+    "/etc/passwd",
+    "../elsewhere/spring.csv",
+    "../here-too/spring.csv",
+    "link.csv",
+    "linked/spring.csv",
+    "x/../../elsewhere/spring.csv",
+)
+INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home/spring.csv")
+
+
+def begin(source: str, by_deployment: bool = True, out: str | None = None) -> None:
+    import_spec(Path(source), catalog="c", out=Path(out) if out else None, by_deployment=by_deployment)
+    refresh_spec(source, "c", out=out, by_deployment=by_deployment)
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_outside_is_refused_to_a_deployment(path: str, here: Path) -> None:
+    """As the file, as what chooses rows, as the source with and without file://, and as where results go."""
+    absolute = str((here / path).absolute())
+    for refused in (
+        lambda: import_spec(Path(path), catalog="c", by_deployment=True),
+        lambda: import_spec(Path(path), by_deployment=True),
+        lambda: import_spec(Path("spring.csv"), catalog="c", only=Path(path), by_deployment=True),
+        lambda: import_spec(Path("spring.csv"), catalog="c", out=Path(path), by_deployment=True),
+        lambda: refresh_spec(path, "c", by_deployment=True),
+        lambda: refresh_spec(f"file://{absolute}", "c", by_deployment=True),
+        lambda: refresh_spec("spring.csv", "c", out=path, by_deployment=True),
+        lambda: refresh_spec("spring.csv", "c", out=f"file://{absolute}", by_deployment=True),
+    ):
+        with pytest.raises(ConfigurationError) as error:
+            refused()
+        assert error.value.code == "folder_not_allowed"
+        assert "PATTERNMILL_SOURCE_FOLDERS" in str(error.value.remedy)
+
+
+@pytest.mark.parametrize("path", INSIDE)
+def test_inside_is_allowed(path: str, here: Path) -> None:
+    """Below the worker's folder and the home, whether there is a file or not, and links that stay inside."""
+    begin(path, out="results/x")
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_the_command_line_is_not_bound(path: str, here: Path) -> None:
+    """The person is there, and may read what they may read."""
+    begin(path, by_deployment=False, out="../elsewhere")
+
+
+def test_folders_are_set_where_the_worker_is_started(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting names others in place of the worker's own; a source that the settings name needs no folder."""
+    monkeypatch.setenv("PATTERNMILL_SOURCE_FOLDERS", json.dumps([str(here.parent / "elsewhere")]))
+    begin("../elsewhere/spring.csv")
+    begin("link.csv")
+    with pytest.raises(ConfigurationError):
+        begin("spring.csv")
+    monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps({"nightly": str(here / "spring.csv")}))
+    refresh_spec("nightly", "c", by_deployment=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["ftp://h/x.csv", "FILE:///etc/passwd", "local:///etc/passwd", "smb://h/x"]
+)
+@pytest.mark.parametrize("by_deployment", [True, False])
+def test_other_kinds_of_addresses_are_refused(address: str, by_deployment: bool, here: Path) -> None:
+    """For everybody, as a source and as a place for results."""
+    for source, out in ((address, None), ("spring.csv", address)):
+        with pytest.raises(ConfigurationError, match="not read here"):
+            refresh_spec(source, "c", out=out, by_deployment=by_deployment)

@@ -1,0 +1,340 @@
+"""Runs over plans that need a person's word: refused without one, kept to it with one, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from patternmill.catalog.row_checks import check_rows
+from patternmill.engine.options import RunOptions
+from patternmill.errors import ApprovalNeeded, ConfigurationError
+from patternmill.ledger.records import Approval
+from patternmill.ledger.reports.integrity import problems
+from patternmill.planning.proposal import Proposal
+from patternmill.runs import approval
+from patternmill.runs.approval import ApprovalDecision
+from patternmill.runs.preview import preview
+from patternmill.runs.request import RunSpec
+from patternmill.runs.run import Run
+from patternmill.settings import Settings
+from patternmill.states import Outcome, RowStatus, Verdict
+
+from .fake_studio import Crash, Create, FakeStudioApi, Service, failed
+from .workshop import Ended, Workshop, drive, many, rows
+
+FOUR = many(4)
+#: A plan of more than three items waits, and costs 10 a pattern and 20 a product.
+TERMS: dict[str, Any] = {"approve_above_items": 3, "pattern_price": 10, "product_price": 20}
+PATIENCE = timedelta(hours=24)
+
+
+def spec(shop: Workshop, **terms: Any) -> RunSpec:
+    return shop.spec(**{**TERMS, **terms})
+
+
+def proposal(shop: Workshop, catalog: str, **terms: Any) -> Proposal:
+    its = spec(shop, **terms)
+    checked = check_rows(shop.file(catalog), shop.service.offer, prompt_limit=100)
+    return approval.propose(its, preview(its, checked).plan)
+
+
+def approve(shop: Workshop, catalog: str, items: int | None = None, **terms: Any) -> Approval:
+    word = ApprovalDecision("anna", items=items)
+    return approval.approve(spec(shop, **terms), proposal(shop, catalog, **terms), word)
+
+
+def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
+    return shop.run(catalog, **{**TERMS, **terms})
+
+
+def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
+    """The refusal; it is certain that nothing was asked for, put on record, or left held."""
+    before, runs = len(shop.service.creates), known_runs(shop)
+    with pytest.raises(ApprovalNeeded) as caught:
+        run(shop, catalog, **terms)
+    assert len(shop.service.creates) == before
+    assert known_runs(shop) == runs
+    return caught.value
+
+
+def known_runs(shop: Workshop) -> int:
+    with shop.ledger() as ledger:
+        return len(ledger.runs())
+
+
+def standing(shop: Workshop) -> Approval:
+    """The last word; the ledger agrees with itself."""
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []
+        found = ledger.last_word("staging", "spring")
+        assert found is not None
+        return found
+
+
+@pytest.mark.parametrize(
+    ("terms", "waits"),
+    [
+        ({}, True),
+        ({"approve_above_items": 8}, False),
+        ({"approve_above_items": 7}, True),
+        ({"approve_above_items": None}, False),
+        # Eight items for 120, at worst 240.
+        ({"approve_above_items": None, "approve_above_cost": 240}, False),
+        ({"approve_above_items": None, "approve_above_cost": 239}, True),
+        ({"approve_above_items": 8, "approve_above_cost": 239}, True),
+    ],
+)
+def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], waits: bool) -> None:
+    """Items as they are counted, money as it comes at worst; what is asked beforehand is what the run asks."""
+    found = proposal(shop, FOUR, **terms)
+    assert approval.needs_word(spec(shop, **terms), found) is waits
+    if waits:
+        assert found.digest()[:12] in refused(shop, FOUR, **terms).remedy
+    else:
+        assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
+
+
+def test_what_is_approved_is_made(shop: Workshop) -> None:
+    """All of it, and the record of the run says who approved."""
+    said = approve(shop, FOUR)
+    ended = run(shop, FOUR)
+    assert ended.outcome is Outcome.COMPLETED
+    assert ended.ending.record.options["approval"]["who"] == "anna"
+    assert ended.ending.record.options["approval"]["digest"] == said.digest
+    assert (standing(shop).purchases, standing(shop).amount) == (8, 120)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_an_approval_is_of_one_plan(shop: Workshop) -> None:
+    """A file with another row needs another word, however small the difference."""
+    approve(shop, FOUR)
+    refused(shop, many(5))
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
+    """The first rows, each with its pattern; then it ends, and says what is left. The rest needs another word."""
+    approve(shop, FOUR, items=5)
+    ended = run(shop, FOUR)
+    assert ended.outcome is Outcome.BUDGET_REACHED
+    assert "anna approved 4 of 8 items" in (ended.ending.record.reason or "")
+    assert "2 rows are left" in (ended.ending.record.reason or "")
+    assert ended.statuses == {
+        "S-000": RowStatus.SUCCEEDED,
+        "S-001": RowStatus.SUCCEEDED,
+        "S-002": RowStatus.NOT_STARTED,
+        "S-003": RowStatus.NOT_STARTED,
+    }
+    assert shop.stranded() == 0
+    refused(shop, FOUR)
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+    assert len(service.bought) == 8
+
+
+def test_what_lies_beyond_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop, service: Service) -> None:
+    """Small plans need no word, but what a person has left out does."""
+    approve(shop, FOUR, items=6)
+    run(shop, FOUR)
+    found = proposal(shop, FOUR)
+    assert found.items == 2
+    refused(shop, FOUR)
+    refused(shop, rows(("S-003", "prompt 003")))
+    assert run(shop, rows(("N-1", "new"))).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize("items", [None, 6])
+@pytest.mark.parametrize("moment", range(1, 7))
+def test_after_a_crash_the_same_approval_holds(
+    shop: Workshop, service: Service, moment: int, items: int | None
+) -> None:
+    """What is left is another plan, and rests on the same word: no more is bought in all than was approved."""
+    approved = approve(shop, FOUR, items=items)
+    heard: list[Create] = []
+
+    def crash(create: Create) -> None:
+        heard.append(create)
+        if len(heard) == moment:
+            raise Crash
+
+    service.heard = crash
+    shop.crash(FOUR, **TERMS)
+    service.heard = lambda create: None
+    if items is None:
+        assert run(shop, FOUR).outcome is Outcome.COMPLETED
+    else:
+        assert run(shop, FOUR).counts == {RowStatus.SUCCEEDED: 3, RowStatus.NOT_STARTED: 1}
+        refused(shop, FOUR)
+    assert len(service.bought) == approved.ceiling.items
+    assert standing(shop).id == approved.id
+    assert standing(shop).purchases == approved.ceiling.items
+
+
+def test_a_failed_job_is_tried_again_under_the_ceiling(shop: Workshop, service: Service) -> None:
+    """The worst case is what was approved."""
+    service.on_follow["prompt 000"] = [failed()]
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+    assert (standing(shop).purchases, standing(shop).amount) == (9, 130)
+
+
+def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
+    """Rows that fail again and again are asked for under the same approval until it is used up."""
+    service.on_follow["S-000"] = [failed()] * 40
+    approve(shop, FOUR)
+    run(shop, FOUR)
+    for _ in range(7):
+        try:
+            run(shop, FOUR, retry=lambda row: True)
+        except ApprovalNeeded:
+            break
+    else:
+        pytest.fail("it was never used up")
+    last = standing(shop)
+    assert last.amount <= last.ceiling.amount
+    assert last.purchases <= last.ceiling.purchases
+
+
+def test_what_is_begun_is_gone_on_with_without_a_word(shop: Workshop, service: Service) -> None:
+    """It is paid for."""
+    heard: list[Create] = []
+
+    def crash(create: Create) -> None:
+        heard.append(create)
+        raise Crash
+
+    service.heard = crash
+    shop.crash(rows(("H-1", "herons")))
+    service.heard = lambda create: None
+    terms = {"approve_above_items": 0}
+    # The pattern is under way; its product would be bought.
+    refused(shop, rows(("H-1", "herons")), **terms)
+    assert run(shop, rows(("H-1", "herons"))).outcome is Outcome.COMPLETED
+    assert run(shop, rows(("H-1", "herons")), **terms).outcome is Outcome.COMPLETED
+
+
+def test_a_rejection_binds_the_rows_that_it_was_about(shop: Workshop) -> None:
+    """A part of a rejected plan, however small, needs another word."""
+    approval.approve(
+        spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear")
+    )
+    refused(shop, FOUR)
+    refused(shop, rows(("S-000", "prompt 000")))
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
+    """Cancelled, with who and why, every row not started; the catalog is free again."""
+    said = approval.approve(
+        spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear.")
+    )
+
+    async def main() -> Run:
+        api = FakeStudioApi(service)
+        checked = check_rows(shop.file(FOUR), service.offer, prompt_limit=100)
+        begun = await Run.begin(spec(shop), checked, api, refused=said)  # type: ignore[arg-type]
+        await drive(begun, begun.engine.own_steps)
+        await begun.end()
+        return begun
+
+    ending = asyncio.run(asyncio.wait_for(main(), 30)).ending
+    assert ending is not None
+    assert (ending.outcome, ending.rows) == (Outcome.CANCELLED, {RowStatus.NOT_STARTED: 4})
+    assert "rejected by bert: too dear. Nothing was bought." in (ending.record.reason or "")
+    assert service.creates == []
+    assert known_runs(shop) == 1
+    approve(shop, FOUR)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> None:
+    """A person has said that it is meant."""
+    settings = shop.settings.model_copy(update={"environment": "production", "confirm_above": 1})
+    its = replace(spec(shop), settings=settings)
+    plan = proposal(shop, FOUR).plan
+    with pytest.raises(ConfigurationError, match="have to be confirmed"):
+        from patternmill.runs.request import require_confirmation
+
+        require_confirmation(its, plan)
+
+
+# -- questions of flow runs
+
+
+def test_a_flow_run_asks_once_and_is_answered(shop: Workshop) -> None:
+    """Asked again, by the same run about the same plan, it is the same question under another name."""
+    its, found = spec(shop), proposal(shop, FOUR)
+    first = approval.ask(its, found, "flow-run-1", PATIENCE)
+    again = approval.ask(its, found, "flow-run-1", PATIENCE)
+    assert (again.id, again.lapses_at) == (first.id, first.lapses_at)
+    assert again.question != first.question
+    assert approval.waiting(its, "flow-run-1") == again
+    said = approval.answer(its, again, found, ApprovalDecision("anna"))
+    assert said is not None and said.verdict is Verdict.APPROVED
+    assert approval.waiting(its, "flow-run-1") is None
+    assert not approval.needs_word(its, found)
+
+
+def test_an_answer_to_a_plan_that_has_become_smaller_holds(shop: Workshop) -> None:
+    """What is left of it was seen."""
+    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    run(shop, rows(("S-000", "prompt 000")))
+    left = proposal(shop, FOUR)
+    said = approval.answer(spec(shop), question, left, ApprovalDecision("anna"))
+    assert said is not None and (said.ceiling.items, said.ceiling.amount) == (6, 180)
+    assert run(shop, FOUR).outcome is Outcome.COMPLETED
+
+
+def test_an_answer_never_costs_more_than_was_shown(shop: Workshop) -> None:
+    """The prices went up while it waited."""
+    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    dearer = {"product_price": 200}
+    said = approval.answer(
+        spec(shop, **dearer), question, proposal(shop, FOUR, **dearer), ApprovalDecision("anna")
+    )
+    assert said is not None and said.ceiling.amount == question.worst == 240
+
+
+def test_an_answer_to_another_plan_is_none(shop: Workshop) -> None:
+    """Rows that the person never saw are asked about anew."""
+    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    five = proposal(shop, many(5))
+    assert approval.answer(spec(shop), question, five, ApprovalDecision("anna")) is None
+    assert approval.needs_word(spec(shop), five)
+    assert approval.waiting(spec(shop), "flow-run-1") is None
+
+
+def test_a_question_lapses(shop: Workshop) -> None:
+    """And then it is no word: the next run asks again."""
+    its, found = spec(shop), proposal(shop, FOUR)
+    question = approval.ask(its, found, "flow-run-1", PATIENCE)
+    assert question.lapses_at is not None
+    assert not approval.has_lapsed(question, question.lapses_at - 1)
+    assert approval.has_lapsed(question, question.lapses_at)
+    lapsed = approval.lapse(its, question)
+    assert "not approved: Nobody answered in time." in approval.refusal(lapsed).message
+    assert approval.needs_word(its, found)
+
+
+def test_a_cost_to_be_approved_needs_prices() -> None:
+    """Without them it would never be reached."""
+    settings = Settings(_env_file=None, approve_above_cost=100)
+    with pytest.raises(ConfigurationError, match="no prices"):
+        RunOptions.from_settings(settings)
+
+
+def test_the_approvers_code() -> None:
+    """Plain or as its digest; the digest itself opens nothing."""
+    plain, digest = SecretStr("orchard-41"), "sha256:" + hashlib.sha256(b"orchard-41").hexdigest()
+    for expected in (plain, SecretStr(digest)):
+        assert approval.is_code(expected, " orchard-41\n")
+        for wrong in ("", "orchard-42", digest, digest.removeprefix("sha256:"), "Orchard-41", "ørchard"):
+            assert not approval.is_code(expected, wrong), wrong
+    assert approval.is_code(None, "")

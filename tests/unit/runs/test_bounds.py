@@ -1,0 +1,214 @@
+"""Limits are spent on whole rows: each bought pattern gets its product, and the plan says how far that reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cli.plan_text import plan_lines
+from patternmill.catalog.row_checks import check_rows
+from patternmill.ledger.ledger import SpendingLimits
+from patternmill.runs import approval
+from patternmill.runs.approval import ApprovalDecision
+from patternmill.runs.preview import Preview, preview
+from patternmill.states import Outcome, RowStatus, Stage
+
+from .fake_studio import Crash, Create, Service, failed
+from .workshop import Ended, Workshop, many, rows
+
+PRICES: dict[str, Any] = {"pattern_price": 40, "product_price": 10}
+
+
+def bought(service: Service) -> tuple[int, int]:
+    """Patterns and products."""
+    patterns = sum(
+        stage is Stage.PATTERN for stage, _ in map(service.names.__getitem__, service.jobs.values())
+    )
+    return patterns, len(service.bought) - patterns
+
+
+def reason(ended: Ended) -> str:
+    return ended.ending.record.reason or ""
+
+
+def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
+    checked = check_rows(shop.file(catalog), shop.service.offer, prompt_limit=100)
+    return preview(shop.spec(**options), checked)
+
+
+@pytest.mark.parametrize(
+    ("limits", "whole", "said"),
+    [
+        (SpendingLimits(run_amount=1000), 20, "The budget of 1000 reaches to 20 of 60 rows"),
+        (SpendingLimits(run_amount=1049), 20, "The budget of 1049 reaches to 20 of 60 rows"),
+        (SpendingLimits(day_amount=1000), 20, "reaches to 20 of 60 rows"),
+        (SpendingLimits(patterns=7), 7, "The limit of 7 patterns reaches to 7 of 60 rows"),
+        (SpendingLimits(products=7), 7, "The limit of 7 products reaches to 7 of 60 rows"),
+        (SpendingLimits(patterns=9, run_amount=300), 6, "The budget of 300 reaches to 6 of 60 rows"),
+        (SpendingLimits(run_amount=0), 0, "The budget of 0 reaches to 0 of 60 rows"),
+        (SpendingLimits(run_amount=3000), 60, ""),
+    ],
+)
+def test_a_limit_buys_whole_rows(
+    shop: Workshop, service: Service, limits: SpendingLimits, whole: int, said: str
+) -> None:
+    """As many as it covers with pattern and product, the first of the file; the plan says so before, the run after."""
+    before = seen(shop, many(60), limits=limits, **PRICES)
+    ended = shop.run(many(60), max_in_flight=25, limits=limits, **PRICES)
+    assert bought(service) == (whole, whole)
+    assert ended.counts[RowStatus.SUCCEEDED] == whole
+    assert all(ended.statuses[f"S-{number:03}"] is RowStatus.SUCCEEDED for number in range(whole))
+    assert said in str(before.limited or "") and said in reason(ended)
+    assert ended.outcome is (Outcome.BUDGET_REACHED if said else Outcome.COMPLETED)
+    assert shop.run(many(60), **PRICES).outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 120
+
+
+def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
+    """One line, with what would be bought."""
+    found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000), **PRICES)
+    checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
+    lines = list(plan_lines(found, checked, "digest"))
+    assert "Limit: The budget of 1000 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
+
+
+def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
+    """Each run of a day begins with what the ones before it left."""
+    day = SpendingLimits(day_amount=500)
+    assert shop.run(many(4), limits=day, **PRICES).outcome is Outcome.COMPLETED
+    ended = shop.run(many(60), max_in_flight=25, limits=day, **PRICES)
+    assert bought(service) == (10, 10)
+    assert "of which 200 is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
+
+
+def test_patterns_that_are_there_get_their_products_first(shop: Workshop, service: Service) -> None:
+    """Wherever they stand in the file: made, or begun before a crash; what is begun costs nothing more."""
+    shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(patterns=1), **PRICES)
+    heard: list[Create] = []
+
+    def crash(create: Create) -> None:
+        heard.append(create)
+        raise Crash
+
+    service.heard = crash
+    shop.crash(rows(("S-008", "prompt 008")), **PRICES)
+    service.heard = lambda create: None
+    before = bought(service)
+    ended = shop.run(many(10), max_in_flight=4, limits=SpendingLimits(run_amount=75), **PRICES)
+    made = {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED}
+    assert made == {"S-000", "S-008", "S-009"}
+    assert bought(service)[0] - before[0] <= 2
+
+
+def test_a_cheaper_row_behind_one_that_does_not_fit_is_taken(shop: Workshop, service: Service) -> None:
+    """Rows that share a pattern cost only their product."""
+    catalog = rows(("A-1", "herons"), ("B-1", "ferns"), ("A-2", "herons"), ("A-3", "herons"), ("C-1", "owls"))
+    ended = shop.run(catalog, limits=SpendingLimits(run_amount=75), **PRICES)
+    assert {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED} == {
+        "A-1",
+        "A-2",
+        "A-3",
+    }
+    assert "reaches to 3 of 5 rows" in reason(ended)
+    assert bought(service) == (1, 3)
+
+
+def test_a_second_attempt_does_not_eat_the_money_of_products(shop: Workshop, service: Service) -> None:
+    """A pattern that fails leaves its own product's money over, and no other row without its product."""
+    service.on_follow["prompt 003"] = [failed()]
+    ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1000), **PRICES)
+    assert ended.counts[RowStatus.SUCCEEDED] == 19
+    assert ended.statuses["S-003"] is RowStatus.FAILED
+    assert ended.outcome is Outcome.BUDGET_REACHED
+    assert bought(service) == (20, 19)
+    assert shop.stranded() == 0
+
+
+def test_a_second_attempt_is_bought_from_what_is_left_over(shop: Workshop, service: Service) -> None:
+    """The plan took 1000 of 1049: one more pattern, and no second one."""
+    for number in (3, 4):
+        service.on_follow[f"prompt {number:03}"] = [failed()]
+    ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1049), **PRICES)
+    assert ended.counts[RowStatus.SUCCEEDED] == 19
+    assert bought(service) == (21, 19)
+
+
+def test_rows_that_fail_leave_a_sensible_remainder(shop: Workshop, service: Service) -> None:
+    """Every pattern fails once: what products of lost rows would have cost buys other rows' second attempts."""
+    for number in range(60):
+        service.on_follow[f"prompt {number:03}"] = [failed()]
+    ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1000), **PRICES)
+    patterns, products = bought(service)
+    assert 40 * patterns + 10 * products <= 1000
+    assert products == patterns - 20 >= 3
+    assert shop.stranded() == 0
+    assert ended.counts[RowStatus.SUCCEEDED] == products
+
+
+def test_a_held_back_attempt_alone_is_a_limit_that_was_reached(shop: Workshop, service: Service) -> None:
+    """The plan fits to the last unit, and one pattern fails: raising the limit is what helps, and goes on."""
+    service.on_follow["prompt 001"] = [failed()]
+    ended = shop.run(many(3), limits=SpendingLimits(run_amount=150), **PRICES)
+    assert ended.outcome is Outcome.BUDGET_REACHED
+    assert "--budget" in reason(ended)
+    assert ended.counts == {RowStatus.SUCCEEDED: 2, RowStatus.FAILED: 1}
+    assert shop.run(many(3), **PRICES).outcome is Outcome.COMPLETED
+
+
+def test_what_is_begun_and_fails_eats_nothing_either(shop: Workshop, service: Service) -> None:
+    """A pattern of an earlier run whose job fails in this one: its second attempt is no first purchase."""
+    heard: list[Create] = []
+
+    def crash(create: Create) -> None:
+        heard.append(create)
+        if len(heard) == 2:
+            raise Crash
+
+    service.heard = crash
+    shop.crash(many(2), max_in_flight=2, **PRICES)
+    service.heard = lambda create: None
+    for number in range(2):
+        service.on_follow[f"prompt {number:03}"] = [failed()]
+    ended = shop.run(many(6), max_in_flight=6, limits=SpendingLimits(run_amount=220), **PRICES)
+    assert bought(service) == (6, 4)
+    assert ended.counts[RowStatus.SUCCEEDED] == 4
+    assert shop.stranded() == 0
+
+
+def test_limit_and_approval_hold_both(shop: Workshop, service: Service) -> None:
+    """The lesser reach counts, whichever it is."""
+    terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
+    its = shop.spec(**terms)
+    checked = check_rows(shop.file(many(10)), service.offer, prompt_limit=100)
+    found = approval.propose(its, preview(its, checked).plan)
+    approval.approve(its, found, ApprovalDecision("anna", items=12))
+    ended = shop.run(many(10), limits=SpendingLimits(run_amount=120), **terms)
+    assert bought(service) == (2, 2)
+    assert "reaches to 2 of 6 rows" in reason(ended) and "anna approved 12 of 20 items" in reason(ended)
+    ended = shop.run(many(10), limits=SpendingLimits(run_amount=5000), **terms)
+    assert bought(service) == (6, 6)
+    assert "anna approved" in reason(ended)
+
+
+def test_an_approval_that_is_used_up_in_part_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
+    """What further attempts have taken of it is not there for new patterns."""
+    terms: dict[str, Any] = {**PRICES, "approve_above_items": 3, "attempts": 1}
+    its = shop.spec(**terms)
+    checked = check_rows(shop.file(many(6)), service.offer, prompt_limit=100)
+    approval.approve(its, approval.propose(its, preview(its, checked).plan), ApprovalDecision("anna"))
+    service.on_follow["prompt 000"] = [failed()]
+    shop.run(many(1), **terms)
+    shop.run(many(1), retry=lambda row: True, **terms)
+    ended = shop.run(many(6), max_in_flight=6, **terms)
+    assert bought(service) == (6, 5)
+    assert shop.stranded() == 0
+    assert "what is left of the approval" in reason(ended).lower()
+
+
+def test_a_limit_that_covers_all_changes_nothing(shop: Workshop, service: Service) -> None:
+    """Second attempts included, while there is money for them."""
+    service.on_follow["prompt 001"] = [failed()]
+    ended = shop.run(many(3), limits=SpendingLimits(run_amount=190), **PRICES)
+    assert ended.outcome is Outcome.COMPLETED
+    assert bought(service) == (4, 3)

@@ -1,0 +1,167 @@
+"""A file under another name: what another catalog has is not bought once more without anybody having said so."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cli.plan_text import plan_lines
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.row_checks import check_rows
+from patternmill.engine.options import RunOptions
+from patternmill.errors import ConfigurationError
+from patternmill.runs import approval
+from patternmill.runs.approval import ApprovalDecision
+from patternmill.runs.preview import Preview, preview
+from patternmill.runs.request import RunSpec
+from patternmill.runs.run import Run, RunEnding
+
+from .fake_studio import ANSWER_LOST, OFFER, Crash, Create, FakeStudioApi, Service
+from .workshop import Workshop, drive, many, rows
+
+SIX, FIVE = many(6), many(5)
+
+
+def spec(shop: Workshop, catalog: str = "spring-1", confirm: str | None = None, **options: Any) -> RunSpec:
+    settings = shop.settings.model_copy(update={"confirm": confirm})
+    return replace(shop.spec(), catalog=catalog, settings=settings, options=RunOptions(**options))
+
+
+def run(shop: Workshop, its: RunSpec, text: str) -> RunEnding:
+    async def main() -> RunEnding:
+        api: Any = FakeStudioApi(shop.service)
+        checked = check_rows(shop.file(text), shop.service.offer, prompt_limit=100)
+        begun = await Run.begin(its, checked, api)
+        await drive(begun, begun.engine.own_steps)
+        return await begun.end()
+
+    return asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def previewed(shop: Workshop, its: RunSpec, text: str) -> tuple[Preview, str]:
+    checked = check_rows(shop.file(text), shop.service.offer, prompt_limit=100)
+    found = preview(its, checked)
+    return found, "\n".join(plan_lines(found, checked, approval.propose(its, found.plan).digest()))
+
+
+def test_the_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Service) -> None:
+    """Before anything is spent; both remedies are named, and the plan says so as well."""
+    shop.run(SIX)
+    before = len(service.creates)
+    with pytest.raises(ConfigurationError, match="6 of 6 rows to buy") as caught:
+        run(shop, spec(shop), SIX)
+    assert "--catalog spring`" in caught.value.remedy
+    assert "--confirm duplicates" in caught.value.remedy
+    assert "catalog 'spring' has: they would be bought once more" in previewed(shop, spec(shop), SIX)[1]
+    with shop.ledger() as ledger:
+        assert len(ledger.runs()) == 1
+    assert len(service.creates) == before
+
+
+def test_who_confirms_buys_them(shop: Workshop, service: Service) -> None:
+    """In another catalog they are other products; `production` is another confirmation."""
+    shop.run(SIX)
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, spec(shop, confirm="production"), SIX)
+    run(shop, spec(shop, confirm="production,duplicates"), SIX)
+    assert len(service.bought) == 24
+    # What is there is no purchase, and nothing to be asked about.
+    run(shop, spec(shop), SIX)
+    run(shop, shop.spec(), SIX)
+    assert len(service.bought) == 24
+
+
+def test_an_approved_plan_needs_no_further_confirmation(shop: Workshop) -> None:
+    """The person has seen the sentence."""
+    shop.run(SIX)
+    its = spec(shop, approve_above_items=0)
+    found, text = previewed(shop, its, SIX)
+    assert "bought once more" in text
+    approval.approve(its, approval.propose(its, found.plan), ApprovalDecision("anna"))
+    assert run(shop, its, SIX).outcome == "Completed"
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        (FIVE, FIVE),
+        (FIVE, SIX),
+        (SIX, rows(*((f"S-{number:03}", f"another prompt {number}") for number in range(6)))),
+        (SIX, rows(*((f"T-{number:03}", f"prompt {number:03}") for number in range(6)))),
+    ],
+)
+def test_a_handful_or_other_content_is_bought(shop: Workshop, before: str, text: str) -> None:
+    """A sku alone, or a prompt alone, is no product."""
+    shop.run(before)
+    assert previewed(shop, spec(shop), text)[0].duplicates is None
+    run(shop, spec(shop), text)
+
+
+def test_another_environment_has_its_own(shop: Workshop) -> None:
+    """A catalog is made in staging first, then in production."""
+    shop.run(SIX)
+    settings = shop.settings.model_copy(update={"environment": "production", "studio_url": "http://p/v1"})
+    run(shop, replace(shop.spec(), settings=settings), SIX)
+
+
+def test_a_catalog_that_has_them_no_longer(shop: Workshop) -> None:
+    """Retired rows have moved on."""
+    shop.run(SIX)
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.run("UPDATE catalog_rows SET retired_at = 1")
+    run(shop, spec(shop), SIX)
+
+
+def test_a_run_that_crashed_has_them_too(shop: Workshop, service: Service) -> None:
+    """Its catalog is brought up to it by the next run; until then the ledger of attempts says what was asked for."""
+    asked = []
+
+    def heard(create: Create) -> None:
+        asked.append(create)
+        if len(asked) == 6:
+            raise Crash
+
+    service.heard = heard
+    shop.crash(SIX)
+    service.heard = lambda create: None
+    with pytest.raises(ConfigurationError, match="catalog 'spring' has"):
+        run(shop, spec(shop), SIX)
+
+
+def test_the_catalog_with_most_of_them_is_named(shop: Workshop) -> None:
+    """Rows count once, in however many catalogs they are."""
+    run(shop, spec(shop, "few"), FIVE)
+    run(shop, spec(shop, "most", confirm="duplicates"), many(8))
+    found = previewed(shop, spec(shop, "third"), many(9))[0].duplicates
+    assert found is not None
+    assert (found.rows, found.of, found.catalog) == (8, 9, "most")
+
+
+def test_the_same_in_another_spelling_is_the_same(shop: Workshop) -> None:
+    """Case of a sku, and what nobody sees in a prompt."""
+    shop.run(SIX)
+    spelled = SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, spec(shop), spelled)
+
+
+def test_what_a_blind_run_bought_is_known_by_a_run_that_sees(shop: Workshop, service: Service) -> None:
+    """Its catalog has the file's own words, where this one has the offer's."""
+    service.offer = Offer(None, False, "no categories", False)
+    shop.run(SIX)
+    service.offer = OFFER
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, spec(shop), SIX)
+
+
+def test_what_is_in_doubt_is_not_bought_under_another_name(shop: Workshop, service: Service) -> None:
+    """The run has ended, and its patterns may be there."""
+    for number in range(6):
+        service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
+    shop.run(SIX)
+    assert len(service.bought) == 6
+    with pytest.raises(ConfigurationError, match="bought once more"):
+        run(shop, spec(shop), SIX)

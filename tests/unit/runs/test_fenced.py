@@ -1,0 +1,79 @@
+"""A run that was taken over, or whose ledger broke, stops: nothing that it does from there on counts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from patternmill.errors import Fenced, LedgerError
+from patternmill.identifiers import RunId
+from patternmill.runs.run import Run
+from patternmill.states import Outcome
+
+from .fake_studio import Create, FakeStudioApi, Service
+from .workshop import Workshop, drive, many, rows
+
+
+def take_over(shop: Workshop) -> None:
+    """Another run takes the catalog while this one stands still."""
+    with shop.ledger() as ledger, ledger.transaction():
+        lease = ledger.holder("staging", "spring")
+        assert lease is not None
+        ledger.take("staging", "spring", RunId("other"), "", over=lease[0])
+
+
+def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:
+    """It buys no more, writes no more, and says why; whoever took over loses nothing."""
+    taken = False
+
+    def heard(create: Create) -> None:
+        nonlocal taken
+        if not taken and create.name == "prompt 003":
+            taken = True
+            take_over(shop)
+
+    service.heard = heard
+
+    async def main() -> None:
+        _, run = await shop.begin(many(30), max_in_flight=2)
+        await drive(run, run.engine.own_steps)
+        assert run.halt.reason is not None and run.halt.reason.code == "fenced"
+        with pytest.raises(Fenced):
+            await run.end()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    assert len(service.bought) <= 10
+    service.heard = lambda _: None
+    assert shop.run(many(30)).outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 60
+
+
+def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Service) -> None:
+    """Every create that reached the service had its intent on disk; with room again, the run goes on."""
+
+    async def main() -> None:
+        _, run = await shop.begin(many(200), max_in_flight=4)
+        await run.writer.aside(lambda ledger: ledger.database.run("PRAGMA max_page_count = 1"))
+        await drive(run, run.engine.own_steps)
+        assert run.halt.reason is not None and run.halt.reason.outcome is Outcome.FAILED
+        with pytest.raises(LedgerError):
+            await run.end()
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    intended = {one.request_id for these in shop.attempts().values() for one in these}
+    assert {create.request_id for create in service.creates} <= intended
+    shop.bury()
+    assert shop.run(many(200), max_in_flight=50).outcome is Outcome.COMPLETED
+    assert len(service.bought) == len(set(service.bought)) == 400
+
+
+def test_a_lost_heart_halts_new_items(shop: Workshop) -> None:
+    """What the heart finds out before any write does is the run's reason."""
+
+    async def watch(run: Run, api: FakeStudioApi) -> None:
+        run._lost(Fenced("Another run took over."))
+
+    ended = shop.run(rows(("H-1", "herons")), watch=watch)
+    assert ended.outcome in (Outcome.FAILED, Outcome.COMPLETED)
+    assert ended.outcome is Outcome.COMPLETED or "took over" in (ended.ending.record.reason or "")

@@ -1,0 +1,223 @@
+"""Who drives a catalog: seen from beats, never from a clock; the dead are taken over at once, the silent later."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from patternmill.errors import Fenced, Overlap, PatternmillError
+from patternmill.identifiers import RunId
+from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.runs.lease import BEAT, SILENCE, LeaseHeartbeat, LeaseHolder, take_lease
+
+MINE, THEIRS = RunId("mine"), RunId("theirs")
+SOMEWHERE_ELSE = LeaseHolder("another-machine", 1, "1")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    found = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
+    yield found
+    found.database.close()
+
+
+class Sleeper:
+    """Time passes only here; `beat` is called at every `every` seconds of it."""
+
+    def __init__(self, beat: Callable[[], None] = lambda: None, every: float = 1e9) -> None:
+        self.slept = 0.0
+        self._beat, self._every, self._beats = beat, every, 0
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept += seconds
+        while self.slept >= (self._beats + 1) * self._every:
+            self._beats += 1
+            self._beat()
+
+
+def held_by(ledger: Ledger, holder: LeaseHolder) -> Lease:
+    with ledger.transaction():
+        hold = ledger.take("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
+    assert hold is not None
+    return hold
+
+
+def take(ledger: Ledger, sleep: Callable[[float], Awaitable[None]]) -> Lease:
+    return asyncio.run(take_lease(ledger, "staging", "spring", MINE, sleep=sleep))
+
+
+def test_a_free_catalog_is_taken_at_once(ledger: Ledger) -> None:
+    """Nobody is waited for, the first time and after a release."""
+    sleeper = Sleeper()
+    first = take(ledger, sleeper)
+    with ledger.transaction():
+        ledger.release(first)
+    assert take(ledger, sleeper).fence == first.fence + 1
+    assert sleeper.slept == 0
+
+
+def test_a_living_holder_is_left_alone_within_two_beats(ledger: Ledger) -> None:
+    """It is seen to beat; nothing is written, and it goes on."""
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+
+    def beat() -> None:
+        with ledger.transaction(hold):
+            ledger.beat(hold)
+
+    sleeper = Sleeper(beat, BEAT.total_seconds())
+    with pytest.raises(Overlap, match="driven by run theirs"):
+        take(ledger, sleeper)
+    assert sleeper.slept <= 2 * BEAT.total_seconds()
+    beat()
+
+
+def test_a_silent_holder_elsewhere_is_taken_over_in_the_end(ledger: Ledger) -> None:
+    """Not before its silence has been watched for its time; then it can write no more."""
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+    sleeper = Sleeper()
+    assert take(ledger, sleeper).fence == hold.fence + 1
+    assert sleeper.slept == pytest.approx(SILENCE.total_seconds())
+    with pytest.raises(Fenced), ledger.transaction(hold):
+        pass
+
+
+def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
+    """The ledger's clock may jump by a day: it says nothing about who lives."""
+    now = [1_800_000_000.0]
+    ledger = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"), clock=lambda: now[0])
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+    now[0] += 86_400
+
+    def beat() -> None:
+        with ledger.transaction(hold):
+            ledger.beat(hold)
+
+    with pytest.raises(Overlap):
+        take(ledger, Sleeper(beat, BEAT.total_seconds()))
+    ledger.database.close()
+
+
+def test_another_taker_that_was_quicker_is_an_overlap(ledger: Ledger) -> None:
+    """The fence changed while the silent one was watched."""
+    hold = held_by(ledger, SOMEWHERE_ELSE)
+
+    def taken() -> None:
+        with ledger.transaction():
+            ledger.take(
+                "staging", "spring", RunId("third"), json.dumps(asdict(SOMEWHERE_ELSE)), over=hold.fence
+            )
+
+    with pytest.raises(Overlap, match="third"):
+        take(ledger, Sleeper(taken, 3))
+
+
+def process() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+def as_holder(pid: int) -> LeaseHolder:
+    """A real process of this machine, named as it would name itself."""
+    born = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    return replace(LeaseHolder.this_process(), pid=pid, born=born)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the machine has no /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("buried", [True, False])
+def test_a_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buried: bool) -> None:
+    """Whether its parent has taken notice of its death or not."""
+    child = process()
+    holder = as_holder(child.pid)
+    held_by(ledger, holder)
+    assert not holder.is_surely_dead()
+    child.kill()
+    if buried:
+        child.communicate()
+    else:
+        until = time.monotonic() + 10
+        while not holder.is_surely_dead() and time.monotonic() < until:
+            time.sleep(0.005)
+    sleeper = Sleeper()
+    assert take(ledger, sleeper).fence == 2
+    assert sleeper.slept == 0
+    child.communicate()
+
+
+@needs_proc
+def test_a_pid_that_was_given_out_again_is_another_process() -> None:
+    """The start time tells them apart."""
+    me = LeaseHolder.this_process()
+    assert not me.is_surely_dead()
+    assert replace(me, born="1").is_surely_dead()
+
+
+def test_what_runs_elsewhere_is_never_surely_dead() -> None:
+    """Its PID says nothing here."""
+    assert not SOMEWHERE_ELSE.is_surely_dead()
+
+
+# -- the heart
+
+
+def beats(ledger: Ledger) -> int:
+    lease = ledger.holder("staging", "spring")
+    assert lease is not None
+    return lease[3]
+
+
+def test_a_heart_beats_from_the_start(ledger: Ledger) -> None:
+    """And stops when told to."""
+
+    async def main() -> None:
+        writer = LedgerWriter(ledger, held_by(ledger, SOMEWHERE_ELSE))
+        lost: list[PatternmillError] = []
+        heart = LeaseHeartbeat(writer, lost.append)
+        heart.start()
+        async with asyncio.timeout(5):
+            while not beats(ledger):
+                await asyncio.sleep(0.005)
+        await heart.stop()
+        await writer.close()
+        assert not lost
+
+    asyncio.run(main())
+
+
+def test_a_heart_tells_that_the_hold_is_lost(ledger: Ledger) -> None:
+    """Once another run has taken the catalog over."""
+
+    async def main() -> None:
+        hold = held_by(ledger, SOMEWHERE_ELSE)
+        with ledger.transaction():
+            ledger.take("staging", "spring", MINE, "{}", over=hold.fence)
+        lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
+        writer = LedgerWriter(ledger, hold)
+        heart = LeaseHeartbeat(writer, lost.set_result)
+        heart.start()
+        assert isinstance(await asyncio.wait_for(lost, 5), Fenced)
+        await heart.stop()
+        await writer.close()
+
+    asyncio.run(main())
+
+
+def test_a_heart_that_never_beat_stops() -> None:
+    """A run that could not begin is ended all the same."""
+
+    async def main() -> None:
+        heart = LeaseHeartbeat(None, lambda error: None)  # type: ignore[arg-type]
+        await heart.stop()
+
+    asyncio.run(main())

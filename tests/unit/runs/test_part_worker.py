@@ -1,0 +1,264 @@
+"""The small parts of the engine: depth, halt, the limit of failures, options and progress."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from patternmill.engine.depth import Depth, Group
+from patternmill.engine.halt import Halt, HaltReason
+from patternmill.engine.options import FailureLimit, RunOptions
+from patternmill.engine.progress import Progress
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import ItemKey
+from patternmill.settings import Settings
+from patternmill.states import Outcome, Stage
+
+# -- depth
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 6), st.lists(st.integers(1, 9), max_size=15), st.integers(0, 99))
+def test_depth_is_never_passed_and_everyone_gets_in(most: int, sizes: list[int], seed: int) -> None:
+    """Groups of any size, leaving in any order: at most `most` rows, or one group that is larger, alone."""
+    asyncio.run(depth_holds(most, sizes, random.Random(seed)))
+
+
+async def depth_holds(most: int, sizes: list[int], chance: random.Random) -> None:
+    depth = Depth(most)
+    inside: dict[Group, int] = {}
+    entered: list[Group] = []
+
+    async def one(number: int, size: int) -> None:
+        group: Group = (1, ItemKey(str(number)), size)
+        await depth.enter(group)
+        entered.append(group)
+        inside[group] = size
+        assert sum(inside.values()) <= most or len(inside) == 1
+        for left in reversed(range(size)):
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            # No longer inside before the room is given away.
+            inside[group] = left
+            if not left:
+                del inside[group]
+            depth.leave(group)
+
+    await asyncio.wait_for(asyncio.gather(*(one(n, size) for n, size in enumerate(sizes))), 5)
+    assert [int(group[1] or 0) for group in entered] == list(range(len(sizes)))
+
+
+def test_who_never_entered_gives_nothing_back() -> None:
+    """Leaving without having entered makes no room."""
+
+    async def main() -> None:
+        depth = Depth(1)
+        depth.leave((1, ItemKey("a"), 1))
+        await depth.enter((1, ItemKey("b"), 1))
+        waiting = asyncio.ensure_future(depth.enter((1, ItemKey("c"), 1)))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        depth.leave((1, ItemKey("b"), 1))
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(main())
+
+
+def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
+    """Rows whose pattern is there already may pass the depth; others wait until they are fewer again."""
+
+    async def main() -> None:
+        depth = Depth(2)
+        first, second, third = ((1, ItemKey(name), count) for name, count in (("a", 1), ("b", 2), ("c", 1)))
+        depth.hold(first)
+        depth.hold(second)
+        waiting = asyncio.ensure_future(depth.enter(third))
+        for group in (first, second):
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            depth.leave(group)
+        await asyncio.wait_for(waiting, 1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("moment", ["while waiting", "as its turn comes"])
+def test_who_gives_up_blocks_nobody(moment: str) -> None:
+    """A cancelled wait takes no room, not even one that was just given to it."""
+
+    async def main() -> None:
+        depth = Depth(1)
+        first, second, third = ((1, ItemKey(name), 1) for name in "abc")
+        await depth.enter(first)
+        waits = [asyncio.ensure_future(depth.enter(group)) for group in (second, third)]
+        await asyncio.sleep(0)
+        if moment == "while waiting":
+            waits[0].cancel()
+            await asyncio.sleep(0)
+        depth.leave(first)
+        waits[0].cancel()
+        await asyncio.wait_for(waits[1], 1)
+        assert waits[0].cancelled()
+
+    asyncio.run(main())
+
+
+# -- halt
+
+
+def reason(outcome: Outcome, code: str = "why") -> HaltReason:
+    return HaltReason(outcome, code, f"{code}.")
+
+
+def test_a_halt_is_of_its_stages() -> None:
+    """A limit of patterns leaves products alone."""
+    halt = Halt()
+    assert halt.reason is None and not any(map(halt.holds, Stage))
+    halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
+    assert [halt.holds(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
+
+
+def test_the_first_reason_counts() -> None:
+    """What follows from it is not the cause."""
+    halt = Halt()
+    halt.begin(reason(Outcome.FAILED, "first"))
+    halt.begin(reason(Outcome.FAILED, "second"))
+    assert halt.reason == reason(Outcome.FAILED, "first")
+
+
+def test_a_persons_stop_outranks_what_stood_there() -> None:
+    """Whoever stops a run sees that it was stopped."""
+    halt = Halt()
+    halt.begin(reason(Outcome.FAILED))
+    halt.begin(reason(Outcome.CANCELLED, "stopped"))
+    assert halt.reason == reason(Outcome.CANCELLED, "stopped")
+
+
+def test_a_limit_hides_no_failure_of_its_stage() -> None:
+    """What a limit let pass may still be sent; after a refused key, or a lost hold, it may not."""
+    halt = Halt()
+    halt.begin(reason(Outcome.BUDGET_REACHED))
+    assert not halt.forbids_sending(Stage.PATTERN)
+    halt.begin(reason(Outcome.FAILED, "fenced"))
+    assert halt.forbids_sending(Stage.PATTERN)
+    assert halt.reason == reason(Outcome.FAILED, "fenced")
+
+
+def test_of_two_stages_the_graver_reason_names_the_outcome() -> None:
+    """A failure is not hidden behind a limit."""
+    halt = Halt()
+    halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
+    halt.begin(reason(Outcome.FAILED))
+    assert halt.reason == reason(Outcome.FAILED)
+
+
+# -- the limit of failures
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        (None, FailureLimit()),
+        ("", FailureLimit()),
+        ("0", FailureLimit(count=0)),
+        ("25", FailureLimit(count=25)),
+        ("10%", FailureLimit(share=0.1)),
+        (" 12.5 % ", FailureLimit(share=0.125)),
+        ("100%", FailureLimit(share=1.0)),
+    ],
+)
+def test_limits_of_failures_as_they_are_written(text: str | None, limit: FailureLimit) -> None:
+    """A count or a percentage."""
+    assert FailureLimit.parse(text) == limit
+
+
+@pytest.mark.parametrize("text", ["-1", "101%", "ten", "1.5", "%", "1e3", "nan%"])
+def test_other_limits_are_refused(text: str) -> None:
+    """With what may be written."""
+    with pytest.raises(ConfigurationError, match="count"):
+        FailureLimit.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("limit", "failed", "ended", "passed"),
+    [
+        (FailureLimit(), 999, 999, False),
+        (FailureLimit(count=2), 2, 2, False),
+        (FailureLimit(count=2), 3, 99, True),
+        (FailureLimit(count=0), 1, 1, True),
+        (FailureLimit(share=0.1), 19, 19, False),
+        (FailureLimit(share=0.1), 2, 20, False),
+        (FailureLimit(share=0.1), 3, 20, True),
+        (FailureLimit(share=1.0), 20, 20, False),
+    ],
+)
+def test_when_failures_are_too_many(limit: FailureLimit, failed: int, ended: int, passed: bool) -> None:
+    """More than the count; or more than the share, once enough have ended to mean anything."""
+    assert limit.passed(failed, ended) is passed
+
+
+# -- options
+
+
+def test_options_come_from_the_settings() -> None:
+    """Each that a setting names."""
+    given = Settings(
+        _env_file=None, max_in_flight=7, attempts=3, shard_rows=9, final_reasons=("refused",), pattern_price=5
+    )
+    options = RunOptions.from_settings(given, max_failures="3", max_patterns=4, max_products=5, budget=600)
+    assert (options.max_in_flight, options.attempts, options.shard_rows) == (7, 3, 9)
+    assert options.failure_limit == FailureLimit(count=3)
+    assert (options.limits.patterns, options.limits.products, options.limits.run_amount) == (4, 5, 600)
+    assert (options.price(Stage.PATTERN), options.price(Stage.PRODUCT)) == (5, 0)
+
+
+def test_a_budget_without_prices_is_refused() -> None:
+    """It would never be reached."""
+    with pytest.raises(ConfigurationError, match="no prices"):
+        RunOptions.from_settings(Settings(_env_file=None), budget=100)
+
+
+def test_a_budget_beyond_counting_is_refused() -> None:
+    """The option is named; the largest one that can be counted is taken."""
+    priced = Settings(_env_file=None, pattern_price=10**11)
+    assert RunOptions.from_settings(priced, budget=10**15).limits.run_amount == 10**15
+    with pytest.raises(ConfigurationError, match="--budget"):
+        RunOptions.from_settings(priced, budget=2**63)
+
+
+@pytest.mark.parametrize(
+    ("reason", "final"),
+    [("Content REFUSED by policy", True), ("timed out", False), ("", False), ("nsfw found", True)],
+)
+def test_reasons_that_are_final(reason: str, final: bool) -> None:
+    """Any of the patterns, anywhere in the text, whatever the case."""
+    assert RunOptions(final_reasons=("content refused", "nsfw")).is_final(reason) is final
+
+
+# -- progress
+
+
+def test_time_left_is_taken_from_the_runs_own_rate() -> None:
+    """Nothing to go by, nothing said; nothing left, nothing to wait for."""
+    progress = Progress(to_do=4)
+    assert progress.seconds_left is None
+    progress.started -= 10
+    progress.ended = 2
+    left = progress.seconds_left
+    assert left is not None and 9.9 < left < 11
+    progress.ended = 4
+    assert progress.seconds_left == 0.0
+
+
+def test_progress_counts_items_by_stage() -> None:
+    """Made and failed."""
+    progress = Progress()
+    progress.made(Stage.PATTERN)
+    progress.made(Stage.PRODUCT)
+    progress.item_failed()
+    assert (progress.patterns, progress.products) == (1, 1)
+    assert (progress.items_ended, progress.items_failed) == (3, 1)

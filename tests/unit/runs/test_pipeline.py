@@ -1,0 +1,256 @@
+"""A whole import, step by step, and its own files sent in again: they cost nothing for what is there."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.errors import ConfigurationError, InputRefused, Overlap
+from patternmill.runs.pipeline import ImportPipeline, catalog_name, import_spec
+from patternmill.runs.registry import on_begin, running
+from patternmill.service.studio_api import StudioApi
+from patternmill.states import Outcome, RowStatus
+
+from .fake_studio import FakeStudioApi, Service, failed
+from .workshop import Workshop, rows
+
+FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
+UNREADABLE = Offer(None, options_checked=False, note="The categories could not be read.")
+
+
+@dataclass
+class Imports:
+    """Imports files into one home, each as the command would."""
+
+    shop: Workshop
+    folder: Path
+
+    def __call__(self, source: Path, out: str, **changes: Any) -> ImportPipeline:
+        spec = replace(self.shop.spec(), source=source, out=self.folder / out, **changes)
+
+        async def main() -> ImportPipeline:
+            async with ImportPipeline(spec) as work:
+                await work.run_through()
+            return work
+
+        return asyncio.run(asyncio.wait_for(main(), 30))
+
+    def file(self, text: str, name: str = "spring.csv") -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+@pytest.fixture
+def imports(shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Imports:
+    monkeypatch.setattr(StudioApi, "from_settings", lambda settings: FakeStudioApi(shop.service))
+    return Imports(shop, tmp_path)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_an_import_ends_in_its_files(imports: Imports, service: Service, tmp_path: Path) -> None:
+    """The same rows come back, with their products and failures."""
+    service.on_follow["ferns"] = [failed(), failed()]
+    work = imports(imports.file(FOUR), "out")
+    assert work.ended.outcome is Outcome.COMPLETED_WITH_FAILURES
+    assert [
+        (row["sku"], row["status"], row["product_id"]) for row in table(tmp_path / "out/results.csv")
+    ] == [
+        ("H-1", "succeeded", "product-of-H-1"),
+        ("H-2", "succeeded", "product-of-H-2"),
+        ("F-1", "failed", ""),
+        ("O-1", "succeeded", "product-of-O-1"),
+    ]
+    assert [row["sku"] for row in table(tmp_path / "out/failures.csv")] == ["F-1"]
+
+
+@pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
+def test_its_own_files_retry_what_failed_and_nothing_else(
+    imports: Imports, service: Service, tmp_path: Path, name: str
+) -> None:
+    """Three times in a row; a row whose product is there costs nothing, a paid pattern is not bought again."""
+    service.on_follow["ferns"] = [failed() for _ in range(4)]
+    service.on_follow["O-1"] = [failed(), failed()]
+    imports(imports.file(FOUR), "out-0")
+    before = list(service.bought)
+    for number, outcome in enumerate(
+        [Outcome.COMPLETED_WITH_FAILURES, Outcome.COMPLETED, Outcome.COMPLETED], start=1
+    ):
+        source = tmp_path / f"out-{min(number - 1, 1)}" / name
+        work = imports(source, f"out-{number}")
+        assert work.ended.outcome is outcome
+    again = service.bought[len(before) :]
+    assert sorted(again) == ["F-1", "O-1", "ferns", "ferns", "ferns"]
+    assert service.bought.count("owls") == service.bought.count("herons") == 1
+
+
+def test_a_file_that_is_not_ours_retries_nothing(imports: Imports, service: Service) -> None:
+    """Failed before is failed, until a person says otherwise."""
+    service.on_follow["ferns"] = [failed(), failed()]
+    source = imports.file(FOUR)
+    imports(source, "out-0")
+    bought = list(service.bought)
+    assert imports(source, "out-1").ended.rows[RowStatus.FAILED] == 1
+    assert service.bought == bought
+
+
+def test_our_own_file_needs_its_catalog_named(imports: Imports, tmp_path: Path) -> None:
+    """Elsewhere, under another name, it would be bought anew in another catalog."""
+    imports(imports.file(FOUR), "out")
+    stray = tmp_path / "stray.csv"
+    stray.write_bytes((tmp_path / "out/results.csv").read_bytes())
+    assert catalog_name(tmp_path / "out/failures.csv") == ("spring", True)
+    assert catalog_name(stray) == ("stray", False)
+    with pytest.raises(InputRefused, match="which catalog"):
+        imports(stray, "out-2", catalog_named=False)
+
+
+def test_an_offer_that_cannot_be_read_changes_no_identity(imports: Imports, service: Service) -> None:
+    """The last one that could is used, which is said; nothing is bought again."""
+    source = imports.file(FOUR)
+    imports(source, "out-0")
+    bought = list(service.bought)
+    service.offer = UNREADABLE
+    work = imports(source, "out-1")
+    assert service.bought == bought
+    assert any("those read on" in note for note in work.checked.notes)
+
+
+def remembered(imports: Imports) -> Offer:
+    with imports.shop.ledger() as ledger:
+        last = ledger.last_offer("staging")
+    assert last is not None
+    return last
+
+
+def test_an_offer_in_part_is_added_to_what_is_remembered(imports: Imports, service: Service) -> None:
+    """A list that may go on does not take the place of a whole one; a list that cannot be read changes nothing."""
+    imports(imports.file(FOUR), "out-0")
+    service.offer = Offer((Category("cat_other", "Other", None),), False, None, complete=False)
+    imports(imports.file("sku,prompt,category,option:name\nX-1,foxes,Other,X-1\n", "other.csv"), "out-1")
+    assert [one.name for one in remembered(imports).categories or ()] == ["Other", "Tote"]
+    before = remembered(imports).categories
+    service.offer = UNREADABLE
+    imports(imports.file(FOUR), "out-2")
+    assert remembered(imports).categories == before
+
+
+def test_options_that_cannot_be_read_change_no_identity(imports: Imports, service: Service) -> None:
+    """The spelling that was offered is still the one that counts, whatever the file's; nothing is bought again."""
+    names = Option("name", ("h-1", "h-2", "f-1", "o-1"))
+    service.offer = Offer((Category("cat_tote", "Tote", (names,)),), True, None)
+    source = imports.file(FOUR)
+    imports(source, "out-0")
+    bought = list(service.bought)
+    for blind in (None, (Option("name"),)):
+        service.offer = Offer(
+            (Category("cat_tote", "Tote", blind),), False, "Options were not checked for Tote."
+        )
+        work = imports(source, "out-1")
+        assert service.bought == bought
+        assert work.ended.rows[RowStatus.SUCCEEDED] == 4
+        assert any("The options of Tote" in note for note in work.checked.notes)
+        assert remembered(imports).categories[0].checkable  # type: ignore[index]
+
+
+def test_what_a_whole_list_does_not_have_is_gone(imports: Imports, service: Service) -> None:
+    """Memory stands in for what cannot be read, not for what is not offered any more."""
+    imports(imports.file(FOUR), "out-0")
+    service.offer = Offer((Category("cat_other", "Other", None),), False, None)
+    work = imports(imports.file(FOUR), "out-1")
+    assert work.ended.rows[RowStatus.REFUSED] == 4
+    assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
+
+
+def test_a_catalog_that_is_driven_is_left_alone(
+    imports: Imports, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second run writes that it was one too many, and buys nothing."""
+
+    async def main() -> None:
+        spec = replace(imports.shop.spec(), source=imports.file(FOUR))
+        first, second = ImportPipeline(spec), ImportPipeline(spec)
+        for work in (first, second):
+            await work.read()
+            await work.check()
+        run = await first.plan()
+        assert running(run.record.run_id) is run
+        with pytest.raises(Overlap, match=run.record.run_id):
+            await second.plan()
+        assert service.creates == []
+        await first.end()
+        for work in (first, second):
+            await work.__aexit__(None, None, None)
+        with pytest.raises(KeyError):
+            running(run.record.run_id)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+    with imports.shop.ledger() as ledger:
+        assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs()}
+
+
+def test_a_preview_writes_nothing(imports: Imports, service: Service) -> None:
+    """Not even a ledger; and it is the plan that the run would begin with."""
+
+    async def main() -> tuple[int, int]:
+        async with ImportPipeline(replace(imports.shop.spec(), source=imports.file(FOUR))) as work:
+            await work.read()
+            await work.check()
+            return (await work.preview()).plan.purchases()
+
+    assert asyncio.run(main()) == (3, 4)
+    assert not imports.shop.home.exists()
+    imports(imports.file(FOUR), "out")
+    assert asyncio.run(main()) == (0, 0)
+
+
+def test_who_watches_is_told_of_each_run(imports: Imports, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress display, a signal handler."""
+    listeners: list[Callable[..., None]] = []
+    monkeypatch.setattr("patternmill.runs.registry._LISTENERS", listeners)
+    seen: list[str] = []
+    on_begin(lambda run: seen.append(run.record.run_id))
+    work = imports(imports.file(FOUR), "out")
+    assert seen == [work.ended.record.run_id]
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Spring Catalog 2027.csv", "spring-catalog-2027"),
+        ("a.csv", "a"),
+        ("été.csv", "t"),
+        ("X" * 99, "x" * 63),
+    ],
+)
+def test_a_catalog_is_named_after_its_file(tmp_path: Path, file: str, name: str) -> None:
+    """In lower case and dashes."""
+    assert catalog_name(tmp_path / file) == (name, False)
+
+
+def test_a_name_of_which_nothing_is_left(tmp_path: Path) -> None:
+    """The person has to give one."""
+    with pytest.raises(ConfigurationError, match="--catalog"):
+        catalog_name(tmp_path / "目录.csv")
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", " a", "", ".", "a" * 64, "a\nb"])
+def test_a_catalog_cannot_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Its name is a folder's."""
+    monkeypatch.chdir(tmp_path)
+    if not name:
+        assert import_spec(tmp_path / "spring.csv", catalog=name).catalog == "spring"
+        return
+    with pytest.raises(ConfigurationError, match="cannot be the name"):
+        import_spec(tmp_path / "spring.csv", catalog=name)

@@ -1,0 +1,202 @@
+"""What exists is recognised: when less is known of the offer than before, or nothing but the spelling differs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.service import outcomes
+from patternmill.states import AttemptState, RowStatus
+
+from .fake_studio import Service
+from .workshop import Workshop
+
+OPTIONS = (
+    Option("name", ("S-1", "S-2", "s-1")),
+    Option("size", ("50x50", "70x70"), labels=(("large", "70x70"),)),
+    Option("fabric", ("linen", "silk")),
+)
+KNOWN = Offer((Category("cat_tote", "Tote", OPTIONS),), True, None)
+#: The options of the one category could not be read, or the list of categories.
+HALF = Offer((Category("cat_tote", "Tote", None),), False, "no options")
+BLIND = Offer(None, False, "no categories", False)
+
+
+def row(sku: str = "S-1", prompt: str = "herons", category: str = "tote", size: str = "50X50") -> str:
+    header = "sku,prompt,category,option:name,option:size,option:fabric"
+    return f'{header}\n{sku},"{prompt}",{category},{sku},{size},Linen\n'
+
+
+@pytest.mark.parametrize("later", [HALF, BLIND, KNOWN])
+@pytest.mark.parametrize("first", [HALF, BLIND, KNOWN])
+@pytest.mark.parametrize("size", ["50X50", "Large"])
+def test_the_same_row_buys_nothing_whatever_was_known(
+    shop: Workshop, service: Service, first: Offer, later: Offer, size: str
+) -> None:
+    """Whichever run knew more; and the catalog still has one product for the sku."""
+    service.offer = first
+    assert shop.run(row(size=size)).statuses == {"S-1": RowStatus.SUCCEEDED}
+    service.offer = later
+    ended = shop.run(row(size=size))
+    assert ended.statuses == {"S-1": RowStatus.SUCCEEDED}
+    assert ended.rows["S-1"].product_id
+    assert service.bought == ["herons", "S-1"]
+
+
+@pytest.mark.parametrize("later", [HALF, BLIND, KNOWN])
+def test_another_spelling_of_the_same_offer_buys_nothing(
+    shop: Workshop, service: Service, later: Offer
+) -> None:
+    """The category by its other case, the values as the offer has them."""
+    service.offer = KNOWN
+    shop.run(row())
+    service.offer = later
+    shop.run(row(category="TOTE", size="50x50"))
+    assert service.bought == ["herons", "S-1"]
+
+
+def test_a_row_of_a_blind_run_is_the_same_when_it_names_the_id_later(
+    shop: Workshop, service: Service
+) -> None:
+    """Today's offer understands what was bought then, and what is asked for now, as the same."""
+    service.offer = BLIND
+    shop.run(row())
+    service.offer = KNOWN
+    shop.run(row(category="cat_tote", size="50x50"))
+    assert service.bought == ["herons", "S-1"]
+
+
+@pytest.mark.parametrize(("first", "later"), [(KNOWN, KNOWN), (KNOWN, BLIND), (BLIND, KNOWN), (HALF, BLIND)])
+def test_what_a_person_changed_is_bought(
+    shop: Workshop, service: Service, first: Offer, later: Offer
+) -> None:
+    """Another size is another product, known or not."""
+    service.offer = first
+    shop.run(row())
+    service.offer = later
+    assert shop.run(row(size="70x70")).statuses == {"S-1": RowStatus.SUCCEEDED}
+    assert len(service.bought) == 3
+
+
+def test_what_a_blind_run_was_refused_is_asked_for_as_the_offer_names_it(
+    shop: Workshop, service: Service
+) -> None:
+    """Nothing exists for it, so that the content is what is known now."""
+    service.offer = BLIND
+    service.on_create["S-1"] = [outcomes.Refused("invalid_request", "no such category")]
+    assert shop.run(row()).statuses == {"S-1": RowStatus.FAILED}
+    service.offer = KNOWN
+    assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}
+
+
+def test_what_is_in_doubt_is_recognised_too(shop: Workshop, service: Service) -> None:
+    """The same request goes out again, and no other."""
+    service.offer = BLIND
+    service.on_create["S-1"] = [outcomes.InDoubt("lost")]
+    shop.run(row())
+    service.offer = KNOWN
+    assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}
+    products = [create.request_id for create in service.creates if create.name == "S-1"]
+    assert len(set(products)) == 1
+
+
+def test_an_edition_is_bought_again_and_recognised_as_itself(shop: Workshop, service: Service) -> None:
+    """Nothing of another edition is taken for it."""
+    service.offer = KNOWN
+    shop.run(row())
+    for offer in (BLIND, KNOWN, HALF):
+        service.offer = offer
+        replace(shop, edition="second").run(row())
+    assert len(service.bought) == 4
+
+
+def test_an_item_of_an_older_ledger_is_not_bought_anew_by_a_run_that_knows_less(
+    shop: Workshop, service: Service
+) -> None:
+    """What its row said is not on record there."""
+    service.offer = KNOWN
+    shop.run(row(size="Large"))
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.run("UPDATE items SET written = NULL")
+    service.offer = BLIND
+    shop.run(row(size="Large"))
+    assert service.bought == ["herons", "S-1"]
+
+
+@pytest.mark.parametrize(("first", "later"), [("a\n b", "a\r\n b"), ("a\r\n b", "a\n b"), ("a\r b", "a\n b")])
+def test_line_ends_of_a_prompt_are_no_difference(
+    shop: Workshop, service: Service, first: str, later: str
+) -> None:
+    """An editor on Windows is enough to change them."""
+    shop.run(row(prompt=first))
+    assert shop.run(row(prompt=later)).statuses == {"S-1": RowStatus.SUCCEEDED}
+    assert len(service.bought) == 2
+
+
+def test_a_prompt_that_was_bought_with_its_carriage_returns_is_recognised(
+    shop: Workshop, service: Service
+) -> None:
+    """As versions before this one bought it; another sku shares its pattern."""
+    shop.run(row(prompt="a\n b"))
+    with shop.ledger() as ledger, ledger.transaction():
+        _as_if_bought_raw(ledger)
+    shop.run(row(prompt="a\r\n b"))
+    assert len(service.bought) == 2
+
+
+@pytest.mark.parametrize("sku", ["s-1", "S -1", "S- 1"])
+def test_case_and_spaces_of_a_sku_are_no_difference(shop: Workshop, service: Service, sku: str) -> None:
+    """One file calls them duplicates, so two nights do as well; the catalog keeps its spelling."""
+    one = row()
+    shop.run(one)
+    ended = shop.run(one.replace("S-1,", f"{sku},", 1))
+    assert service.bought == ["herons", "S-1"]
+    assert ended.statuses == {"S-1": RowStatus.SUCCEEDED}
+    with shop.ledger() as ledger:
+        assert ledger.database.rows("SELECT sku FROM catalog_rows") == [("S-1",)]
+    assert shop.state("S-1") is AttemptState.SUCCEEDED
+
+
+def _as_if_bought_raw(ledger: object) -> None:
+    """The pattern's and product's content as it was when line ends counted."""
+    from patternmill.ledger.ledger import Ledger
+    from patternmill.planning.items import PatternItem, ProductItem, Scope
+    from patternmill.planning.request_ids import canonical_json
+
+    assert isinstance(ledger, Ledger)
+    scope = Scope("staging", "spring")
+    (known,) = ledger.products_of("staging", "spring", "S-1")
+    pattern = PatternItem(scope, {**known.pattern_content, "prompt": "a\r\n b"})
+    product = ProductItem(scope, {**known.content, "pattern": pattern.key})
+    database = ledger.database
+    database.run("PRAGMA defer_foreign_keys = ON")
+    for item, old in ((pattern, known.pattern_key), (product, known.key)):
+        params = {"new": item.key, "old": old, "content": canonical_json(item.content)}
+        database.run("UPDATE items SET key = :new, content = :content WHERE key = :old", params)
+        database.run("UPDATE attempts SET item_key = :new WHERE item_key = :old", params)
+        database.run("UPDATE items SET pattern_key = :new WHERE pattern_key = :old", params)
+
+
+@pytest.mark.parametrize("later", ["a heron", "a  heron", "a\u00a0heron", "a heron\u200b", " a heron  "])
+def test_what_nobody_can_see_in_a_prompt_is_no_difference(
+    shop: Workshop, service: Service, later: str
+) -> None:
+    """Kinds of spaces, and characters without a picture."""
+    shop.run(row(prompt="a heron"))
+    shop.run(row(prompt=later))
+    assert len(service.bought) == 2
+
+
+def test_a_job_of_another_environment_may_have_the_same_name(
+    shop: Workshop, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are different services."""
+    shop.run(row())
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.run("UPDATE items SET environment = 'production'")
+        ledger.database.run("UPDATE runs SET environment = 'production'")
+    service.jobs.clear()
+    service.names.clear()
+    assert shop.run(row(sku="S-2")).statuses == {"S-2": RowStatus.SUCCEEDED}

@@ -1,0 +1,360 @@
+"""The fault table, row by row: what an answer to a create, or to a poll, leads to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Accepted, Conflict, Failed, Kept, Refused, Stopped, Succeeded
+from patternmill.service.resend import (
+    AskAgain,
+    Polled,
+    RetryAfter,
+    RetryPolicy,
+    Situation,
+    decide_create,
+    decide_poll,
+    pause,
+    read_retry_after,
+)
+from patternmill.states import Stage
+
+POLICY = RetryPolicy()
+JOB = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
+LATE = Situation(tries=30, trying_for=timedelta(minutes=11))
+AWAY = Situation(tries=30, trying_for=timedelta(minutes=11), well=False)
+FIRST = Situation(reached=False)
+#: Where answers may be about the address: of three requests, of the only one, of an operation that works.
+STRAY = Situation(unclear_requests=3)
+ALONE = Situation(tries=4)
+ONLY_ITS_OWN = Situation(tries=4, answered_well=True)
+WORKS = Situation(works=True)
+TIRED = Situation(tries=4, works=True)
+STORM = Situation(tries=4, works=True, unclear_requests=10)
+DOUBTED = Situation(tries=4, works=True, in_doubt=True)
+
+
+def answered(status: int, body: Any = None, trouble: Trouble = Trouble.NONE, **more: Any) -> Answer:
+    """A whole answer."""
+    return Answer(ExchangeResult.ANSWERED, trouble, status=status, body=body, **more)
+
+
+def not_sent(trouble: Trouble) -> Answer:
+    """Nothing left this machine."""
+    return Answer(ExchangeResult.NOT_SENT, trouble)
+
+
+def lost(trouble: Trouble) -> Answer:
+    """The answer did not come whole."""
+    return Answer(ExchangeResult.LOST, trouble)
+
+
+def decide(answer: Answer, now: Situation | None = None) -> Any:
+    """The decision without chance."""
+    return decide_create(answer, now or Situation(), POLICY, lambda: 0.0)
+
+
+D = RetryAfter(timedelta(milliseconds=250), in_doubt=True)
+R = RetryAfter(timedelta(milliseconds=250), in_doubt=False)
+REDIRECTED = RetryAfter(timedelta(milliseconds=250), in_doubt=False, redirected=True)
+#: 303 is how some answer what they have executed.
+SEEN_ELSEWHERE = RetryAfter(timedelta(milliseconds=250), in_doubt=True, redirected=True)
+
+
+def waits(seconds: float) -> RetryAfter:
+    """Told to wait."""
+    return RetryAfter(timedelta(seconds=seconds), in_doubt=False, told=True)
+
+
+#: Fault, answer, situation, decision (exact), or the kind of verdict and its code.
+TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
+    ("1 name not found at start", not_sent(Trouble.NAME_NOT_FOUND), FIRST, (Stopped, "name_not_found")),
+    ("1 name not found in mid-run", not_sent(Trouble.NAME_NOT_FOUND), None, R),
+    ("2 connection refused", not_sent(Trouble.CONNECT), None, R),
+    ("2 connection refused at start", not_sent(Trouble.CONNECT), FIRST, R),
+    ("2 connect time-out", not_sent(Trouble.CONNECT_TIMEOUT), None, R),
+    ("3 4 5 10 reset", lost(Trouble.RESET), None, D),
+    ("6 7 time-out", lost(Trouble.TIMEOUT), None, D),
+    ("8 cut short", lost(Trouble.CUT_SHORT), None, D),
+    ("9 bad certificate", not_sent(Trouble.TLS), None, (Stopped, "tls")),
+    ("9 no handshake at start", not_sent(Trouble.HANDSHAKE), FIRST, (Stopped, "handshake")),
+    ("9 no handshake in mid-run", not_sent(Trouble.HANDSHAKE), None, R),
+    ("11 a proxy's page", answered(502, None, Trouble.HTML), None, D),
+    ("11 a proxy's page for ever", answered(200, None, Trouble.HTML), AWAY, (Stopped, "service_away")),
+    ("12 400", answered(400), None, (Refused, "invalid_request")),
+    ("12 422", answered(422), None, (Refused, "invalid_request")),
+    ("12 413", answered(413), None, (Refused, "invalid_request")),
+    ("13 401", answered(401), None, (Stopped, "unauthorized")),
+    ("13 403", answered(403), None, (Stopped, "forbidden")),
+    ("14 402", answered(402), None, (Stopped, "payment_required")),
+    *[
+        case
+        for status in (404, 405, 406, 410, 415, 421, 426)
+        for case in (
+            (f"15 {status} on the first create", answered(status), None, R),
+            (f"15 {status} of three requests", answered(status), STRAY, (Stopped, "wrong_address")),
+            (f"15 {status} of the only one", answered(status), ALONE, (Stopped, "wrong_address")),
+            (f"46 {status} of one item", answered(status), WORKS, (Refused, "not_found")),
+            (f"46 {status} in doubt", answered(status), DOUBTED, (Kept, "refused_in_doubt")),
+        )
+    ],
+    ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (Refused, "wrong_address")),
+    ("46 404 of a proxy", answered(404, None, Trouble.HTML), WORKS, R),
+    ("46 404 of a proxy for ever", answered(404, None, Trouble.HTML), TIRED, (Refused, "wrong_address")),
+    ("46 404 of a proxy for all", answered(404, None, Trouble.HTML), STORM, (Stopped, "wrong_address")),
+    ("11 400 of a proxy", answered(400, None, Trouble.HTML), WORKS, R),
+    ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (Refused, "proxy_page")),
+    ("46 400 in doubt", answered(400), DOUBTED, (Kept, "refused_in_doubt")),
+    ("46 422 in doubt", answered(422), DOUBTED, (Kept, "refused_in_doubt")),
+    ("46 422 after a redirect", answered(422), Situation(redirected=True), (Kept, "refused_in_doubt")),
+    ("46 a repeated ID", answered(422, detail="requestId already used"), WORKS, (Kept, "repeated_request")),
+    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Kept, "repeated_request")),
+    ("17 429 with seconds", answered(429, retry_after="7"), None, waits(7)),
+    (
+        "17 429 with a date",
+        answered(429, retry_after="Mon, 01 Jan 2024 00:00:09 GMT", date="Mon, 01 Jan 2024 00:00:00 GMT"),
+        None,
+        waits(9),
+    ),
+    ("17 429 with nothing", answered(429), None, R),
+    ("17 429 with 0", answered(429, retry_after="0"), None, R),
+    ("17 429 with -5", answered(429, retry_after="-5"), None, R),
+    ("17 429 with soon", answered(429, retry_after="soon"), None, R),
+    ("17 429 with 1e9", answered(429, retry_after="1e9"), None, (Stopped, "rate_limited")),
+    ("17 429 with 1000000000", answered(429, retry_after="1000000000"), None, (Stopped, "rate_limited")),
+    ("17 429 with an hour", answered(429, retry_after="3600"), None, waits(3600)),
+    ("17 429 with over an hour", answered(429, retry_after="3601"), None, (Stopped, "rate_limited")),
+    (
+        "17 429 for over an hour",
+        answered(429),
+        Situation(tries=99, trying_for=timedelta(hours=2)),
+        (Stopped, "rate_limited"),
+    ),
+    ("18 500 once", answered(500), None, D),
+    ("18 500 for ever", answered(500), LATE, (Kept, "no_clear_answer")),
+    ("18 500 for ever, of everything", answered(500), AWAY, (Stopped, "service_away")),
+    ("19 502", answered(502), None, D),
+    ("19 503", answered(503), None, D),
+    (
+        "19 503 with seconds",
+        answered(503, retry_after="3"),
+        None,
+        RetryAfter(timedelta(seconds=3), in_doubt=True),
+    ),
+    ("19 504", answered(504), None, D),
+    ("408", answered(408), None, D),
+    *[
+        case
+        for status in range(301, 309)
+        for case in (
+            (f"20 {status} once", answered(status), None, SEEN_ELSEWHERE if status == 303 else REDIRECTED),
+            (f"20 {status} for all", answered(status), STRAY, (Stopped, "redirected")),
+            (f"20 {status} of the only one", answered(status), ALONE, (Stopped, "redirected")),
+            (
+                f"46 {status} of one item",
+                answered(status),
+                TIRED,
+                (Kept if status == 303 else Refused, "redirected"),
+            ),
+            (
+                f"46 {status} in doubt",
+                answered(status),
+                DOUBTED,
+                (Kept, "redirected" if status == 303 else "refused_in_doubt"),
+            ),
+        )
+    ],
+    ("21 204", answered(204, None, Trouble.NOT_JSON), None, D),
+    ("21 206 with a job", answered(206, JOB), None, D),
+    ("22 HTML", answered(200, None, Trouble.HTML), None, D),
+    ("22 nothing, half a JSON", answered(200, None, Trouble.NOT_JSON), None, D),
+    ("23 null", answered(200, None), None, D),
+    ("23 a list", answered(200, [JOB]), None, D),
+    ("23 no jobId", answered(200, {"status": "running"}), None, D),
+    ("23 jobId null", answered(200, {**JOB, "jobId": None}), None, D),
+    ("23 jobId a number", answered(200, {**JOB, "jobId": 7}), None, D),
+    ("23 jobId empty", answered(200, {**JOB, "jobId": " "}), None, D),
+    ("23 jobId with a line break", answered(200, {**JOB, "jobId": "a\nb"}), None, D),
+    ("23 no jobId for ever", answered(200, {}), LATE, (Kept, "no_clear_answer")),
+    ("26 over the cap", lost(Trouble.TOO_LARGE), None, D),
+    (
+        "31 a second job for one request",
+        answered(200, {**JOB, "jobId": "job-2"}),
+        Situation(known_job_id="job-1"),
+        (Conflict, "second_job"),
+    ),
+    ("32 409", answered(409, JOB), None, (Kept, "repeated_request")),
+    (
+        "32 409 with another job",
+        answered(409, JOB),
+        Situation(known_job_id="job-9"),
+        (Kept, "repeated_request"),
+    ),
+    ("32 409 with our job", answered(409, JOB), Situation(known_job_id="job-1"), Accepted),
+    ("200 with a job", answered(200, JOB), None, Accepted),
+    ("201 with a job", answered(201, JOB), None, Accepted),
+    ("200 with a job and no status", answered(200, {"jobId": "job-1"}), None, Accepted),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
+)
+def test_what_the_answer_to_a_create_leads_to(answer: Answer, now: Situation | None, expected: Any) -> None:
+    """Each fault of the catalogue has one outcome."""
+    _assert_is(decide(answer, now), expected)
+
+
+def _assert_is(decision: Any, expected: Any) -> None:
+    if isinstance(expected, tuple):
+        kind, code = expected
+        assert (type(decision), decision.code) == (kind, code)
+        assert decision.message
+    elif isinstance(expected, type):
+        assert isinstance(decision, expected)
+    else:
+        assert decision == expected
+
+
+def test_a_redirect_is_final_for_the_item_too() -> None:
+    """20: F and P."""
+    assert decide(answered(307), STRAY).item_refused
+
+
+@pytest.mark.parametrize("answer", [answered(401), answered(404), answered(307), answered(500)])
+def test_a_stop_says_whether_an_earlier_try_may_have_been_executed(answer: Answer) -> None:
+    """Then the item is in doubt, not unbegun."""
+    unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False, unclear_requests=3)
+    assert decide(answer, unsure).in_doubt
+
+
+def test_what_never_left_this_machine_for_ten_minutes_is_not_in_doubt() -> None:
+    """2: the next run begins it anew, with the same ID."""
+    assert decide(not_sent(Trouble.CONNECT), AWAY) == Stopped(
+        "service_away", "No answer from the service.", in_doubt=False
+    )
+
+
+def test_pauses_double_within_their_spread_up_to_the_longest() -> None:
+    """Half to all of 0.5, 1, 2 ... 30 s."""
+    assert [pause(tries, POLICY, lambda: 1.0).total_seconds() for tries in (1, 2, 3, 7, 500)] == [
+        0.5,
+        1,
+        2,
+        30,
+        30,
+    ]
+    assert pause(3, POLICY, lambda: 0.0) == timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1.5", 1.5),
+        (" 2 ", 2),
+        ("-1", None),
+        ("", None),
+        ("nan", None),
+        ("inf", None),
+        ("1" * 40, 1e9),
+        ("Mon, 01 Jan 2024 00:01:00 GMT", 60),
+        ("Mon, 01 Jan 2024 00:01:00", 60),
+        ("Mon, 01 Jan 2023 00:00:00 GMT", 0),
+        ("Mon, 99 Jan 2024 00:00:00 GMT", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 251_698_233_599.0),
+    ],
+)
+def test_retry_after_is_read_as_seconds_and_as_a_date(text: str, seconds: float | None) -> None:
+    """Dates are compared with the service's own clock; what cannot be read is no wait."""
+    told = read_retry_after(answered(429, retry_after=text, date="Mon, 01 Jan 2024 00:00:00 GMT"))
+    assert (None if told is None else told.total_seconds()) == seconds
+
+
+YOUNG, OLD = timedelta(seconds=10), timedelta(minutes=5)
+DONE = {
+    **JOB,
+    "status": "succeeded",
+    "result": {"patternId": "p-1", "imageUrl": "https://pics.example/1.png"},
+}
+ANOTHER_KIND = (Kept, "job_of_another_kind")
+POLLS: list[tuple[str, Answer, timedelta, Any]] = [
+    ("running", answered(200, JOB), OLD, AskAgain()),
+    ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png", OLD)),
+    (
+        "succeeded without an ID is asked again",
+        answered(200, {**DONE, "result": {}}),
+        OLD,
+        AskAgain(timedelta(milliseconds=250)),
+    ),
+    (
+        "27 28 failed",
+        answered(200, {**JOB, "status": "failed", "error": {"message": "no\nink"}}),
+        OLD,
+        Failed("no ink"),
+    ),
+    (
+        "failed without a reason",
+        answered(200, {**JOB, "status": "failed"}),
+        OLD,
+        Failed("the service gave no reason"),
+    ),
+    ("16 404 on a young job", answered(404), YOUNG, AskAgain(timedelta(milliseconds=250))),
+    ("16 404 on an old job", answered(404), OLD, (Kept, "job_unknown")),
+    ("13 401", answered(401), OLD, (Stopped, "unauthorized")),
+    ("14 402", answered(402), OLD, (Stopped, "payment_required")),
+    ("9 bad certificate", not_sent(Trouble.TLS), OLD, (Stopped, "tls")),
+    ("20 redirect once", answered(302), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
+    (
+        "44 another ID beside ours",
+        answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
+        OLD,
+        Succeeded("p-1", None, OLD),
+    ),
+    ("44 another ID than ours", answered(200, {**DONE, "result": {"productId": "q-1"}}), OLD, ANOTHER_KIND),
+    (
+        "44 a failure of another kind",
+        answered(200, {**JOB, "kind": "build", "status": "failed"}),
+        OLD,
+        ANOTHER_KIND,
+    ),
+    ("17 429 with seconds", answered(429, retry_after="4"), OLD, AskAgain(timedelta(seconds=4), told=True)),
+    ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (Stopped, "rate_limited")),
+    ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("a poll that is refused fails no job", answered(400), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("2 refused", not_sent(Trouble.CONNECT), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("6 time-out", lost(Trouble.TIMEOUT), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("22 HTML", answered(200, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("23 no jobId", answered(200, {"status": "failed"}), OLD, AskAgain(timedelta(milliseconds=250))),
+    ("24 another job", answered(200, {**JOB, "jobId": "job-2"}), OLD, (Conflict, "wrong_job")),
+    ("25 unknown status", answered(200, {**JOB, "status": "queued"}), OLD, AskAgain(unknown_status="queued")),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "age", "expected"), [row[1:] for row in POLLS], ids=[row[0] for row in POLLS]
+)
+def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expected: Any) -> None:
+    """A poll's error never changes a job."""
+    polled = Polled("job-1", Stage.PATTERN, age)
+    _assert_is(decide_poll(answer, polled, POLICY, lambda: 0.0), expected)
+
+
+@pytest.mark.parametrize(
+    ("answer", "well", "expected"),
+    [
+        (answered(302), False, (Stopped, "redirected")),
+        (answered(302), True, AskAgain),
+        (answered(404, None, Trouble.HTML), False, AskAgain),
+        (answered(404, None, Trouble.HTML), True, (Kept, "job_unknown")),
+    ],
+)
+def test_an_unclear_answer_to_many_polls_is_weighed_by_how_others_fare(
+    answer: Answer, well: bool, expected: Any
+) -> None:
+    """46: one job's trouble is its own, everybody's is the way to the service."""
+    polled = Polled("job-1", Stage.PATTERN, OLD, tries=4, well=well)
+    _assert_is(decide_poll(answer, polled, POLICY, lambda: 1.0), expected)

@@ -1,0 +1,64 @@
+"""What lies under the home is for its owner alone, in a new home and in one that was open."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from patternmill.ledger.database import open_database
+from patternmill.private_files import keep_private, lasting_secret
+
+
+@pytest.fixture(autouse=True)
+def loose_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> str:
+    return f"{path.stat().st_mode & 0o777:o}"
+
+
+def test_a_new_home(tmp_path: Path) -> None:
+    """For its owner alone, with its ledger and what SQLite lays beside it."""
+    home = tmp_path / "home"
+    keep_private(home)
+    database = open_database(None, home)
+    try:
+        assert mode(home) == "700"
+        assert {mode(path) for path in home.iterdir()} == {"600"}
+        assert len(list(home.iterdir())) > 1
+    finally:
+        database.close()
+
+
+def test_a_home_that_was_open(tmp_path: Path) -> None:
+    """What is ours is shut; what else lies there, and where links lead, is as it was."""
+    outside = tmp_path / "outside"
+    outside.write_text("")
+    home = tmp_path / "home"
+    (home / "prefect" / "storage").mkdir(parents=True)
+    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result", "notes.txt"):
+        (home / name).write_text("")
+    (home / "prefect" / "link").symlink_to(outside)
+    keep_private(home)
+    assert (mode(home), mode(home / "prefect" / "storage")) == ("700", "700")
+    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result"):
+        assert mode(home / name) == "600", name
+    assert (mode(outside), mode(home / "notes.txt")) == ("644", "644")
+
+
+def test_a_secret_is_made_once(tmp_path: Path) -> None:
+    """Many that ask at once are given the same, whole; nothing is left beside it."""
+    path = tmp_path / "credential"
+    with ThreadPoolExecutor(16) as pool:
+        answers = set(pool.map(lambda _: lasting_secret(path, "user:"), range(64)))
+    (secret,) = answers
+    assert secret.startswith("user:")
+    assert len(secret) > 40
+    assert (mode(path), list(tmp_path.iterdir())) == ("600", [path])
