@@ -17,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.hostile_texts import HOSTILE_TEXTS
 
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
 from tests.acceptance.test_doors import Up
 from tests.hostile import Hostile, Plan, Rule
+from tests.hostile.texts import HOSTILE_TEXTS
 
 pytestmark = pytest.mark.soak
 

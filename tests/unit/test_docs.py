@@ -110,7 +110,7 @@ def test_every_setting_is_written_down() -> None:
 
 def test_no_setting_is_written_down_that_nobody_reads() -> None:
     """Every variable named on a page is a setting, or is read by name in the command line."""
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cli").glob("*.py"))
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cli").rglob("*.py"))
     known = {PREFIX + field.upper() for field in Settings.model_fields} | set(VARIABLE.findall(sources))
     for page in PAGES:
         assert set(VARIABLE.findall(page.read_text(encoding="utf-8"))) <= known, page

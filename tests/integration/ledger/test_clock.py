@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from tests.unit.engine.fake_studio import Service
-from tests.unit.engine.workshop import Workshop, many
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, catalog_rows, settle_catalog
@@ -19,6 +17,8 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.run_lookup import latest_run
 from patternmill.ledger.server_clock import ServerClock
 from patternmill.states import AttemptState, Outcome, Stage
+from tests.unit.runs.fake_studio import Service
+from tests.unit.runs.workshop import Workshop, many
 
 from .conftest import OpenLedger
 from .samples import CATALOG, RAW, RECORD, STAGING, WAYS, begin, learned, run_row

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
-from tests.unit.engine.fake_studio import Crash, Service, failed
-from tests.unit.engine.workshop import Workshop, many
 
 from patternmill.ledger.ledger import SpendingLimits
 from patternmill.states import Outcome, RowStatus
+from tests.unit.runs.fake_studio import Crash, Service, failed
+from tests.unit.runs.workshop import Workshop, many
 
 
 def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from pathlib import Path
 import psycopg
 import pytest
 from pydantic import SecretStr
-from tests.unit.engine.fake_studio import FakeStudioApi, Service
-from tests.unit.engine.workshop import Workshop, many
 
 from patternmill.errors import LedgerAway
 from patternmill.ledger import database, writer
 from patternmill.ledger.database import PostgresDatabase
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import Outcome
+from tests.unit.runs.fake_studio import FakeStudioApi, Service
+from tests.unit.runs.workshop import Workshop, many
 
 from .frozen import Frost
 from .samples import CATALOG, STAGING, begin, item
@@ -158,7 +158,7 @@ class Freezing:
         return time.monotonic() - began
 
     async def _drive(self, run: object, api: FakeStudioApi) -> None:
-        from tests.unit.engine.workshop import drive
+        from tests.unit.runs.workshop import drive
 
         await drive(run, run.engine.own_steps)  # type: ignore[arg-type, attr-defined]
 

@@ -7,9 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.unit.engine.fake_studio import Service
-from tests.unit.engine.workshop import Ended, Workshop, many, rows
-
 from patternmill.engine.rows import Steps
 from patternmill.errors import RowFailed
 from patternmill.planning.items import PatternItem, ProductItem
@@ -18,6 +15,8 @@ from patternmill.runs.run import Run
 from patternmill.service.outcomes import Failed
 from patternmill.states import Outcome
 from tasks.run_events import MOST_ITEMS, item_failed, run_finished, run_started
+from tests.unit.runs.fake_studio import Service
+from tests.unit.runs.workshop import Ended, Workshop, many, rows
 
 Sent = list[dict[str, Any]]
 

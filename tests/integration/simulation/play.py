@@ -13,8 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import cast
 
 import pytest
-from tests.unit.engine.fake_studio import Service
-from tests.unit.engine.workshop import Workshop, drive
 
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
@@ -31,6 +29,8 @@ from patternmill.states import UNFINISHED_ROWS
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.service import EPOCH, SimulatedClient, SimulatedService
 from tests.integration.simulation.weather import FINAL, Weather, mixed
+from tests.unit.runs.fake_studio import Service
+from tests.unit.runs.workshop import Workshop, drive
 
 OFFER = Offer(
     (Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), options_checked=False, note=None

@@ -6,8 +6,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.unit.engine.fake_studio import FakeStudioApi, Service
-from tests.unit.engine.workshop import many
 
 from cli.approval_prompt import approved
 from cli.launcher import Request
@@ -17,6 +15,8 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
 from patternmill.runs.pipeline import ImportPipeline
 from patternmill.service.studio_api import StudioApi
+from tests.unit.runs.fake_studio import FakeStudioApi, Service
+from tests.unit.runs.workshop import many
 
 
 @pytest.fixture

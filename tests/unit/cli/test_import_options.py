@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli import importing, main
+from cli import launcher, main
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import HERON, HERON_MUG, Past
 
@@ -19,7 +19,7 @@ ROWS = "sku,prompt,category,status,error_code\nH-1,blue herons,Mug,failed,produc
 def requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would be run."""
     found: list[Any] = []
-    monkeypatch.setattr(importing, "run_import", lambda request, approve: found.append(request) or 0)
+    monkeypatch.setattr(launcher, "run_import", lambda request, approve: found.append(request) or 0)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli import importing, main
+from cli import launcher, main
 from cli.launcher import Request
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.engine.options import RunOptions
@@ -222,7 +222,7 @@ def test_plan_only_and_no_terminal_begin_nothing(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both show the rows and the cost; without a terminal and --yes the refusal is exit code 2."""
-    monkeypatch.setattr(importing, "run_import", _never)
+    monkeypatch.setattr(launcher, "run_import", _never)
     monkeypatch.setenv("PATTERNMILL_PATTERN_PRICE", "50")
     monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "200")
     troubled(past)
@@ -262,7 +262,7 @@ def test_import_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch:
         assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
         return 3
 
-    monkeypatch.setattr(importing, "run_import", run_import)
+    monkeypatch.setattr(launcher, "run_import", run_import)
     assert main.run(["retry", "--sku", "D-1", "--yes", "--budget", "7", "--approve", "58903795eb6b"]) == 3
     assert seen
     assert not any(path.exists() for path in seen)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.hostile_texts import HOSTILE_TEXTS
 
 from cli.terminal import echo, printable
+from tests.hostile.texts import HOSTILE_TEXTS
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff]")
 

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from tests.hostile_texts import HOSTILE_TEXTS
 
 from tasks.markup import LONGEST, cell, line, log_lines, markdown
+from tests.hostile.texts import HOSTILE_TEXTS
 
 ROOT = Path(__file__).resolve().parents[3]
 READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -124,7 +124,7 @@ def calls(path: Path) -> Iterator[ast.Call]:
 
 def test_the_command_line_writes_through_one_place() -> None:
     """`cli.terminal.echo`: nowhere else is text put on the terminal; `error: ` in red is a constant."""
-    for path in (ROOT / "cli").glob("*.py"):
+    for path in (ROOT / "cli").rglob("*.py"):
         found = {ast.unparse(call.func) for call in calls(path)} & {"click.echo", "print", "click.style"}
         assert not found or path.name == "terminal.py", (path, found)
 
