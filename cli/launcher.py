@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cli.approval_prompt import approved, asks_for_approval
 from cli.plan_text import ending_lines, plan_lines
 from cli.progress_display import Display
-from cli.signals import in_a_thread
 from cli.terminal import echo
 from patternmill.catalog.csv_reader import read_catalog
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
@@ -24,12 +23,14 @@ from patternmill.runs.registry import on_begin
 from patternmill.runs.run import Run
 from patternmill.settings import Confirmation, Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
-from prefect_host.connection import KnownEnds, Screen
-from prefect_host.record import FinalState
+from prefect_host.connection import Screen
+from prefect_host.stop_signals import run_in_thread
 from tasks.gallery_pictures import keep_pictures
 
 if TYPE_CHECKING:
     from prefect import State
+
+    from prefect_host.record import KnownEnds
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 
@@ -127,7 +128,7 @@ def run_import(request: Asked, approve: str | None = None) -> int:
             screen.wait()
             try:
                 with screen.watched_over(), watched.display.showing():
-                    code = in_a_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
+                    code = run_in_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
             except PatternmillError:
                 # Else Prefect's client would go on at the end of the process, with a server that is gone by then.
                 screen.settle(watched.flow_run_id)
@@ -226,17 +227,13 @@ class _Watched:
         """What the Prefect server is to show of an ended run."""
         if self.begun is None or self.begun.ending is None:
             return None
+        from prefect_host.record import KnownEnds
         from tasks.prefect_states import ending_message, shard_state, state_of, task_run_states
 
         ending, engine = self.begun.ending, self.begun.engine
         top = state_of(ending.outcome, ending_message(ending))
-        shards = {
-            part.describe(): _final(shard_state(engine, part))
-            for part in engine.shards
-            if engine.driven(part)
-        }
-        tasks = {name: _final(state) for name, state in task_run_states(self.begun).items()}
-        return KnownEnds(_final(top), shards, shards | tasks)
+        shards = {part.describe(): shard_state(engine, part) for part in engine.shards if engine.driven(part)}
+        return KnownEnds(top, shards, {**shards, **task_run_states(self.begun)})
 
     def keep_pictures(self) -> None:
         """Where the studio is our own, and ends with this command: put its pictures beside the gallery."""
@@ -256,7 +253,3 @@ class _Watched:
         drain = run.spec.options.drain.total_seconds()
         self.display.say(f"Stopping: jobs in flight are followed for {drain:.0f} s. Once more ends at once.")
         self._loop.call_soon_threadsafe(run.stop, f"Stopped by {name}.")
-
-
-def _final(state: State[Any]) -> FinalState:
-    return FinalState(state.type.value, state.name or "", state.message or "")

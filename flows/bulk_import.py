@@ -14,10 +14,10 @@ from patternmill.runs.refresh import pipeline_for
 from patternmill.runs.request import RunSpec
 from patternmill.settings import Confirmation
 from patternmill.states import Outcome
-from prefect_host.event_batches import send_cheaply
-from prefect_host.open_runs import close_earlier_attempts
+from prefect_host.internals import batch_events
+from prefect_host.record import close_earlier_attempts
 from prefect_host.service_blocks import addressed
-from prefect_host.stop_signal import Stopping, told_to_stop
+from prefect_host.stop_signals import Stopping, stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
@@ -85,12 +85,12 @@ async def bulk_import(
         only=only,
         by_deployment=deployment.id is not None,
     )
-    with told_to_stop() as stopping:
+    with stop_on_signals() as stopping:
         return await import_rows(spec, stopping)
 
 
 async def import_rows(spec: RunSpec, stopping: Stopping) -> State[Any]:
-    send_cheaply()
+    batch_events()
     await close_earlier_attempts()
     await require_workers(spec)
     async with pipeline_for(await addressed(spec)) as work:
@@ -105,7 +105,7 @@ async def import_rows(spec: RunSpec, stopping: Stopping) -> State[Any]:
             # It became another plan in the last moment, which is put before a person as well, where one can be.
             await await_approval(work)
             raise
-        stopping.of(work.begun)
+        stopping.attach(work.begun)
         run_started(work.begun)
         await make_all(work.begun)
         await publish(work)

@@ -9,7 +9,7 @@ from pydantic import Field
 from flows.bulk_import import import_rows
 from patternmill.runs.refresh import refresh_spec
 from patternmill.settings import Confirmation
-from prefect_host.stop_signal import told_to_stop
+from prefect_host.stop_signals import stop_on_signals
 
 
 @flow(name="catalog-refresh", flow_run_name="refresh {catalog}", persist_result=False)
@@ -73,5 +73,5 @@ async def catalog_refresh(
         spread=spread,
         by_deployment=deployment.id is not None,
     )
-    with told_to_stop() as stopping:
+    with stop_on_signals() as stopping:
         return await import_rows(spec, stopping)

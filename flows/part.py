@@ -8,8 +8,8 @@ from pydantic import Field
 from flows.shard_runs import make_rows
 from patternmill.errors import Fenced
 from patternmill.states import Outcome
-from prefect_host.event_batches import send_cheaply
-from prefect_host.stop_signal import told_to_stop
+from prefect_host.internals import batch_events
+from prefect_host.stop_signals import stop_on_signals
 from tasks.part_runs import begun_part
 from tasks.prefect_states import part_state, state_of
 
@@ -25,8 +25,8 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
         grant: Says that the part was given to this flow run, and to no other since.
         environment: The run's, by which the worker finds address, key and ledger.
     """
-    send_cheaply()
-    with told_to_stop() as stopping:
+    batch_events()
+    with stop_on_signals() as stopping:
         try:
             async with begun_part(run_id, number, grant, environment, stopping) as work:
                 await make_rows(work)

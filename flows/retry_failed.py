@@ -10,7 +10,7 @@ from pydantic import Field
 from flows.bulk_import import import_rows
 from patternmill.settings import Confirmation
 from patternmill.states import Outcome
-from prefect_host.stop_signal import told_to_stop
+from prefect_host.stop_signals import stop_on_signals
 from tasks.prefect_states import state_of
 from tasks.retry_steps import Wish, choose_rows, laid_out
 
@@ -67,5 +67,5 @@ async def retry_failed(
         "out": out,
         "by_deployment": deployment.id is not None,
     }
-    with laid_out(chosen, limits) as spec, told_to_stop() as stopping:
+    with laid_out(chosen, limits) as spec, stop_on_signals() as stopping:
         return await import_rows(spec, stopping)

@@ -6,9 +6,9 @@ from flows.shard import shard
 from patternmill.engine.rows import Shard
 from patternmill.runs.run import ActiveRun, Run
 from patternmill.runs.spread import spread
+from tasks.item_tasks import drive_shard
 from tasks.part_runs import Workers
 from tasks.run_page import progress_shown
-from tasks.shard_survival import drive_shard
 
 
 async def make_all(run: Run) -> None:

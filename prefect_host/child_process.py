@@ -14,12 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncSession, AsyncSessionTransaction
 
 #: How long an orderly shutdown may take.
 SHUTDOWN_SECONDS = 10.0
@@ -47,33 +42,15 @@ def end_without_users(lock_path: str) -> None:
 
 def serve_prefect() -> None:
     from prefect_host.guarded_server import serve
+    from prefect_host.internals import begin_as_writers
 
-    take_the_write_lock_first()
+    begin_as_writers()
     serve()
 
 
 def run_module(module: str, arguments: Sequence[str]) -> None:
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
-
-
-def take_the_write_lock_first() -> None:
-    """Let Prefect's SQLite transactions wait for their turn as they begin, instead of failing in their middle.
-
-    Prefect begins most of them as readers. One that reads and then writes is refused at once when another has
-    written in between; the client answers by pausing 2, 4, 8 seconds, and nested flow runs that start
-    together do just that to one another (four took 16 s to start, and 3 s with this).
-    """
-    from prefect.server.database.configurations import AioSqliteConfiguration
-
-    begin = AioSqliteConfiguration.begin_transaction
-
-    def begin_as_writer(
-        self: AioSqliteConfiguration, session: AsyncSession, with_for_update: bool = False
-    ) -> AbstractAsyncContextManager[AsyncSessionTransaction]:
-        return begin(self, session, with_for_update=True)
-
-    setattr(AioSqliteConfiguration, begin.__name__, begin_as_writer)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,30 @@
-"""The Prefect server that shows a run: the one named, one of our own, or none when neither answers."""
+"""The Prefect server that shows a run: the one named, one of our own, or none when neither answers.
+
+Until a server is chosen nothing here imports Prefect, which reads its settings from the environment as it is imported.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
-from urllib.error import HTTPError
+from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private
 from prefect_host.breaker import PrefectBreaker
+from prefect_host.environment import API_URL, use_server
 from prefect_host.own_server import OwnServer, server_is_there
-from prefect_host.record import (
-    FinalState,
-    close_open_task_runs,
-    correct_flow_runs,
-    hand_over,
-    prefect_api,
-    prefect_environment,
-    settle,
-)
 
-API_URL = "PREFECT_API_URL"
+if TYPE_CHECKING:
+    from prefect_host.record import KnownEnds
+
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: How long nothing may change on the server before its record is taken for all that there will be.
 _SETTLING = timedelta(seconds=20)
@@ -36,16 +33,8 @@ _PATIENCE = timedelta(seconds=12)
 #: Our own server is started again when it dies, and on a busy machine that takes its time.
 _OWN_PATIENCE = timedelta(seconds=40)
 _LAST_TRY = timedelta(seconds=1)
+_VERSION_SECONDS = 20.0
 _INCOMPLETE = "The Prefect server does not answer any more; its record of this run is not complete."
-
-
-@dataclass(frozen=True)
-class KnownEnds:
-    """What an import's flow run is to read, and by name what is nested in it: from the ledger, not from Prefect."""
-
-    top: FinalState
-    nested: Mapping[str, FinalState]
-    tasks: Mapping[str, FinalState]
 
 
 class Screen:
@@ -59,16 +48,15 @@ class Screen:
         self._named = os.environ.get(API_URL)
         #: Whether a server answers; known after `wait`.
         self.is_there = False
-        #: Whether everything that Prefect's client had to say was delivered.
+        #: Whether everything that Prefect's client had to send was delivered.
         self.delivered = True
 
     def __enter__(self) -> Self:
         with suppress(OSError):
             keep_private(self._home)
         if not self._named:
-            self._own = OwnServer(self._home)
             try:
-                self._own.start()
+                self._own = OwnServer(self._home).for_this_process()
             except (PatternmillError, OSError) as error:
                 self._go_without(str(error))
         return self
@@ -80,40 +68,43 @@ class Screen:
             self._own.stop()
 
     def wait(self) -> None:
-        """Wait until the server answers, and turn Prefect's client to it; to be called before Prefect is imported."""
+        """Wait until the server answers, and point Prefect at it; to be called before Prefect is imported."""
         if self._named:
-            if not server_is_there(self._named):
-                self._go_without(f"The Prefect server at {_shown(self._named)} does not answer.")
-                return
-            os.environ.update(prefect_environment(self._named))
-            if _wants_a_password():
-                self._go_without(
-                    f"The Prefect server at {_shown(self._named)} asks for a password: {HOW_TO_LOG_IN}"
-                )
-                return
+            self.is_there = self._named_answers(self._named)
         elif self._own is not None:
-            try:
-                self._own.wait_ready()
-            except PatternmillError as error:
-                self._go_without(str(error))
-                return
-            os.environ.update(prefect_environment(self._own.api_url, self._home))
-        else:
-            return
-        # What Prefect's handlers cannot send is not for the terminal.
-        logging.raiseExceptions = False
-        self.is_there = True
+            self.is_there = self._own_answers(self._own)
+        if self.is_there:
+            # What Prefect's handlers cannot send is not for the terminal.
+            logging.raiseExceptions = False
+
+    def _named_answers(self, api_url: str) -> bool:
+        if not server_is_there(api_url):
+            self._go_without(f"The Prefect server at {_shown(api_url)} does not answer.")
+            return False
+        use_server(api_url)
+        if asyncio.run(_wants_a_password()):
+            self._go_without(f"The Prefect server at {_shown(api_url)} asks for a password: {HOW_TO_LOG_IN}")
+            return False
+        return True
+
+    def _own_answers(self, server: OwnServer) -> bool:
+        try:
+            server.wait_ready()
+        except PatternmillError as error:
+            self._go_without(str(error))
+            return False
+        return True
 
     def watched_over(self) -> AbstractContextManager[object]:
-        """While it lasts, a server that goes away holds nothing up."""
+        """While it lasts, a server that becomes unavailable holds nothing up."""
         if not self.is_there:
             return nullcontext()
         patience = _OWN_PATIENCE if self._own is not None else _PATIENCE
         self._breaker = PrefectBreaker(os.environ[API_URL], patience=patience, on_change=self._on_change)
         return self._breaker
 
-    def _on_change(self, is_away: bool) -> None:
-        if is_away:
+    def _on_change(self, is_open: bool) -> None:
+        if is_open:
             self._say("The Prefect server does not answer; the run goes on without it.")
 
     def run_address(self, flow_run_id: str) -> str:
@@ -135,31 +126,37 @@ class Screen:
         """
         if not self.is_there:
             return False
-        # The breaker's word may be older than the server's return.
-        if self._breaker is not None and self._breaker.is_away and not server_is_there(os.environ[API_URL]):
-            self.delivered = hand_over(_LAST_TRY)
+        from prefect_host.record import deliver
+
+        # The server may have returned since the breaker's last look.
+        if self._breaker is not None and self._breaker.is_open and not server_is_there(os.environ[API_URL]):
+            self.delivered = deliver(_LAST_TRY)
             self._say(_INCOMPLETE)
             return False
-        self.delivered = hand_over()
+        self.delivered = deliver()
         if flow_run_id is None:
             return self.delivered
         try:
-            whole = self._settled(flow_run_id, known_ends())
-        except OSError:
+            whole = asyncio.run(self._settled(UUID(flow_run_id), known_ends()))
+        except Exception:
             whole = False
         if not whole:
             self._say(_INCOMPLETE)
         return whole
 
-    def _settled(self, flow_run_id: str, ends: KnownEnds | None) -> bool:
-        """Wait for the record, and set right what a server that was away for a while has lost of it."""
-        api, gap = prefect_api(), self._breaker is not None and self._breaker.was_away
-        settled = settle(api, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
-        unknown = 0
-        if settled.open:
-            unknown = close_open_task_runs(api, flow_run_id, ends.tasks if ends is not None else {})
-        if ends is not None:
-            correct_flow_runs(api, flow_run_id, ends.top, ends.nested)
+    async def _settled(self, flow_run_id: UUID, ends: KnownEnds | None) -> bool:
+        """Wait for the record, and correct what a server that was unavailable for a while has lost of it."""
+        from prefect.client.orchestration import get_client
+
+        from prefect_host.record import close_task_runs, correct_record, settle
+
+        gap, unknown = self._breaker is not None and self._breaker.has_opened, 0
+        async with get_client() as client:
+            counts = await settle(client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
+            if counts.open:
+                unknown = await close_task_runs(client, flow_run_id, ends.tasks if ends is not None else {})
+            if ends is not None:
+                await correct_record(client, flow_run_id, ends)
         return unknown == 0
 
     def _go_without(self, why: str) -> None:
@@ -167,15 +164,18 @@ class Screen:
         self._say(f"{why}\nThe run goes on without the Prefect UI; results and ledger do not depend on it.")
 
 
-def _wants_a_password() -> bool:
-    """Whether the server refuses what Prefect's client in this process knows itself by."""
+async def _wants_a_password() -> bool:
+    """Whether the server refuses the credential of Prefect's client in this process."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import PrefectHTTPStatusError
+
     try:
-        prefect_api().get("version")
-    except HTTPError as refused:
-        with refused:
-            return refused.code in {401, 403}
-    except OSError:
-        pass
+        async with asyncio.timeout(_VERSION_SECONDS), get_client() as client:
+            await client.api_version()
+    except PrefectHTTPStatusError as refused:
+        return refused.response.status_code in {401, 403}
+    except Exception:
+        return False
     return False
 
 

@@ -16,7 +16,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from patternmill.private_files import UMASK
-from prefect_host.record import LOGIN_PATH, USER
+from prefect_host.environment import LOGIN_PATH, USER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

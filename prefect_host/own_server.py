@@ -1,11 +1,13 @@
-"""A Prefect server of our own, with its UI, for those who have none; its history lives under the home.
+"""A Prefect server of our own, with its UI, for those who have none; its history is kept under the home.
 
-One that dies while it is used is started again, on the same port: Prefect's client tries again for some seconds
+One that dies while it is used is started again, on the same port: Prefect's client retries for some seconds
 and sends what was not confirmed, so that the record of the run stays whole.
 """
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import json
 import threading
 import time
@@ -17,21 +19,16 @@ from types import TracebackType
 from typing import Self
 
 from patternmill.private_files import write_private
-from prefect_host.record import (
-    LOGIN_PATH,
-    USER,
-    PrefectApi,
-    api_with_password,
-    close_abandoned_runs,
-    own_password,
-)
-from prefect_host.shared_process import HOST, SharedProcess, usable_port
+from prefect_host.environment import HOST, LOGIN_PATH, USER, own_password, server_environment, use_server
+from prefect_host.shared_process import SharedProcess, usable_port
 
 #: The first start makes the database, and on a slow disk that takes its time.
 READY_SECONDS = 120.0
 #: How often a server that dies in use is started again, and how soon that has happened.
 RESTARTS = 3
 RESTART_SECONDS = 2.0
+#: What an earlier command left open on its server, which is most of the record of a large run, is closed in this time.
+CLOSING_SECONDS = 120.0
 REMEDY = "set PREFECT_API_URL to a server of yours."
 
 
@@ -46,13 +43,6 @@ def server_is_there(api_url: str, timeout: float = 5.0) -> bool:
         return False
 
 
-def start_own_server(home: Path, *, port: int | None = None) -> OwnServer:
-    """Start a server on the history under `home`, or join the one there. At once; see `wait_ready`."""
-    server = OwnServer(home, port=port)
-    server.start()
-    return server
-
-
 class OwnServer:
     """A hold on the server of one home; the server ends with its last hold."""
 
@@ -61,7 +51,7 @@ class OwnServer:
         self.port = port or 0
         self._process = SharedProcess(self.directory, "The Prefect server")
         self._changing = threading.Lock()
-        self._on_duty = False
+        self._is_supervised = False
 
     @property
     def ui_url(self) -> str:
@@ -70,11 +60,6 @@ class OwnServer:
     @property
     def api_url(self) -> str:
         return f"{self.ui_url}/api"
-
-    @property
-    def api(self) -> PrefectApi:
-        """With the credential that opens it."""
-        return api_with_password(self.api_url, self._auth_string())
 
     def login_url(self, page: str = "") -> str:
         """Logs the browser in that opens it, and shows a page of the UI. For the person's own terminal alone."""
@@ -94,8 +79,17 @@ class OwnServer:
         if not self._process.take(self._arguments, self._environment):
             self.port = self._noted_port()
 
+    def for_this_process(self) -> Self:
+        """Take hold of it, and point Prefect in this process at it; before Prefect is imported."""
+        self.start()
+        use_server(self.api_url, self.directory.parent)
+        return self
+
     def wait_ready(self, timeout: float = READY_SECONDS) -> None:
         """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
+        if self._process.was_alone:
+            # It takes longer than another command needs to start a run, once the server answers.
+            importlib.import_module("prefect_host.record")
         deadline = time.monotonic() + timeout
         while not server_is_there(self.api_url, timeout=2.0):
             if not self._process.is_alive():
@@ -103,8 +97,8 @@ class OwnServer:
             if time.monotonic() > deadline:
                 raise self._process.failure(f"did not answer within {timeout:.0f} s.", REMEDY)
             time.sleep(0.1)
-        if self.is_owner and not self._on_duty:
-            self._begin_duty()
+        if self.is_owner and not self._is_supervised:
+            self._supervise()
 
     def wait_end(self, stop: threading.Event) -> None:
         """Return when `stop` is set. Raises PatternmillError when the server ends before."""
@@ -119,7 +113,7 @@ class OwnServer:
     def stop(self) -> None:
         """Let go of the server. The last to do so waits for its end."""
         with self._changing:
-            self._on_duty = False
+            self._is_supervised = False
             self._process.release()
 
     def __enter__(self) -> Self:
@@ -137,13 +131,24 @@ class OwnServer:
     ) -> None:
         self.stop()
 
-    def _begin_duty(self) -> None:
-        self._on_duty = True
+    def _supervise(self) -> None:
+        self._is_supervised = True
         if self._process.was_alone:
             # Nobody runs what this history still shows as running.
-            with suppress(OSError):
-                close_abandoned_runs(self.api)
+            with suppress(Exception):
+                asyncio.run(self._close_abandoned_runs())
         threading.Thread(target=self._keep_running, name="prefect-server-watch", daemon=True).start()
+
+    async def _close_abandoned_runs(self) -> None:
+        from prefect.client.orchestration import PrefectClient
+
+        from prefect_host.record import close_abandoned_runs
+
+        async with (
+            asyncio.timeout(CLOSING_SECONDS),
+            PrefectClient(self.api_url, auth_string=self._auth_string()) as client,
+        ):
+            await close_abandoned_runs(client)
 
     def _keep_running(self) -> None:
         for _ in range(RESTARTS):
@@ -151,7 +156,7 @@ class OwnServer:
             if child is not None:
                 child.wait()
             with self._changing:
-                if not self._on_duty:
+                if not self._is_supervised:
                     return
                 self._process.take(self._arguments, self._environment)
 
@@ -178,27 +183,3 @@ class OwnServer:
             return int(json.loads((self.directory / "server.json").read_text())["port"])
         except (OSError, ValueError, KeyError, TypeError):
             return 0
-
-
-def server_environment(directory: Path, port: int) -> dict[str, str]:
-    """What our own server is set to, in place of the caller's Prefect settings."""
-    return {
-        "PREFECT_HOME": str(directory),
-        "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        # Where it listens, and what the pages tell the browser to talk to.
-        "PREFECT_SERVER_API_HOST": HOST,
-        "PREFECT_SERVER_API_PORT": str(port),
-        "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{port}/api",
-        # One row a commit by default, which cannot keep up with a run.
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
-        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
-        # Nothing is scheduled or automated on a server that lives as long as a command.
-        "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "false",
-        "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "false",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
-        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
-        "PREFECT_LOGGING_COLORS": "false",
-        "DO_NOT_TRACK": "1",
-        "PYTHONUNBUFFERED": "1",
-    }

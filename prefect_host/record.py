@@ -1,281 +1,229 @@
-"""The record of a run on a Prefect server: reaching it quietly, handing it over, and waiting until it is whole."""
+"""The Prefect server's record of a run: waiting until it is whole, and closing what no process will close any more."""
 
 from __future__ import annotations
 
-import base64
-import json
+import asyncio
+import logging
 import time
-import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import wait
+from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
+from uuid import UUID
 
-from patternmill.private_files import lasting_secret, private_folder
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.client.schemas.sorting import FlowRunSort, TaskRunSort
+from prefect.runtime import flow_run
+from prefect.states import Crashed
 
-#: The user's part of what opens our own server; the rest of it is secret.
-USER = "patternmill"
-#: The page of our own server that logs a browser in.
-LOGIN_PATH = "/patternmill-login"
+from prefect_host.event_batches import EventsBatch
+from prefect_host.internals import drain_senders
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
 #: The states of a task run that may still change.
-OPEN_STATES = ("SCHEDULED", "PENDING", "RUNNING", "PAUSED", "CANCELLING")
-#: States of a flow run that a process stands behind; what is scheduled or paused waits for one.
-DRIVEN_STATES = ("PENDING", "RUNNING", "CANCELLING")
-PAGE = 200
-POLL_SECONDS = 0.3
-REQUEST_SECONDS = 20
+OPEN_STATES = (
+    StateType.SCHEDULED,
+    StateType.PENDING,
+    StateType.RUNNING,
+    StateType.PAUSED,
+    StateType.CANCELLING,
+)
+#: Of a flow run that has a process; one that is scheduled or paused waits for its process.
+_DRIVEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
+_LOST = "The process that ran this was lost. What it had begun is in the ledger, and a later one resumed it."
+_PAGE = 200
+_POLL_SECONDS = 0.3
+_REQUEST_SECONDS = 20.0
 #: So many questions may go unanswered while the record settles: SQLite under load was silent for half a minute.
 SILENCES = 2
 
 
 @dataclass(frozen=True)
-class PrefectApi:
-    """A Prefect API: its address, ending with `/api`, and the headers that open it."""
+class KnownEnds:
+    """What an import's flow run is to read, and by name what is nested in it: from the ledger, not from Prefect."""
 
-    url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def get(self, path: str) -> Any:
-        return self._ask("GET", path)
-
-    def post(self, path: str, body: Any) -> Any:
-        return self._ask("POST", path, body)
-
-    def patch(self, path: str, body: Any) -> None:
-        self._ask("PATCH", path, body)
-
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        request = urllib.request.Request(  # noqa: S310 - the address of the Prefect server in use
-            f"{self.url.rstrip('/')}/{path}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", **self.headers},
-            method=method,
-        )
-        with urllib.request.urlopen(request, timeout=REQUEST_SECONDS) as answer:  # noqa: S310
-            return json.loads(answer.read() or b"null")
+    top: State[Any]
+    nested: Mapping[str, State[Any]]
+    tasks: Mapping[str, State[Any]]
 
 
 @dataclass(frozen=True)
-class FinalState:
-    """What a task run or flow run is to read."""
+class TaskRunCounts:
+    """Of one flow run and those nested in it."""
 
-    type: str
-    name: str
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class RecordState:
-    """How the record of one flow run stands on the server."""
-
-    #: Task runs there, without those that stand for nested flow runs.
+    #: Without those that stand for nested flow runs.
     recorded: int
     #: Those not in a final state.
     open: int
-    #: Every expected task run is there and in a final state.
-    whole: bool
 
 
-LOST = FinalState("CRASHED", "Crashed", "The process that ran this ended before it could say how it went.")
+def lost() -> State[Any]:
+    """The state of what was begun by a process that is gone."""
+    return Crashed(message=_LOST)
 
 
-def prefect_environment(api_url: str, home: Path | None = None) -> dict[str, str]:
-    """What the environment must say before Prefect is imported, for a client of the server at `api_url`.
+def deliver(patience: timedelta = timedelta(seconds=15)) -> bool:
+    """Send what Prefect's senders in this process still hold; returns whether all of it was sent.
 
-    With `home` (our own server) Prefect's files and profiles stay there too; without it (a server of the
-    user's) their Prefect home and profile hold, which may carry the key to that server.
-    """
-    quiet = {
-        "PREFECT_API_URL": api_url,
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",
-        "DO_NOT_TRACK": "1",
-        # The terminal is ours; the server still gets every log, with its traceback.
-        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-        "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
-        # One "Finished in state" log a task run says nothing that its state does not.
-        "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
-        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-        # 2, 4 and 8 seconds: a server that restarts is waited for, one that is gone holds nobody up for long.
-        "PREFECT_CLIENT_MAX_RETRIES": "3",
-        "PREFECT_API_REQUEST_TIMEOUT": "10",
-        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
-    }
-    if home is None:
-        return quiet
-    directory = home.resolve() / "prefect"
-    return quiet | {
-        "PREFECT_API_AUTH_STRING": own_password(home),
-        "PREFECT_HOME": str(directory),
-        "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        "PREFECT_PROFILE": "ephemeral",
-    }
-
-
-def own_password(home: Path) -> str:
-    """What opens our own server on this home, as `user:password`; made once."""
-    directory = private_folder(home.resolve() / "prefect")
-    return lasting_secret(directory / "credential", f"{USER}:")
-
-
-def api_with_password(url: str, password: str) -> PrefectApi:
-    return PrefectApi(url, {"Authorization": f"Basic {base64.b64encode(password.encode()).decode()}"})
-
-
-def prefect_api() -> PrefectApi:
-    """The API that Prefect's client in this process talks to, with the password or key that it uses, in its order."""
-    from prefect.settings import get_current_settings
-
-    settings = get_current_settings().api
-    url = settings.url or ""
-    if settings.auth_string is not None:
-        return api_with_password(url, settings.auth_string.get_secret_value())
-    if settings.key is not None:
-        return PrefectApi(url, {"Authorization": f"Bearer {settings.key.get_secret_value()}"})
-    return PrefectApi(url)
-
-
-def hand_over(patience: timedelta = timedelta(seconds=15)) -> bool:
-    """Send what Prefect's client in this process still holds; whether all of it was sent.
-
-    To be called outside of an event loop, once the flow has returned. A server that takes events is waited for;
-    one that takes none for `patience` is gone, and then only `os._exit` ends the process soon: sending goes on
+    To be called outside of an event loop, once the flow has returned. A server that accepts events is waited for;
+    one that accepts none for `patience` is gone, and then only `os._exit` ends the process soon: sending goes on
     for a while at the interpreter's end.
     """
-    from prefect.events.worker import EventsWorker
-    from prefect.logging.handlers import APILogWorker
-
-    from prefect_host.event_batches import EventsBatch
-
-    left: set[Future[bool]] = set()
-    for worker in (EventsWorker, APILogWorker):
-        outcome = worker.drain_all(timeout=0)
-        assert isinstance(outcome, tuple), "not to be called on an event loop"
-        left |= outcome[1]
-    taken, until = EventsBatch.taken, time.monotonic() + patience.total_seconds()
+    left = drain_senders()
+    accepted, until = EventsBatch.accepted, time.monotonic() + patience.total_seconds()
     while left and time.monotonic() < until:
         left = wait(left, timeout=0.2).not_done
-        if EventsBatch.taken != taken:
-            taken, until = EventsBatch.taken, time.monotonic() + patience.total_seconds()
+        if EventsBatch.accepted != accepted:
+            accepted, until = EventsBatch.accepted, time.monotonic() + patience.total_seconds()
     return not left
 
 
-def settle(
-    api: PrefectApi,
-    flow_run_id: str,
-    *,
-    expected: int = 0,
-    patience: timedelta = timedelta(seconds=20),
-) -> RecordState:
-    """Wait until the flow run, with its nested ones, has `expected` task runs and all are in final states.
+async def settle(
+    client: PrefectClient, flow_run_id: UUID, *, patience: timedelta = timedelta(seconds=20)
+) -> TaskRunCounts:
+    """Wait until no task run of the flow run, or of one nested in it, is open; returns how far that came.
 
-    A server with a long queue is waited for as long as it gets on; one on which nothing changes for `patience`
-    has no more to come. Returns how far it came. Raises OSError when the server does not answer; one that takes
-    questions and is silent may be busy with its database, and is asked again.
+    A server with a long queue is waited for as long as its record changes; one on which nothing changes for
+    `patience` has no more to come. Raises what Prefect's client raises when the server does not answer; one that
+    takes questions and is silent may be busy with its database, and is asked again before TimeoutError is raised.
     """
     before, changed, silences = None, time.monotonic(), 0
     while True:
         try:
-            settled = _look(api, _family(api, flow_run_id), expected)
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                counts = await _counts(client, flow_run_id)
         except TimeoutError:
             silences += 1
             if silences > SILENCES:
                 raise
             changed = time.monotonic()
             continue
-        now = time.monotonic()
-        if settled != before:
-            before, changed = settled, now
-        if settled.whole or now - changed > patience.total_seconds():
-            return settled
-        time.sleep(POLL_SECONDS)
+        if counts != before:
+            before, changed = counts, time.monotonic()
+        if not counts.open or time.monotonic() - changed > patience.total_seconds():
+            return counts
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-def close_open_task_runs(
-    api: PrefectApi, flow_run_id: str, ends: Mapping[str, FinalState], default: FinalState = LOST
-) -> int:
-    """Force the task runs that stayed open into the final state known for their name; how many were not known.
+async def correct_record(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:
+    """Let the flow run, and those nested in it, read what is known of them.
 
-    For records that lost events on their way; `ends` comes from the run's own knowledge.
+    A server that was unavailable as a flow run ended has Prefect's own trouble on record for the run's outcome.
     """
-    unknown = 0
-    for task_run in list(_open_task_runs(api, _family(api, flow_run_id))):
-        end = ends.get(task_run["name"])
-        unknown += end is None
-        _force(api, "task_runs", task_run["id"], end or default)
-    return unknown
+    nested = await _nested(client, flow_run_id)
+    known = [(run, ends.nested.get(run.name)) for run in nested]
+    for run, end in [(await client.read_flow_run(flow_run_id), ends.top), *known]:
+        if end is not None and (
+            run.state is None or (run.state.type, run.state.name) != (end.type, end.name)
+        ):
+            await client.set_flow_run_state(run.id, end, force=True)
 
 
-def correct_flow_runs(
-    api: PrefectApi, flow_run_id: str, top: FinalState, nested: Mapping[str, FinalState]
-) -> int:
-    """Let the flow run read `top`, and its nested ones, by name, what is known of them; how many read otherwise.
+async def close_task_runs(client: PrefectClient, flow_run_id: UUID, ends: Mapping[str, State[Any]]) -> int:
+    """Force what is open in a flow run, and in those nested in it, into the final state known for its name.
 
-    A server that was away as a flow run ended has Prefect's own trouble on record for the run's outcome.
+    Returns how many were not known: they read as lost. For records that lost events on their way.
     """
-    where = {"flow_runs": {"id": {"any_": _family(api, flow_run_id)}}}
-    wrong = 0
-    for run in list(_pages(api, "flow_runs/filter", where)):
-        end = top if run["id"] == flow_run_id else nested.get(run["name"])
-        state = run["state"] or {}
-        if end is not None and (state.get("type"), state.get("name")) != (end.type, end.name):
-            _force(api, "flow_runs", run["id"], end)
-            wrong += 1
-    return wrong
+    nested = await _nested(client, flow_run_id)
+    return await _close_task_runs(client, [flow_run_id, *(run.id for run in nested)], ends)
 
 
-def close_abandoned_runs(api: PrefectApi, end: FinalState = LOST) -> int:
-    """Close every flow run that is not in a final state, with its task runs; how many there were.
+async def close_inside(client: PrefectClient, flow_run_id: UUID) -> None:
+    """Close what is open inside a flow run whose process is gone."""
+    nested = await _nested(client, flow_run_id)
+    await _close_task_runs(client, [flow_run_id, *(run.id for run in nested)], {})
+    for run in nested:
+        if run.state is None or run.state.type in _DRIVEN_STATES:
+            await client.set_flow_run_state(run.id, lost(), force=True)
+
+
+async def close_abandoned_runs(client: PrefectClient) -> int:
+    """Close every flow run that should have a process, with its task runs; returns how many there were.
 
     Only for a server of our own that has just been started, with nobody else on it: whoever ran them is dead.
     """
-    where = {"flow_runs": {"state": {"type": {"any_": list(DRIVEN_STATES)}}}}
-    abandoned = list(_pages(api, "flow_runs/filter", where))
-    for flow_run in abandoned:
-        for task_run in list(_open_task_runs(api, [flow_run["id"]])):
-            _force(api, "task_runs", task_run["id"], end)
-        _force(api, "flow_runs", flow_run["id"], end)
+    abandoned = await _flow_runs(client, {"state": {"type": {"any_": list(_DRIVEN_STATES)}}})
+    for run in abandoned:
+        await _close_task_runs(client, [run.id], {})
+        await client.set_flow_run_state(run.id, lost(), force=True)
     return len(abandoned)
 
 
-def _look(api: PrefectApi, family: Sequence[str], expected: int) -> RecordState:
-    runs = {"flow_runs": {"id": {"any_": list(family)}}}
-    unfinished = {"task_runs": {"state": {"type": {"any_": list(OPEN_STATES)}}}}
-    steps_only = {"task_runs": {"subflow_runs": {"exists_": False}}}
-    recorded = int(api.post("task_runs/count", runs | steps_only))
-    still_open = int(api.post("task_runs/count", runs | unfinished))
-    return RecordState(recorded, still_open, whole=still_open == 0 and recorded >= expected)
+async def close_earlier_attempts() -> None:
+    """Close what an attempt of this flow run left open that was killed, before this one has task runs of its own."""
+    if (flow_run.run_count or 1) < 2:
+        return
+    try:
+        async with get_client() as client:
+            await close_inside(client, UUID(str(flow_run.id)))
+    except Exception as error:
+        # A page that looks wrong is no reason not to run.
+        logger.info("Earlier attempts stay open on the page: %s", type(error).__name__)
 
 
-def _family(api: PrefectApi, flow_run_id: str) -> list[str]:
-    """The flow run and all that are nested in it, at whatever depth."""
-    family, parents = [flow_run_id], [flow_run_id]
+async def _close_task_runs(
+    client: PrefectClient, flow_runs: Iterable[UUID], ends: Mapping[str, State[Any]]
+) -> int:
+    read = partial(
+        client.read_task_runs,
+        flow_run_filter=FlowRunFilter.model_validate(_one_of(flow_runs)),
+        task_run_filter=TaskRunFilter.model_validate({"state": {"type": {"any_": OPEN_STATES}}}),
+        sort=TaskRunSort.ID_DESC,
+    )
+    unknown = 0
+    for task_run in await _every_page(read):
+        end = ends.get(task_run.name)
+        unknown += end is None
+        await client.set_task_run_state(task_run.id, end or lost(), force=True)
+    return unknown
+
+
+async def _counts(client: PrefectClient, flow_run_id: UUID) -> TaskRunCounts:
+    nested = await _nested(client, flow_run_id)
+    runs = _one_of([flow_run_id, *(run.id for run in nested)])
+
+    async def count(task_runs: Mapping[str, Any]) -> int:
+        body = {"flow_runs": runs, "task_runs": task_runs}
+        return int((await client.request("POST", "/task_runs/count", json=body)).json())
+
+    return TaskRunCounts(
+        recorded=await count({"subflow_runs": {"exists_": False}}),
+        open=await count({"state": {"type": {"any_": OPEN_STATES}}}),
+    )
+
+
+async def _nested(client: PrefectClient, flow_run_id: UUID) -> list[FlowRun]:
+    """The flow runs nested in one, at whatever depth."""
+    found: list[FlowRun] = []
+    parents = [flow_run_id]
     while parents:
-        where = {"flow_runs": {"parent_flow_run_id": {"any_": parents}}}
-        parents = [str(run["id"]) for run in _pages(api, "flow_runs/filter", where)]
-        family += parents
-    return family
+        children = await _flow_runs(client, {"parent_flow_run_id": _one_of(parents)["id"]})
+        found += children
+        parents = [run.id for run in children]
+    return found
 
 
-def _open_task_runs(api: PrefectApi, family: Sequence[str]) -> Iterator[dict[str, Any]]:
-    where = {
-        "flow_runs": {"id": {"any_": list(family)}},
-        "task_runs": {"state": {"type": {"any_": list(OPEN_STATES)}}},
-    }
-    return _pages(api, "task_runs/filter", where)
+async def _flow_runs(client: PrefectClient, where: Mapping[str, Any]) -> list[FlowRun]:
+    wanted = FlowRunFilter.model_validate(where)
+    read = partial(client.read_flow_runs, flow_run_filter=wanted, sort=FlowRunSort.ID_DESC)
+    return await _every_page(read)
 
 
-def _pages(api: PrefectApi, path: str, where: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    offset = 0
+def _one_of(flow_runs: Iterable[UUID]) -> dict[str, Any]:
+    """A filter for these flow runs, as the server's API has it."""
+    return {"id": {"any_": [str(flow_run_id) for flow_run_id in flow_runs]}}
+
+
+async def _every_page(read: Callable[..., Awaitable[list[T]]]) -> list[T]:
+    found: list[T] = []
     while True:
-        page = api.post(path, {**where, "limit": PAGE, "offset": offset, "sort": "ID_DESC"})
-        yield from page
-        if len(page) < PAGE:
-            return
-        offset += PAGE
-
-
-def _force(api: PrefectApi, kind: str, run_id: str, end: FinalState) -> None:
-    state = {"type": end.type, "name": end.name, "message": end.message}
-    api.post(f"{kind}/{run_id}/set_state", {"state": state, "force": True})
+        page = await read(limit=_PAGE, offset=len(found))
+        found += page
+        if len(page) < _PAGE:
+            return found

@@ -22,8 +22,8 @@ from pathlib import Path
 
 from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private, private_folder
+from prefect_host.environment import HOST
 
-HOST = "127.0.0.1"
 #: Run by its path, and with `-P`, so that no directory of the caller's called `cli` can stand in for ours.
 CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 #: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.

@@ -16,7 +16,6 @@ from prefect import get_run_logger
 from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput
 from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
-from prefect.input.run_input import keyset_from_base_key
 from prefect.runtime import deployment, flow_run
 from pydantic import Field, SecretStr, create_model
 
@@ -28,6 +27,7 @@ from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.duplicates import Duplicates
 from patternmill.runs.pipeline import ImportPipeline
 from patternmill.runs.preview import Preview
+from prefect_host.internals import response_key
 from tasks.markup import markdown
 from tasks.run_page import show_plan
 
@@ -102,7 +102,7 @@ async def _hear(work: ImportPipeline, question: Approval, proposal: Proposal) ->
 
 async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
     """The answer, and the code that came with it, which is taken from the server before anything else is done."""
-    key, run = keyset_from_base_key(f"suspended-{question.question}")["response"], UUID(flow_run.id)
+    key, run = response_key(question.question), UUID(flow_run.id)
     values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
     if not values:
         return None, ""

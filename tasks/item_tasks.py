@@ -1,25 +1,28 @@
-"""The steps that spend: one task run a pattern, one a product. The library retries and remembers; Prefect shows."""
+"""The steps that spend: one task run a pattern, one a product. The library retries and records; Prefect shows."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
-from prefect import State, task
-from prefect._internal.result_records import ResultRecord, ResultRecordMetadata
+from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.results import get_result_store
 from prefect.states import Cancelled
 
-from patternmill.engine.rows import Steps
-from patternmill.errors import BudgetReached, NotStarted, RowFailed
+from patternmill.engine.rows import Shard, Steps
+from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.planning.items import PatternItem, ProductItem
 from patternmill.runs.run import ActiveRun
-from prefect_host.event_batches import Room
+from prefect_host.event_batches import Backpressure
+from prefect_host.internals import says_something
 from tasks.markup import line
 from tasks.prefect_states import failed_state
 from tasks.run_events import item_failed
+
+logger = logging.getLogger(__name__)
 
 # These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
 # because Prefect walks through every one; and a result that is a record already, or it makes one for each.
@@ -37,54 +40,62 @@ class ItemTask:
 @task(name="pattern", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_pattern(making: ItemTask) -> Any:
     assert isinstance(making.item, PatternItem), "a pattern is made of a pattern item"
-    return await _shown(making, making.run.engine.make_pattern(making.item))
+    return await _recorded(making, making.run.engine.make_pattern(making.item))
 
 
 @task(name="product", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
 async def make_product(making: ItemTask) -> Any:
     assert isinstance(making.item, ProductItem), "a product is made of a product item"
-    return await _shown(making, making.run.engine.make_product(making.item))
+    return await _recorded(making, making.run.engine.make_product(making.item))
 
 
 def task_steps(run: ActiveRun) -> Steps:
-    """The two steps of a run's mill as task runs, named after what they make."""
-    task_runs = logging.getLogger("prefect.task_runs")
-    if _says_something not in task_runs.filters:
-        task_runs.addFilter(_says_something)
-
-    room = Room()
+    """The two steps of a run's engine as task runs, named after what they make."""
+    # Adding it again changes nothing.
+    logging.getLogger("prefect.task_runs").addFilter(says_something)
+    backpressure = Backpressure()
 
     async def pattern(item: PatternItem) -> None:
-        await room.wait()
+        await backpressure.wait()
         await make_pattern(ItemTask(run, item))
 
     async def product(item: ProductItem) -> None:
-        await room.wait()
+        await backpressure.wait()
         await make_product(ItemTask(run, item))
 
     return Steps(pattern, product)
 
 
-async def _shown(making: ItemTask, made: Awaitable[str]) -> State[Any] | ResultRecord[None]:
+async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int], Awaitable[object]]) -> None:
+    """Drive a shard as a nested flow run; without one when the Prefect server does not answer.
+
+    A shard is driven once, whoever does it: the second call finds nothing left to do. That covers a nested
+    run that never began, one that could not report its end, and one that a retried parent takes for done.
+    """
+    try:
+        await as_flow(run.name, shard.number)
+    except PatternmillError:
+        raise
+    except Exception as error:
+        logger.info("%s: its flow run was lost (%s)", shard.describe(), type(error).__name__)
+    await run.engine.drive(shard, run.engine.own_steps)
+
+
+async def _recorded(making: ItemTask, made: Awaitable[str]) -> Any:
     """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
     try:
         await made
     except (BudgetReached, NotStarted) as reason:
-        return Cancelled(name="NotStarted", message=line(str(reason)), data=_nothing())
+        return Cancelled(name="NotStarted", message=line(str(reason)), data=_no_result())
     except RowFailed as failed:
         item_failed(making.run, making.item, failed)
         state = failed_state(failed)
-        state.data = _nothing()
+        state.data = _no_result()
         return state
-    return _nothing()
-
-
-def _says_something(record: logging.LogRecord) -> bool:
-    """Whether a log line is for people: Prefect writes a returned state out as Python would, and then its message."""
-    return not str(record.msg).startswith("Task run failed with state:")
+    return _no_result()
 
 
 @lru_cache(1)
-def _nothing() -> ResultRecord[None]:
-    """The result of every task run here: results are in the ledger, not in Prefect."""
-    return ResultRecord(result=None, metadata=ResultRecordMetadata(storage_key="nothing"))
+def _no_result() -> Any:
+    """The result record of every task run here, made once: results are in the ledger, not in Prefect."""
+    return get_result_store().create_result_record(None)

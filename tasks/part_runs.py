@@ -23,9 +23,9 @@ from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import Part, PartWork
 from patternmill.runs.request import RunSpec
 from patternmill.runs.spread import PartGrant, WorkerHandle
-from prefect_host.open_runs import close_inside
+from prefect_host.record import close_inside
 from prefect_host.service_blocks import addressed_settings
-from prefect_host.stop_signal import Stopping
+from prefect_host.stop_signals import Stopping
 
 logger = logging.getLogger(__name__)
 
@@ -136,9 +136,9 @@ async def begun_part(
     assigned = await asyncio.to_thread(assignment, RunId(run_id), number, environment)
     work = PartWork(replace(assigned, settings=await addressed_settings(assigned.settings)), grant)
     async with work as part:
-        stopping.of(part)
+        stopping.attach(part)
         yield part
-        if stopping.why is not None and await _is_cancelled():
+        if stopping.is_requested and await _is_cancelled():
             work.cancelled = "Cancelled in the Prefect UI, by one of its parts."
 
 

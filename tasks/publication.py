@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment
 
 from patternmill.runs.pipeline import ImportPipeline
-from prefect_host.stop_signal import Stopping
+from prefect_host.stop_signals import Stopping
 from tasks.gallery_pictures import keep_pictures
 from tasks.run_log import noted
 
@@ -42,7 +42,7 @@ async def draw_pictures(work: ImportPipeline, stopping: Stopping) -> None:
         settings.home / "pictures",
         settings.studio_url,
         said.append,
-        is_stopped=lambda: stopping.is_told,
+        is_stopped=lambda: stopping.is_requested,
     )
     for line in said:
         noted(line)

@@ -37,8 +37,8 @@ def command(port: int, pace: str, environment: str | None) -> int:
     Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
     """
     from cli.embedded_studio import embedded_studio
-    from cli.signals import until_interrupted
     from patternmill.settings import load_settings
+    from prefect_host.stop_signals import until_interrupted
 
     settings = load_settings(environment=environment)
     stop = until_interrupted()

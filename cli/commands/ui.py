@@ -31,12 +31,12 @@ def command(port: int | None) -> int:
     \b
     Exit codes: 0 stopped by Ctrl-C, 1 the server did not start or ended, 2 a setting is wrong.
     """
-    from cli.signals import until_interrupted
     from patternmill.settings import load_settings
     from prefect_host.own_server import OwnServer
+    from prefect_host.stop_signals import until_interrupted
 
     settings = load_settings()
-    with OwnServer(settings.home, port=port) as server:
+    with OwnServer(settings.home, port=port).for_this_process() as server:
         echo(f"The history of {settings.home}: {server.ui_url}")
         echo(f"To log in: {login_hint(server)}")
         echo("Ctrl-C stops.")
@@ -45,7 +45,7 @@ def command(port: int | None) -> int:
 
 
 def login_hint(server: OwnServer) -> str:
-    """The address that logs a browser in, for a person at a terminal; a log is told where to find it."""
+    """The address that logs a browser in, for a person at a terminal; a log names where to find it."""
     if sys.stdout.isatty():
         return f"{server.login_url()}  (once in each browser; for nobody else)"
     return "`patternmill ui` on a terminal shows the address"

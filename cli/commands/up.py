@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -16,24 +17,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.commands.automations import apply_automations
 from cli.commands.ui import login_hint
-from cli.commands.worker import STOP_SECONDS
+from cli.commands.worker import STOP_SECONDS, folders_of_runs
 from cli.terminal import echo
 from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private
 from prefect_host.own_server import OwnServer
 from prefect_host.shared_process import open_log
-from prefect_host.work_pool import POOL, job_template
+from prefect_host.work_pool import ensure_pool
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
-    from prefect_host.record import PrefectApi
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PREFECT_FILE = Path("deployments") / "prefect.yaml"
-#: On a slow machine the worker takes its time to import Prefect.
-POOL_SECONDS = 90.0
-_LOOK_SECONDS = 0.3
+_POLL_SECONDS = 0.3
+_POOL_SECONDS = 60.0
 
 
 class LastingServer(OwnServer):
@@ -43,7 +43,7 @@ class LastingServer(OwnServer):
         return super()._environment() | {
             "PREFECT_SERVER_SERVICES_SCHEDULER_ENABLED": "true",
             "PREFECT_SERVER_SERVICES_TRIGGERS_ENABLED": "true",
-            # What its messages name as the way to a run.
+            # For the links to runs in its messages.
             "PREFECT_UI_URL": self.ui_url,
         }
 
@@ -55,7 +55,7 @@ class LastingServer(OwnServer):
 def command(port: int | None, limit: int | None, automations: bool) -> int:
     """Serve all that runs need, in one terminal: Prefect's server and UI, a worker, the deployments.
 
-    Without PATTERNMILL_STUDIO_URL the embedded studio too. Everything lives under PATTERNMILL_HOME; what
+    Without PATTERNMILL_STUDIO_URL the embedded studio too. Everything is kept under PATTERNMILL_HOME; what
     `patternmill import` runs at the same time appears in the same UI. Ctrl-C lets the runs drain and write their
     results, and ends everything; a second one ends it at once.
 
@@ -66,8 +66,8 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
     \b
     Exit codes: 0 stopped by Ctrl-C, 1 something did not start or ended, 2 a setting is wrong.
     """
-    from cli.signals import until_interrupted
     from patternmill.settings import load_settings
+    from prefect_host.stop_signals import until_interrupted
 
     stop = until_interrupted()
     if os.environ.get("PREFECT_API_URL"):
@@ -75,15 +75,16 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
     settings = load_settings()
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
-        environment = stack.enter_context(_environment(settings, server.api_url))
+        environment = stack.enter_context(_environment(settings))
+        asyncio.run(_make_pool())
         worker = stack.enter_context(_worker(settings, environment, limit, stop))
-        _await_pool(server.api, worker, stop)
         if not stop.is_set():
             _deploy(environment)
         if automations and not stop.is_set():
-            _apply_automations(environment)
+            for line in apply_automations():
+                echo(line)
         if not stop.is_set():
-            _tell(server, environment)
+            _show_addresses(server, environment)
         _wait(worker, stop)
     return 0
 
@@ -92,21 +93,17 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
 def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]:
     server = LastingServer(settings.home, port=port)
     echo("Starting the Prefect server …")
-    with server:
+    with server.for_this_process():
         if not server.is_owner:
             echo("It was running already: schedules and automations rest until it is started anew.")
         yield server
 
 
 @contextmanager
-def _environment(settings: Settings, api_url: str) -> Iterator[dict[str, str]]:
+def _environment(settings: Settings) -> Iterator[dict[str, str]]:
     """What the worker and its runs find in their environment: the server, and the service."""
-    from cli.commands.worker import folders_of_runs
-    from prefect_host.record import prefect_environment
-
     environment = {
         **os.environ,
-        **prefect_environment(api_url, settings.home),
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
         **folders_of_runs(settings),
@@ -145,6 +142,7 @@ def _worker(
     ]
     holds = [_hold(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
+    echo("Starting a worker …")
     with open_log(settings.home / "worker.log") as log:
         worker = subprocess.Popen(
             command,
@@ -179,7 +177,7 @@ def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
     deadline = time.monotonic() + STOP_SECONDS + 10
-    while worker.poll() is None and time.monotonic() < deadline and not stop.wait(_LOOK_SECONDS):
+    while worker.poll() is None and time.monotonic() < deadline and not stop.wait(_POLL_SECONDS):
         pass
     if worker.poll() is None:
         worker.terminate()
@@ -190,23 +188,12 @@ def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
             worker.wait()
 
 
-def _await_pool(api: PrefectApi, worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
-    """Return once the worker has made its pool, which deploying needs; one of old is brought to the template."""
-    echo("Starting a worker …")
-    deadline = time.monotonic() + POOL_SECONDS
-    while not _has_template(api):
-        if worker.poll() is not None or time.monotonic() > deadline:
-            raise PatternmillError("The worker did not start.", code="worker", remedy="See its worker.log.")
-        if stop.wait(_LOOK_SECONDS):
-            return
+async def _make_pool() -> None:
+    """Deploying needs it, and the worker would make it only once it has started."""
+    from prefect.client.orchestration import get_client
 
-
-def _has_template(api: PrefectApi) -> bool:
-    try:
-        api.patch(f"work_pools/{POOL}", {"base_job_template": job_template()})
-    except OSError:
-        return False
-    return True
+    async with asyncio.timeout(_POOL_SECONDS), get_client() as client:
+        await ensure_pool(client)
 
 
 def _deploy(environment: Mapping[str, str]) -> None:
@@ -218,7 +205,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
         env=dict(environment),
         capture_output=True,
         text=True,
-        # Ctrl-C is heard by this process, and then nothing is left half registered.
+        # Ctrl-C is for this process alone, so that nothing is left half registered.
         start_new_session=True,
     )
     if done.returncode:
@@ -229,15 +216,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
         )
 
 
-def _apply_automations(environment: Mapping[str, str]) -> None:
-    from cli.commands.automations import apply_automations
-
-    os.environ.update({name: text for name, text in environment.items() if name.startswith("PREFECT_")})
-    for line in apply_automations():
-        echo(line)
-
-
-def _tell(server: OwnServer, environment: Mapping[str, str]) -> None:
+def _show_addresses(server: OwnServer, environment: Mapping[str, str]) -> None:
     echo(f"Prefect UI:   {server.ui_url}")
     echo(f"Deployments:  {server.ui_url}/deployments")
     echo(f"To log in:    {login_hint(server)}")
@@ -247,6 +226,6 @@ def _tell(server: OwnServer, environment: Mapping[str, str]) -> None:
 
 
 def _wait(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
-    while not stop.wait(_LOOK_SECONDS):
+    while not stop.wait(_POLL_SECONDS):
         if worker.poll() is not None:
             raise PatternmillError("The worker ended.", code="worker", remedy="See its worker.log.")

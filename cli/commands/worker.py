@@ -1,7 +1,7 @@
 """The verb `worker`: runs what is scheduled or started from the Prefect UI, and stops it in order.
 
-Prefect's own `prefect worker start` kills its flow runs when it is told to stop, and leaves them shown as running.
-This is the same worker, which first lets its runs come to their ends: each drains, writes its results, and says so.
+Prefect's own `prefect worker start` kills its flow runs when it is stopped, and leaves them shown as running. This is
+the same worker, which first lets its runs end in order: each drains, writes its results, and reports its state.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+import psutil
 
 from prefect_host.work_pool import POOL
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from patternmill.settings import Settings
 
-#: A run that is told to stop drains for 18 seconds, and then writes its results.
+#: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
-_LOOK_SECONDS = 0.3
+_POLL_SECONDS = 0.3
 
 
 @click.command("worker")
@@ -63,7 +63,7 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
     with suppress(OSError):
         keep_private(settings.home)
     os.environ.update(folders_of_runs(settings))
-    # Each run finds its parameters' paths from here.
+    # The lowest that Prefect allows, so that a lost run is noticed soon.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
     asyncio.run(_serve(pool, name, limit, lifeline=lifeline))
     return 0
@@ -85,9 +85,9 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _told, stop)
+        loop.add_signal_handler(number, _request_stop, stop)
     if lifeline:
-        loop.add_reader(sys.stdin.fileno(), _lifeline_moved, loop, stop)
+        loop.add_reader(sys.stdin.fileno(), _read_lifeline, loop, stop)
     worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
     working = asyncio.create_task(worker.start(printer=echo))
     stopped = asyncio.create_task(stop.wait())
@@ -99,76 +99,50 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     await asyncio.gather(working, stopped, return_exceptions=True)
 
 
-def _told(stop: asyncio.Event) -> None:
+def _request_stop(stop: asyncio.Event) -> None:
+    """The second signal ends this process and its runs at once."""
     if stop.is_set():
-        _signal_all(signal.SIGKILL)
+        for run in children():
+            _send(run, signal.SIGKILL)
         os._exit(1)
     stop.set()
 
 
-def _lifeline_moved(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Whoever started this one is gone, in whatever way; anything written by it means nothing."""
+def _read_lifeline(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Stop when whoever started this process is gone, in whatever way; anything written by it means nothing."""
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         stop.set()
 
 
 async def _end_runs() -> None:
-    """Tell each run to stop, and wait until they have ended."""
+    """Send each run SIGTERM, and wait until they have ended."""
     import asyncio
 
-    told: set[int] = set()
+    signalled: set[psutil.Process] = set()
     deadline = time.monotonic() + STOP_SECONDS
-    while (running := set(children(os.getpid()))) and time.monotonic() < deadline:
-        for pid in running - told:
-            _signal(pid, signal.SIGTERM)
-        told |= running
-        await asyncio.sleep(_LOOK_SECONDS)
+    while (running := set(children())) and time.monotonic() < deadline:
+        for run in running - signalled:
+            _send(run, signal.SIGTERM)
+        signalled |= running
+        await asyncio.sleep(_POLL_SECONDS)
 
 
-def _signal_all(number: signal.Signals) -> None:
-    for pid in children(os.getpid()):
-        _signal(pid, number)
+def _send(process: psutil.Process, number: signal.Signals) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def children(pid: int | None = None) -> list[psutil.Process]:
+    """The processes that one (by default this one) started and that have not ended."""
+    return [child for child in psutil.Process(pid).children() if _runs(child)]
+
+
+def _runs(process: psutil.Process) -> bool:
     try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
-
-
-def children(parent: int) -> Iterator[int]:
-    """The processes that `parent` started and that have not ended."""
-    for pid, its_parent, state in _processes():
-        if its_parent == parent and not state.startswith("Z"):
-            yield pid
-
-
-def _processes() -> Iterator[tuple[int, int, str]]:
-    """Every process: its ID, its parent's, its state."""
-    if not Path("/proc/self/stat").exists():
-        yield from _processes_by_ps()
-        return
-    for place in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pid, _, rest = place.read_text(errors="replace").partition(" ")
-        except OSError:
-            continue
-        state, parent = rest.rpartition(")")[2].split()[:2]
-        yield int(pid), int(parent), state
-
-
-def _processes_by_ps() -> Iterator[tuple[int, int, str]]:
-    import subprocess
-
-    listed: Any = subprocess.run(
-        ["ps", "-axo", "pid=,ppid=,stat="], capture_output=True, text=True, check=True
-    )
-    for line in listed.stdout.splitlines():
-        pid, parent, state = line.split()
-        if state != "ps":
-            yield int(pid), int(parent), state
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 if __name__ == "__main__":

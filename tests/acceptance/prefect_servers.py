@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prefect_host.own_server import OwnServer, server_environment, server_is_there
-from prefect_host.record import PAGE, PrefectApi
+from prefect_host.environment import server_environment
+from prefect_host.own_server import OwnServer, server_is_there
 from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
+from tests.prefect_api import PrefectApi
 
 
 @functools.cache
@@ -206,9 +207,9 @@ def everything(
     """All of the server's flow runs, or task runs."""
     offset = 0
     while True:
-        order = {"limit": PAGE, "offset": offset, "sort": "ID_DESC"}
+        order = {"limit": 200, "offset": offset, "sort": "ID_DESC"}
         page = api.post(f"{kind}/filter", {**(where or {}), **order})
         yield from page
-        offset += PAGE
-        if len(page) < PAGE:
+        offset += 200
+        if len(page) < 200:
             return

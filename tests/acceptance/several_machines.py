@@ -22,12 +22,13 @@ import pytest
 import yaml
 
 from cli.commands.worker import POOL, children
+from prefect_host.environment import client_environment
 from prefect_host.own_server import server_is_there
-from prefect_host.record import PrefectApi, prefect_environment
 from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import clean_environment, eventually
 from tests.hostile import Hostile
+from tests.prefect_api import PrefectApi
 
 POSTGRES = "postgres@127.0.0.1:5432"
 
@@ -85,10 +86,10 @@ class Machines:
 
 def lose_machine(worker: subprocess.Popen[bytes]) -> None:
     """The worker and all that it runs are gone at one blow, and nobody tells Prefect."""
-    pids = [*children(worker.pid)]
+    runs = children(worker.pid)
     worker.kill()
-    for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+    for run in runs:
+        run.kill()
     worker.wait()
 
 
@@ -145,7 +146,7 @@ def machines(folder: Path) -> Iterator[Machines]:
         )
         environment = {
             **clean_environment(),
-            **prefect_environment(api.url, folder),
+            **client_environment(api.url, folder),
             "PATTERNMILL_LEDGER_URL": f"postgresql://{POSTGRES}/{ledger}",
             "PATTERNMILL_HOME": str(folder / "home"),
             "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),

@@ -17,12 +17,13 @@ import psycopg
 import pytest
 
 from prefect_host.own_server import OwnServer
-from prefect_host.record import OPEN_STATES, PrefectApi
+from prefect_host.record import OPEN_STATES
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import Room, ServiceInThread, Zygote, some_rows
 from tests.acceptance.prefect_servers import NamedServer, eventually, everything, start_import
 from tests.hostile import Plan, Rule
 from tests.hostile.plan import Times
+from tests.prefect_api import PrefectApi, api_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
@@ -104,7 +105,7 @@ def a_server(stack: ExitStack, room: Room, databases: Databases) -> tuple[Prefec
     """The server of the room's home on SQLite, held so that it stays; or one that a user runs, on PostgreSQL."""
     if databases.prefect is None:
         own = stack.enter_context(OwnServer(room.folder / room.home))
-        return own.api, {}
+        return api_of(own), {}
     server = NamedServer(room.folder, database=databases.prefect)
     stack.callback(server.kill)
     server.start()

@@ -95,7 +95,7 @@ def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: P
     """While it waits no process and no catalog is held and nothing is bought; approved, it goes on to its end."""
     process = worker()
     flow_run = suspended(prefect, service, tmp_path, "approved")
-    eventually(lambda: not list(children(process.pid)), 30, lambda: "a process is held")
+    eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
     assert not service.record.exists() or "approved-" not in service.record.read_text()
     (waiting,) = words(prefect, "approved")
     assert waiting.verdict == "waiting"

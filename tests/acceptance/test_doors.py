@@ -22,11 +22,12 @@ from typing import Any
 import pytest
 from prefect.workers.process import ProcessWorker
 
-from prefect_host.record import LOGIN_PATH, USER, PrefectApi, api_with_password, own_password
+from prefect_host.environment import LOGIN_PATH, USER, own_password
 from prefect_host.work_pool import POOL, job_template
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
+from tests.prefect_api import PrefectApi, api_with_password
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 CODE = "orchard-41-lantern"

@@ -19,6 +19,7 @@ from patternmill.results.manifest import verify
 from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from studio.store import read_record
+from tests.prefect_api import api_of
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
 HERONS = "Blue herons among silver reeds"
@@ -89,7 +90,7 @@ def record(
 ) -> Iterator[Mapping[str, list[dict[str, Any]]]]:
     """What the Prefect server has of the first import, asked once it is opened again."""
     with OwnServer(shop.home) as server:
-        api = server.api
+        api = api_of(server)
         yield {
             kind: api.post(f"{kind}/filter", {"limit": 200})
             for kind in ("flow_runs", "task_runs", "artifacts")

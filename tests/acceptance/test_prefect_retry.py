@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from cli.commands.worker import POOL
+from prefect_host.environment import client_environment
 from prefect_host.own_server import OwnServer
-from prefect_host.record import prefect_environment
 from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
 from tests.acceptance.prefect_servers import (
@@ -29,6 +29,7 @@ from tests.acceptance.test_worker import FINAL, Prefect
 from tests.hostile import ExpectedRow, Plan, Rule, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
+from tests.prefect_api import api_of
 
 pytestmark = pytest.mark.soak
 
@@ -88,7 +89,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
     with OwnServer(home) as server:
         environment = {
             **clean_environment(),
-            **prefect_environment(server.api_url, home),
+            **client_environment(server.api_url, home),
             "PATTERNMILL_STUDIO_URL": service.url,
             "PATTERNMILL_API_KEY": service.key,
             "PATTERNMILL_HOME": str(home),
@@ -104,7 +105,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
                 stdout=log,
                 stderr=log,
             )
-        yield Prefect(server.api, environment)
+        yield Prefect(api_of(server), environment)
         worker.terminate()
         worker.wait(timeout=60)
 

@@ -97,7 +97,7 @@ def test_two_workers_one_of_them_lost(site: Machines, service: Hostile, tmp_path
         eventually(lambda: site.online() == 2, 120, site.online)
         command = start(site, tmp_path, "herons", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
         eventually(lambda: len(of(service, "herons")) >= 3 * WINDOW, 120, lambda: command.said)
-        if not list(children(lost.pid)):
+        if not children(lost.pid):
             # Whichever took up both of them.
             lost, kept = kept, lost
         lose_machine(lost)
@@ -124,7 +124,7 @@ def test_a_worker_that_is_told_to_stop(site: Machines, service: Hostile, tmp_pat
     ):
         eventually(lambda: site.online() >= 2, 120, site.online)
         command = start(site, tmp_path, "foxes", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
-        eventually(lambda: bool([*children(one.pid)] and [*children(other.pid)]), 120, lambda: command.said)
+        eventually(lambda: children(one.pid) and children(other.pid), 120, lambda: command.said)
         eventually(lambda: len(of(service, "foxes")) >= 3 * WINDOW, 120, lambda: command.said)
         one.terminate()
         assert one.wait(120) == 0

@@ -17,12 +17,13 @@ from typing import Any
 
 import pytest
 
-from prefect_host.record import api_with_password, own_password
+from prefect_host.environment import own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.test_import import clean_environment
 from tests.acceptance.test_worker import Prefect, begin_import, eventually
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
+from tests.prefect_api import api_with_password
 
 pytestmark = pytest.mark.soak
 

@@ -20,11 +20,13 @@ import pytest
 
 from cli.commands.up import LastingServer
 from cli.commands.worker import POOL, children
-from prefect_host.record import OPEN_STATES, PrefectApi, prefect_environment
+from prefect_host.environment import client_environment
+from prefect_host.record import OPEN_STATES
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
+from tests.prefect_api import PrefectApi, api_of
 
 pytestmark = pytest.mark.soak
 
@@ -110,7 +112,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
     with LastingServer(home) as server:
         environment = {
             **os.environ,
-            **prefect_environment(server.api_url, home),
+            **client_environment(server.api_url, home),
             **service.environment,
             "PATTERNMILL_HOME": str(home),
             "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
@@ -121,7 +123,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: Hostile) -> Itera
         ):
             run("prefect", *arguments, environment=environment)
         run("cli.main", "automations", environment=environment)
-        yield Prefect(server.api, environment)
+        yield Prefect(api_of(server), environment)
 
 
 @pytest.fixture
@@ -219,8 +221,8 @@ def test_a_killed_run_is_taken_up(
     """SIGKILL of its process: begun again by the automation, it ends well, buys nothing twice, leaves nothing open."""
     process = worker(PREFECT_WORKER)
     begun = begin_import(prefect, service, tmp_path, "killed", count=12)
-    for pid in children(process.pid):
-        os.kill(pid, signal.SIGKILL)
+    for run in children(process.pid):
+        run.kill()
     eventually(lambda: prefect.state(begun.flow_run)["name"] != "Running", 30)
     eventually(lambda: prefect.state(begun.flow_run)["name"] == "Completed", 150)
     assert prefect.ask(f"flow_runs/{begun.flow_run}")["run_count"] == 2

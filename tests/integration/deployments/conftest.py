@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from cli.commands.up import LastingServer
-from prefect_host.record import PrefectApi, prefect_environment
+from prefect_host.environment import client_environment
+from tests.prefect_api import PrefectApi, api_of
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 Ask = Callable[..., Any]
@@ -39,12 +40,12 @@ def environment(server: LastingServer, home: Path) -> dict[str, str]:
     ours = {
         name: text for name, text in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
     }
-    return {**ours, **prefect_environment(server.api_url, home), "PATTERNMILL_HOME": str(home)}
+    return {**ours, **client_environment(server.api_url, home), "PATTERNMILL_HOME": str(home)}
 
 
 @pytest.fixture(scope="session")
 def ask(server: LastingServer) -> Ask:
-    return asker(server.api)
+    return asker(api_of(server))
 
 
 @pytest.fixture(scope="session")

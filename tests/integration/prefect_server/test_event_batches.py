@@ -16,14 +16,15 @@ from prefect.events import Event, utilities
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
 from prefect_host import event_batches
-from prefect_host.event_batches import BatchSender, EventsBatch, send_cheaply
-from prefect_host.record import hand_over
+from prefect_host.event_batches import EventsBatch
+from prefect_host.internals import BatchSender, batch_events
+from prefect_host.record import deliver
 
 Answer = Callable[[list[str]], int]
 
 
 class Server:
-    """Takes posted events, and answers as it is told."""
+    """Takes posted events, and answers as the test wants."""
 
     def __init__(self, answer: Answer, seconds: float = 0.0) -> None:
         self.answer, self.seconds = answer, seconds
@@ -73,9 +74,9 @@ async def send(server_events: list[Event], *, pause: float = 0.0) -> None:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_batches, "AGAIN", 0.02)
+    monkeypatch.setattr(event_batches, "RETRY_SECONDS", 0.02)
     monkeypatch.setattr(event_batches, "RATE", 1e6)
-    monkeypatch.setattr(event_batches, "LAST_TRIES", 30.0)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 30.0)
 
 
 def test_many_go_in_few_requests_in_their_order() -> None:
@@ -128,7 +129,7 @@ def test_a_refused_event_is_left_out_and_no_other(status: int) -> None:
 def test_a_server_that_is_gone_is_not_waited_for_for_ever(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(event_batches, "LAST_TRIES", 0.3)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 0.3)
 
     async def run() -> None:
         settings = {PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}
@@ -136,7 +137,7 @@ def test_a_server_that_is_gone_is_not_waited_for_for_ever(
             await asyncio.wait_for(send(events(3)), 10)
 
     asyncio.run(run())
-    assert "did not take 3 events" in caplog.text
+    assert "did not accept 3 events" in caplog.text
 
 
 def test_an_empty_sender_ends_at_once() -> None:
@@ -154,8 +155,8 @@ def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def run() -> Server:
         async with served(lambda _: 204) as server:
-            send_cheaply()
-            send_cheaply()
+            batch_events()
+            batch_events()
             for number in range(100):
                 utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
             assert isinstance(utilities.EventsWorker.instance(), BatchSender)
@@ -174,17 +175,17 @@ def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
     """However many there are: the patience is for a server that takes nothing more."""
     monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
-    monkeypatch.setattr(event_batches, "LAST_TRIES", 3.0)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 3.0)
 
     async def run() -> tuple[Server, bool]:
         async with served(lambda _: 204 if taking else 500, 0.2) as server:
-            send_cheaply()
+            batch_events()
             for number in range(15):
                 utilities.emit_event(f"e{number}", {"prefect.resource.id": "test"})
-            return server, await asyncio.to_thread(hand_over, timedelta(seconds=1))
+            return server, await asyncio.to_thread(deliver, timedelta(seconds=1))
 
-    server, handed_over = asyncio.run(run())
-    assert handed_over is delivered
+    server, was_delivered = asyncio.run(run())
+    assert was_delivered is delivered
     assert server.taken == ([f"e{n}" for n in range(15)] if taking else [])
 
 
@@ -202,12 +203,14 @@ def test_no_faster_than_a_server_records(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("taking", [True, False])
-def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_task_runs_wait_while_too_many_events_are_pending(
+    taking: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As long as the server takes some: for one that takes none, nobody waits."""
-    monkeypatch.setattr(event_batches, "CROWDED", 20)
+    monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
     monkeypatch.setattr(event_batches, "RATE", 200.0)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
-    monkeypatch.setattr(event_batches, "LAST_TRIES", 0.2)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 0.2)
 
     async def run() -> tuple[int, float]:
         async with (
@@ -220,8 +223,8 @@ def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: 
             while not server.requests:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
-            room, began = event_batches.Room(), asyncio.get_running_loop().time()
-            await asyncio.gather(*(room.wait() for _ in range(50)))
+            pressure, began = event_batches.Backpressure(), asyncio.get_running_loop().time()
+            await asyncio.gather(*(pressure.wait() for _ in range(50)))
             return len(server.taken), asyncio.get_running_loop().time() - began
 
     taken, waited = asyncio.run(run())
@@ -231,11 +234,11 @@ def test_new_task_runs_wait_while_events_are_crowded(taking: bool, monkeypatch: 
         assert waited < 0.05
 
 
-def test_nobody_waits_for_a_server_that_freezes_while_events_are_crowded(
+def test_nobody_waits_for_a_server_that_freezes_while_too_many_events_are_pending(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(event_batches, "CROWDED", 20)
-    monkeypatch.setattr(event_batches, "HELD_UP", 0.3)
+    monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
+    monkeypatch.setattr(event_batches, "BACKPRESSURE_SECONDS", 0.3)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
 
     async def run() -> float:
@@ -243,11 +246,11 @@ def test_nobody_waits_for_a_server_that_freezes_while_events_are_crowded(
             for event in events(40):
                 await batch.emit(event)
             # The batch has seen the server's answer, and has too many left.
-            while time.monotonic() >= EventsBatch.crowded_until:
+            while time.monotonic() >= EventsBatch.pressure_until:
                 await asyncio.sleep(0.001)
             server.seconds = 2.0
             began = asyncio.get_running_loop().time()
-            await event_batches.Room().wait()
+            await event_batches.Backpressure().wait()
             waited = asyncio.get_running_loop().time() - began
             server.seconds = 0.0
             return waited

@@ -12,8 +12,8 @@ from subprocess import Popen
 import pytest
 
 from patternmill.errors import PatternmillError
+from prefect_host.environment import own_password
 from prefect_host.own_server import OwnServer, server_is_there
-from prefect_host.record import own_password
 
 NAMED = """
     import sys

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from subprocess import Popen
+from uuid import UUID
 
+from prefect.client.orchestration import PrefectClient
+from prefect.states import Completed
+
+from prefect_host.environment import own_password
 from prefect_host.own_server import OwnServer
-from prefect_host.record import (
-    LOST,
-    FinalState,
-    PrefectApi,
-    close_abandoned_runs,
-    close_open_task_runs,
-    settle,
-)
+from prefect_host.record import TaskRunCounts, close_abandoned_runs, close_task_runs, settle
+from tests.prefect_api import api_of
 
 RUN = """
     import asyncio, json, logging, os, sys, threading
     from pathlib import Path
     from prefect_host.breaker import PrefectBreaker
-    from prefect_host.record import hand_over, prefect_environment
+    from prefect_host.environment import client_environment
     api_url, home, mode = sys.argv[1:4]
-    os.environ.update(prefect_environment(api_url, Path(home)))
+    os.environ.update(client_environment(api_url, Path(home)))
     logging.raiseExceptions = False
+    from prefect_host.record import deliver
     from datetime import timedelta
     from prefect import flow, runtime, task
     from prefect.cache_policies import NO_CACHE
@@ -59,14 +61,39 @@ RUN = """
             asyncio.run(bulk())
         except Exception as error:
             known["error"] = type(error).__name__
-        known["away"] = breaker.is_away
-        known["delivered"] = hand_over(timedelta(seconds=3 if breaker.is_away else 15))
+        known["away"] = breaker.is_open
+        known["delivered"] = deliver(timedelta(seconds=3 if breaker.is_open else 15))
     print(json.dumps(known), flush=True)
     os._exit(0)
 """
 
 
-def states_of_task_runs(api: PrefectApi, flow_run_id: str) -> dict[str, str]:
+@asynccontextmanager
+async def client_of(server: OwnServer) -> AsyncIterator[PrefectClient]:
+    password = own_password(server.directory.parent)
+    async with PrefectClient(server.api_url, auth_string=password) as client:
+        yield client
+
+
+def settled(server: OwnServer, flow_run_id: str, patience: float = 20.0) -> TaskRunCounts:
+    async def wait() -> TaskRunCounts:
+        async with client_of(server) as client:
+            return await settle(client, UUID(flow_run_id), patience=timedelta(seconds=patience))
+
+    return asyncio.run(wait())
+
+
+def recorded(server: OwnServer, flow_run_id: str, expected: int) -> TaskRunCounts:
+    """The record, once it has so many task runs."""
+    until = time.monotonic() + 30
+    while (counts := settled(server, flow_run_id)).recorded < expected:
+        assert time.monotonic() < until, counts
+        time.sleep(0.2)
+    return counts
+
+
+def states_of_task_runs(server: OwnServer, flow_run_id: str) -> dict[str, str]:
+    api = api_of(server)
     children = api.post("flow_runs/filter", {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}})
     where = {"flow_runs": {"id": {"any_": [child["id"] for child in children]}}}
     return {run["name"]: run["state_type"] for run in api.post("task_runs/filter", where)}
@@ -78,10 +105,8 @@ def test_record_of_a_run_is_whole_and_true(
     """After settling, each task run is there under its name, in its final state; failed ones read as failed."""
     out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
     known = json.loads(out)
-    api = server.api
-    settled = settle(api, known["id"], expected=10)
-    assert (settled.recorded, settled.open, settled.whole) == (10, 0, True)
-    states = states_of_task_runs(api, known["id"])
+    assert recorded(server, known["id"], expected=10) == TaskRunCounts(recorded=10, open=0)
+    states = states_of_task_runs(server, known["id"])
     assert {name for name, state in states.items() if state == "FAILED"} == {"product · 0-3", "product · 1-3"}
     assert sorted(set(states.values())) == ["COMPLETED", "FAILED"]
     assert errors == ""
@@ -92,21 +117,13 @@ def test_log_of_a_failed_task_run_stays_on_the_server(
 ) -> None:
     """The traceback that the terminal does not show is in the server's logs."""
     out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
-    api = server.api
-    settle(api, json.loads(out)["id"], expected=10)
-    logs = api.post("logs/filter", {"logs": {"level": {"ge_": 40}}, "limit": 200})
+    recorded(server, json.loads(out)["id"], expected=10)
+    logs = api_of(server).post("logs/filter", {"logs": {"level": {"ge_": 40}}, "limit": 200})
     assert any("Traceback" in log["message"] and "refused by the service" in log["message"] for log in logs)
     assert "Traceback" not in out + errors
 
 
-def test_settling_gives_up_in_time(server: OwnServer, home: Path, script: Callable[..., Popen[str]]) -> None:
-    """A record that never gets as long as expected is waited for only so long."""
-    out, _ = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
-    settled = settle(server.api, json.loads(out)["id"], expected=99, patience=timedelta(seconds=3))
-    assert (settled.recorded, settled.whole) == (10, False)
-
-
-def test_task_runs_left_open_are_closed(
+def test_what_was_left_open_is_closed(
     server: OwnServer, home: Path, script: Callable[..., Popen[str]]
 ) -> None:
     """What a killed process left running is forced into final states, the task runs and then the flow runs."""
@@ -115,16 +132,27 @@ def test_task_runs_left_open_are_closed(
     flow_run_id = json.loads(run.stdout.readline())["id"]
     run.kill()
     run.communicate()
-    api = server.api
-    assert settle(api, flow_run_id, patience=timedelta(seconds=2)).open > 0
-    known = {"product · 0-0": FinalState("COMPLETED", "Completed")}
-    assert close_open_task_runs(api, flow_run_id, known) > 0
-    assert settle(api, flow_run_id, patience=timedelta(seconds=2)).open == 0
-    states = states_of_task_runs(api, flow_run_id)
-    assert {name for name, state in states.items() if state != LOST.type} == set(known)
-    assert close_open_task_runs(api, flow_run_id, {}) == 0
-    assert close_abandoned_runs(api) == 3
-    assert close_abandoned_runs(api) == 0
+    # Nothing changes any more, so that it is not waited for.
+    assert settled(server, flow_run_id, patience=2).open > 0
+    known = {"product · 0-0": Completed()}
+
+    async def close() -> list[int]:
+        async with client_of(server) as client:
+            return [
+                await close_task_runs(client, UUID(flow_run_id), known),
+                await close_task_runs(client, UUID(flow_run_id), {}),
+            ]
+
+    async def abandon() -> list[int]:
+        async with client_of(server) as client:
+            return [await close_abandoned_runs(client), await close_abandoned_runs(client)]
+
+    unknown, again = asyncio.run(close())
+    assert unknown > 0 and again == 0
+    assert settled(server, flow_run_id, patience=2).open == 0
+    states = states_of_task_runs(server, flow_run_id)
+    assert {name for name, state in states.items() if state != "CRASHED"} == set(known)
+    assert asyncio.run(abandon()) == [3, 0]
 
 
 def test_run_goes_on_when_its_server_is_gone(own_home: Path, script: Callable[..., Popen[str]]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 from prefect.utilities.engine import capture_sigterm
 
 from patternmill.runs.run import Run
-from prefect_host.stop_signal import Stopping, told_to_stop
+from prefect_host.stop_signals import Stopping, stop_on_signals
 
 
 @dataclass
@@ -46,8 +46,8 @@ def test_a_signal_stops_the_run_once_though_flows_are_nested() -> None:
     run = StandIn()
 
     async def main() -> None:
-        with capture_sigterm(), told_to_stop() as stopping:
-            stopping.of(run.as_run())
+        with capture_sigterm(), stop_on_signals() as stopping:
+            stopping.attach(run.as_run())
             with capture_sigterm():
                 for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT):
                     os.kill(os.getpid(), number)
@@ -64,10 +64,10 @@ def test_told_before_there_is_a_run() -> None:
     run = StandIn()
 
     async def main() -> None:
-        with told_to_stop() as stopping:
+        with stop_on_signals() as stopping:
             os.kill(os.getpid(), signal.SIGTERM)
             await asyncio.sleep(0.05)
-            stopping.of(run.as_run())
+            stopping.attach(run.as_run())
 
     asyncio.run(main())
     assert run.told == ["Stopped by SIGTERM."]
@@ -76,8 +76,8 @@ def test_told_before_there_is_a_run() -> None:
 def test_a_run_that_has_ended_is_left_alone() -> None:
     """Its results are being written; there is nothing to stop."""
     run, stopping = StandIn(ending="ended"), Stopping()
-    stopping.of(run.as_run())
-    stopping.tell("Stopped by SIGTERM.")
+    stopping.attach(run.as_run())
+    stopping.request("Stopped by SIGTERM.")
     assert run.told == []
 
 
@@ -87,7 +87,7 @@ def test_in_another_thread_signals_are_not_touched() -> None:
     seen: list[object] = []
 
     async def main() -> None:
-        with told_to_stop():
+        with stop_on_signals():
             seen.append(signal.getsignal(signal.SIGTERM))
 
     thread = threading.Thread(target=lambda: asyncio.run(main()))

@@ -1,0 +1,167 @@
+"""Whatever of Prefect's insides this project rests on: each with its reason, and the public way that was missing.
+
+No other file names a private name of Prefect, or puts anything in the place of one. A release that moves one of these
+fails in tests/unit/prefect_host/test_internals.py by its name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
+from typing import Any, cast
+
+from prefect.client.orchestration import get_client
+from prefect.events import utilities
+from prefect.events.clients import PrefectEventsClient
+from prefect.events.worker import EventsWorker
+from prefect.input.run_input import keyset_from_base_key
+from prefect.logging.handlers import APILogWorker
+from prefect.settings import get_current_settings
+from prefect.utilities import engine
+
+from prefect_host.event_batches import POLL_SECONDS, EventsBatch
+
+SignalHandler = Callable[[int, FrameType | None], None]
+
+#: What Prefect takes for its own handler of SIGTERM.
+SIGTERM_HANDLER = "_prefect_sigterm_handler"
+#: How the entry begins that Prefect logs for a task that returns a failed state.
+RETURNED_STATE_LOG = "Task run failed with state:"
+
+
+def batch_events() -> None:
+    """Let Prefect emit the events of this process through `BatchSender` from now on.
+
+    Why: Prefect's sender has a thread wait for each event, and sends each by itself over a websocket: together more
+    than half of what a task run costs. Missing: a setting for it. `EventsWorker.set_client_override` would do for the
+    sending; Prefect 3.9 fetches without a thread, and this can go with 3.8.
+    """
+    setattr(utilities, EventsWorker.__name__, BatchSender)
+
+
+class BatchSender(EventsWorker):
+    """Prefect's sender of events, with another way to fetch them, and another client where a server takes them.
+
+    Events to Prefect Cloud go as Prefect sends them.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._queue_get_thread = cast(Any, _PollingFetcher(self._queue))
+
+    @asynccontextmanager
+    async def _lifespan(self) -> AsyncIterator[None]:
+        if self.client_type is not PrefectEventsClient:
+            async with super()._lifespan():
+                yield
+            return
+        async with get_client() as client, EventsBatch(client) as batch:
+            self._client, self._orchestration_client = cast(Any, batch), client
+            yield
+
+
+class _PollingFetcher:
+    """In the place of the sender's thread: a look into the queue now and then costs less than being woken."""
+
+    def __init__(self, events: queue.Queue[Any]) -> None:
+        self._events = events
+
+    def start(self) -> None:
+        """There is nothing to start, and nothing to shut down."""
+
+    shutdown = start
+
+    def submit(self, call: object) -> _PollingFetcher:
+        """The only call that is ever submitted fetches the next event."""
+        return self
+
+    async def aresult(self) -> Any:
+        """The next event; None when there will be no more."""
+        while True:
+            try:
+                return self._events.get_nowait()
+            except queue.Empty:
+                await asyncio.sleep(POLL_SECONDS)
+
+
+def drain_senders() -> set[Future[bool]]:
+    """Have Prefect's senders of events and logs send what they hold; one future for each that is not done.
+
+    Why: a process that ends at once loses what was not sent, and one that ends as usual waits for minutes for a server
+    that is gone. Missing: a public call with a time limit. Not to be called on an event loop.
+    """
+    left: set[Future[bool]] = set()
+    for sender in (EventsWorker, APILogWorker):
+        waited = sender.drain_all(timeout=0)
+        assert isinstance(waited, tuple), "not to be called on an event loop"
+        left |= waited[1]
+    return left
+
+
+_usual_retries: list[int] = []
+
+
+def set_client_retries(retries: int | None) -> None:
+    """Set how often Prefect's clients of this process retry, in calls that go on already too; None: as before.
+
+    Why: a run shall not wait for a server that is gone. Missing: `temporary_settings` reaches only what is called
+    inside of it, and not the other threads and tasks.
+    """
+    client = get_current_settings().client
+    if not _usual_retries:
+        _usual_retries.append(client.max_retries)
+    client.max_retries = _usual_retries[0] if retries is None else retries
+
+
+@contextmanager
+def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
+    """Let Prefect take `handler` for its own handler of SIGTERM.
+
+    Why: each nested flow run would put Prefect's handler back in its place, which kills the run instead of stopping it.
+    Missing: a way to have a flow leave signals in the main thread alone.
+    """
+    before = getattr(engine, SIGTERM_HANDLER, None)
+    setattr(engine, SIGTERM_HANDLER, handler)
+    try:
+        yield
+    finally:
+        setattr(engine, SIGTERM_HANDLER, before)
+
+
+def response_key(question: str | None) -> str:
+    """Under which key the server has the answer to a flow run that was suspended with `question` as its key.
+
+    Why: a flow run begins again from the top, and reads what it was answered before it asks. Missing: the key is known
+    only inside of the call that suspends.
+    """
+    return keyset_from_base_key(f"suspended-{question}")["response"]
+
+
+def says_something(record: logging.LogRecord) -> bool:
+    """Whether a log entry of a task run is for people.
+
+    Why: Prefect logs a returned state as Python would write it, and then its message again. Missing: a setting.
+    """
+    return not str(record.msg).startswith(RETURNED_STATE_LOG)
+
+
+def begin_as_writers() -> None:
+    """Let a Prefect server's SQLite transactions wait for their turn as they begin, instead of failing in their middle.
+
+    Why: Prefect begins most of them as readers. One that reads and then writes is refused at once when another has
+    written in between; the client answers by pausing 2, 4, 8 seconds, and nested flow runs that start together do just
+    that to one another (four took 16 s to start, and 3 s with this). Missing: a setting for how they begin.
+    """
+    from prefect.server.database.configurations import AioSqliteConfiguration
+
+    begin = AioSqliteConfiguration.begin_transaction
+
+    def begin_as_writer(self: AioSqliteConfiguration, session: Any, with_for_update: bool = False) -> Any:
+        return begin(self, session, with_for_update=True)
+
+    setattr(AioSqliteConfiguration, begin.__name__, begin_as_writer)

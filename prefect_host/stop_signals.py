@@ -1,0 +1,116 @@
+"""SIGTERM and SIGINT, which stop a verb that serves, a run of the command line, and a run where Prefect started it.
+
+Prefect's own answer to SIGTERM, which is also how a cancellation from its UI arrives, is an exception out of the
+event loop: every task is cancelled at once, what is in flight is left without its end, and no results are written.
+Here the signal stops the run in order instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import FrameType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from patternmill.runs.run import ActiveRun
+
+T = TypeVar("T")
+#: Prefect kills a process 30 seconds after the signal; what is left is for the results files and the last states.
+DRAIN = timedelta(seconds=18)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_JOIN_SECONDS = 0.2
+
+
+def until_interrupted() -> threading.Event:
+    """An event that SIGINT and SIGTERM set from now on, in place of what they did before."""
+    stop = threading.Event()
+    for number in _SIGNALS:
+        signal.signal(number, lambda number, frame: stop.set())
+    return stop
+
+
+def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], None]) -> T:
+    """Run `work` on an event loop in a thread, so that SIGINT and SIGTERM, by name, are this function's alone.
+
+    Prefect takes SIGTERM over for each flow that runs in the main thread, nested ones too, and kills the run
+    by it; in another thread it leaves signals alone.
+    """
+    returned: list[T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            returned.append(asyncio.run(work))
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="run")
+    with _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)):
+        thread.start()
+        while thread.is_alive():
+            # Not without a timeout: a signal is handled between two waits only.
+            thread.join(_JOIN_SECONDS)
+    if raised:
+        raise raised[0]
+    return returned[0]
+
+
+class Stopping:
+    """Stops a run when that is requested; requested before there is one, it stops the run as it begins."""
+
+    def __init__(self) -> None:
+        #: Who or what requested it.
+        self.reason: str | None = None
+        self._run: ActiveRun | None = None
+
+    @property
+    def is_requested(self) -> bool:
+        return self.reason is not None
+
+    def attach(self, run: ActiveRun) -> None:
+        self._run = run
+        self._apply()
+
+    def request(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self._apply()
+
+    def _apply(self) -> None:
+        run = self._run
+        if run is None or self.reason is None or run.is_stopped or run.ending is not None:
+            return
+        run.stop(self.reason)
+        asyncio.get_running_loop().call_later(DRAIN.total_seconds(), run.engine.abandon)
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Stopping]:
+    """While it lasts, SIGTERM and SIGINT stop in order, if the flow has the main thread and thus its signals."""
+    from prefect_host.internals import sigterm_handler_kept
+
+    stopping = Stopping()
+    if threading.current_thread() is not threading.main_thread():
+        yield stopping
+        return
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(stopping.request, f"Stopped by {signal.Signals(number).name}.")
+
+    with _handled_by(stop), sigterm_handler_kept(stop):
+        yield stopping
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

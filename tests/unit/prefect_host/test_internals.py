@@ -1,0 +1,216 @@
+"""Prefect's insides, in one file of ours: what a new release of Prefect moved fails here by its name."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import prefect
+import pytest
+from prefect.client.base import PrefectHttpxAsyncClient
+from prefect.events import utilities
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
+from prefect.server.database.configurations import AioSqliteConfiguration
+from prefect.settings import get_current_settings
+from prefect.utilities import engine
+
+from prefect_host import internals
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ("cli", "flows", "tasks", "prefect_host", "patternmill", "studio", "benchmarks")
+OUR_ONE_FILE = "prefect_host/internals.py"
+MOVED = f"Prefect {prefect.__version__} moved {{}}; see {OUR_ONE_FILE}"
+
+
+def source_of(thing: Any) -> str:
+    return inspect.getsource(thing)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (utilities, "EventsWorker"),
+        (EventsWorker, "_lifespan"),
+        (EventsWorker, "drain_all"),
+        (APILogWorker, "drain_all"),
+        (engine, internals.SIGTERM_HANDLER),
+        (AioSqliteConfiguration, "begin_transaction"),
+    ],
+)
+def test_what_is_used_or_replaced_is_there(owner: Any, name: str) -> None:
+    assert hasattr(owner, name), MOVED.format(f"{owner.__name__}.{name}")
+
+
+def test_events_are_emitted_by_the_sender_that_utilities_names() -> None:
+    assert "EventsWorker.instance()" in source_of(utilities.emit_event), MOVED.format("emit_event's sender")
+
+
+@pytest.mark.parametrize("attribute", ["_queue", "_queue_get_thread"])
+def test_the_sender_fetches_events_by_a_thread(attribute: str) -> None:
+    queues = "".join(map(source_of, inspect.getmro(EventsWorker)[1:-2]))
+    assert f"self.{attribute}" in queues, MOVED.format(f"EventsWorker.{attribute}")
+    assert "self._queue_get_thread.submit(" in queues, MOVED.format("how EventsWorker fetches events")
+
+
+@pytest.mark.parametrize("attribute", ["_client", "_orchestration_client"])
+def test_the_sender_has_its_clients_from_its_lifespan(attribute: str) -> None:
+    assert f"self.{attribute} = " in source_of(EventsWorker._lifespan), MOVED.format(
+        f"EventsWorker.{attribute}"
+    )
+
+
+def test_the_client_reads_its_retries_anew_for_each_request() -> None:
+    send = source_of(PrefectHttpxAsyncClient._send_with_retry)
+    assert "while try_count <= PREFECT_CLIENT_MAX_RETRIES.value()" in send, MOVED.format("client retries")
+    usual = get_current_settings().client.max_retries
+    internals.set_client_retries(0)
+    try:
+        assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == 0, MOVED.format("client.max_retries")
+    finally:
+        internals.set_client_retries(None)
+    assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == usual
+
+
+def test_a_flow_leaves_the_handler_of_sigterm_that_it_takes_for_its_own() -> None:
+    def handler(number: int, frame: object) -> None:
+        raise AssertionError("nobody sends it")
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with internals.sigterm_handler_kept(handler), engine.capture_sigterm(), engine.capture_sigterm():
+            found = signal.getsignal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert found is handler, MOVED.format("capture_sigterm")
+
+
+def test_answers_are_kept_under_the_name_of_the_suspension() -> None:
+    """Prefect names it by the state's name, in which the flow run waits."""
+    from prefect.input.run_input import keyset_from_paused_state
+    from prefect.states import Suspended
+
+    state = Suspended(pause_key="question")
+    assert internals.response_key("question") == keyset_from_paused_state(state)["response"], MOVED.format(
+        "the key of answers"
+    )
+
+
+def test_returned_states_are_logged_as_they_begin_here() -> None:
+    from prefect.task_engine import AsyncTaskRunEngine
+
+    assert 'f"Task run failed with {failure_type}: ' in source_of(AsyncTaskRunEngine), MOVED.format(
+        "the log of failed task runs"
+    )
+
+
+def test_transactions_begin_by_what_is_replaced() -> None:
+    parameters = [*inspect.signature(AioSqliteConfiguration.begin_transaction).parameters]
+    assert parameters == ["self", "session", "with_for_update"], MOVED.format("begin_transaction")
+
+
+def test_no_other_file_of_ours_names_a_private_name_of_prefect() -> None:
+    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    found = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path in files
+        if str(path.relative_to(ROOT)) != OUR_ONE_FILE
+        for line, name in private_names(ast.parse(path.read_text("utf-8")))
+    ]
+    assert len(files) > 100
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from prefect._internal import pytz",
+        "import prefect._internal.pytz",
+        "from prefect.utilities.engine import _prefect_sigterm_handler",
+        "from prefect.events import utilities\nutilities.EventsWorker = None",
+        "from prefect.events import utilities\nsetattr(utilities, 'EventsWorker', None)",
+        "from prefect.utilities import engine\nengine._bridge",
+        "from prefect.utilities import engine\ngetattr(engine, '_bridge')",
+        "from prefect import get_client\nclient = get_client()\nclient._loop",
+        "from prefect.events.worker import EventsWorker\n"
+        "class Ours(EventsWorker):\n    async def _handle(self): ...",
+        "from prefect.events.worker import EventsWorker\n"
+        "class Ours(EventsWorker):\n    def ours(self): self._queue",
+    ],
+)
+def test_a_private_name_is_found(source: str) -> None:
+    assert [*private_names(ast.parse(source))]
+
+
+def private_names(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and name of each private name of Prefect, and of what is put in the place of a name of Prefect."""
+    imported = {node: names for node in ast.walk(module) if (names := from_prefect(node))}
+    ours = {alias: name for names in imported.values() for alias, name in names.items()}
+    for node, names in imported.items():
+        yield from ((line_of(node), name) for name in names.values() if is_private(name))
+    made = ours | {
+        target.id: "a thing of Prefect"
+        for node in ast.walk(module)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and root(node.value.func) in ours
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(module):
+        if isinstance(node, ast.Attribute) and root(node) in made:
+            if is_private(node.attr) or (isinstance(node.ctx, ast.Store) and root(node) in ours):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.Call) and root(node.func) in {"getattr", "setattr", "hasattr"}:
+            yield from by_text(node, made)
+        elif isinstance(node, ast.ClassDef):
+            yield from ((node.lineno, name) for name in inherited(node, ours))
+
+
+def from_prefect(node: ast.AST) -> dict[str, str]:
+    """The names that an import binds, and what of Prefect they are."""
+    if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "prefect":
+        return {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    if isinstance(node, ast.Import):
+        names = [alias for alias in node.names if alias.name.split(".")[0] == "prefect"]
+        return {alias.asname or "prefect": alias.name for alias in names}
+    return {}
+
+
+def by_text(call: ast.Call, made: dict[str, str]) -> Iterator[tuple[int, str]]:
+    thing, name = call.args[0], call.args[1]
+    text = name.value if isinstance(name, ast.Constant) else ""
+    if root(thing) in made and (root(call.func) == "setattr" or is_private(str(text))):
+        yield call.lineno, ast.unparse(call)
+
+
+def inherited(node: ast.ClassDef, ours: dict[str, str]) -> Iterator[str]:
+    """Private names that a class derived from one of Prefect overrides, or reads and never sets."""
+    methods = {
+        child.name for child in node.body if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    own = [child for child in ast.walk(node) if isinstance(child, ast.Attribute) and root(child) == "self"]
+    kept = methods | {child.attr for child in own if isinstance(child.ctx, ast.Store)}
+    for name in {ours[base] for base in map(root, node.bases) if base in ours}:
+        module, _, attribute = name.rpartition(".")
+        theirs = dir(getattr(importlib.import_module(module), attribute))
+        foreign = {child.attr for child in own} - kept | methods.intersection(theirs)
+        yield from (f"{name}.{one}" for one in sorted(foreign) if is_private(one))
+
+
+def root(node: ast.AST) -> str | None:
+    """The name that an expression begins with."""
+    while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def is_private(name: str) -> bool:
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def line_of(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)

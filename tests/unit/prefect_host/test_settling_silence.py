@@ -1,0 +1,64 @@
+"""A Prefect server that is silent for a while as the record settles."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+from prefect.client.orchestration import PrefectClient
+
+from prefect_host.record import SILENCES, TaskRunCounts, settle
+
+SILENT = None
+
+
+class Server:
+    """Answers how many task runs are open, or nothing in time."""
+
+    def __init__(self, answers: Iterable[int | None], silence: float = 0.0) -> None:
+        self._answers = iter(answers)
+        self._silence = silence
+        self._open = 0
+
+    async def read_flow_runs(self, **question: Any) -> list[Any]:
+        answer = next(self._answers)
+        if answer is SILENT:
+            time.sleep(self._silence)
+            raise TimeoutError
+        self._open = answer
+        return []
+
+    async def request(self, method: str, path: str, json: dict[str, Any]) -> Server:
+        self._asked = json
+        return self
+
+    def json(self) -> int:
+        return self._open if "state" in self._asked["task_runs"] else 0
+
+
+def settled(server: Server, patience: float = 20.0) -> TaskRunCounts:
+    client = cast(PrefectClient, server)
+    return asyncio.run(settle(client, UUID(int=1), patience=timedelta(seconds=patience)))
+
+
+def test_a_silence_is_waited_out() -> None:
+    assert settled(Server([*[SILENT] * SILENCES, 0])).open == 0
+
+
+def test_a_silence_uses_up_no_patience() -> None:
+    """What had not come before it may come after it."""
+    assert settled(Server([1, SILENT, 1, 0], silence=1.2), patience=1.0).open == 0
+
+
+def test_what_does_not_change_is_not_waited_for() -> None:
+    assert settled(Server([1] * 99), patience=1.0).open == 1
+
+
+def test_not_for_ever() -> None:
+    with pytest.raises(TimeoutError):
+        settled(Server([SILENT] * (SILENCES + 1)))
