@@ -119,12 +119,12 @@ def _run_cells(run: RunInNumbers, living: Mapping[str, str], now: float) -> tupl
 
 
 def _took(record: RunRecord, living: Mapping[str, str], now: float) -> str:
-    from patternmill.text import span
+    from patternmill.text import duration
 
     if record.ended_at is None and record.run_id not in living:
         return "?"
     ended = record.ended_at.timestamp() if record.ended_at else now
-    return span(ended - record.started_at.timestamp())
+    return duration(ended - record.started_at.timestamp())
 
 
 def _outcome(record: RunRecord, living: Mapping[str, str]) -> str:
@@ -197,14 +197,14 @@ def _approval_lines(approvals: Iterable[Approval], now: float) -> Iterator[str]:
 
 
 def _waiting_line(approval: Approval, now: float) -> str:
-    from patternmill.text import span
+    from patternmill.text import duration
 
     left = (approval.lapses_at or now) - now
-    until = f"lapses in {span(left)}" if left > 0 else "lapsed"
+    until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
     return (
         f"Waits for approval in {approval.catalog} ({approval.environment}): plan {approval.short}, "
         f"{approval.items} items for {approval.expected}, at most {approval.worst}; "
-        f"asked {span(now - approval.asked_at)} ago, {until}. "
+        f"asked {duration(now - approval.asked_at)} ago, {until}. "
         f"Answer in the Prefect UI: flow run {approval.flow_run_id}."
     )
 
@@ -234,12 +234,12 @@ _OWED = {
 
 
 def _open_lines(opened: Iterable[OpenAttempts], now: float) -> Iterator[str]:
-    from patternmill.text import span
+    from patternmill.text import duration
 
     for found in opened:
         yield (
             f"Open in {found.catalog} ({found.environment}): {found.count} {found.stage}s "
-            f"{_OWED[found.state]}, the oldest for {span(now - found.oldest)}."
+            f"{_OWED[found.state]}, the oldest for {duration(now - found.oldest)}."
         )
 
 
