@@ -82,8 +82,7 @@ async def _asked(work: ImportPipeline, preview: Preview, proposal: Proposal) -> 
 
 
 def _question(proposal: Proposal) -> str:
-    money = f" for {proposal.expected}, at most {proposal.worst} (minor units)" if proposal.worst else ""
-    return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal.items} items{money}?"
+    return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?"
 
 
 async def _approve(work: ImportPipeline, proposal: Proposal) -> bool:

@@ -23,6 +23,7 @@ from patternmill.runs.registry import on_begin
 from patternmill.runs.run import Run
 from patternmill.settings import Confirmation, Settings, load_settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+from patternmill.text import duration
 from prefect_host.connection import Screen
 from prefect_host.stop_signals import run_in_thread
 from tasks.gallery_pictures import keep_pictures
@@ -250,6 +251,6 @@ class _Watched:
         if run is None or self._loop is None or run.ending is not None or run.is_stopped:
             self.display.say("Ended at once; the same command goes on from here.")
             os._exit(_INTERRUPTED)
-        drain = run.spec.options.drain.total_seconds()
-        self.display.say(f"Stopping: jobs in flight are followed for {drain:.0f} s. Once more ends at once.")
+        drain = duration(run.spec.options.drain)
+        self.display.say(f"Stopping: jobs in flight are followed for {drain}. Once more ends at once.")
         self._loop.call_soon_threadsafe(run.stop, f"Stopped by {name}.")

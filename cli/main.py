@@ -1,4 +1,4 @@
-"""The command `patternmill`: loads the verb asked for, and turns errors into messages and exit codes."""
+"""The command `patternmill`: loads the requested verb, and turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ EXIT_INTERRUPTED = 130
 #: What is raised before anything is spent; a service that stops a run later is that run's outcome.
 NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
 
-#: Verb: its module, which has a click command called `command`, and what the list of verbs says of it.
+#: Verb: its module, which has a click command called `command`, and its summary in the list of verbs.
 VERBS: dict[str, tuple[str, str]] = {
     "import": ("cli.commands.import_", "Turn a CSV of prompts and selections into products."),
-    "refresh": ("cli.commands.refresh", "Let a catalog follow its source: make only what has changed."),
-    "catalog": ("cli.commands.catalog", "Write what a catalog has now: sku to product ID."),
-    "check": ("cli.commands.check", "Check a CSV before anything is spent."),
-    "status": ("cli.commands.status", "Show runs, money, what is open, and how to go on."),
-    "retry": ("cli.commands.retry", "Take up again what failed, was stopped or is in doubt."),
-    "explain": ("cli.commands.explain", "Tell the whole story of a row, product, job or request."),
-    "results": ("cli.commands.results", "Write the files of a run again."),
-    "settle": ("cli.commands.settle", "Decide about items that no run may decide about."),
-    "ledger": ("cli.commands.ledger", "Check the ledger, write it out, check results files."),
-    "ui": ("cli.commands.ui", "Open the history of the runs in the Prefect UI."),
-    "up": ("cli.commands.up", "Serve all of it in one terminal: UI, worker, deployments, studio."),
-    "worker": ("cli.commands.worker", "Run what is scheduled, or started from the Prefect UI."),
+    "refresh": ("cli.commands.refresh", "Update a catalog from its source: make only what has changed."),
+    "catalog": ("cli.commands.catalog", "Write out what a catalog has now: each sku with its product ID."),
+    "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
+    "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
+    "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
+    "explain": ("cli.commands.explain", "Show the history of a row, product, job or request."),
+    "results": ("cli.commands.results", "Write the results files of a run again."),
+    "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),
+    "ledger": ("cli.commands.ledger", "Check or export the ledger, and verify results files."),
+    "ui": ("cli.commands.ui", "Show past runs in the Prefect UI."),
+    "up": ("cli.commands.up", "Start everything in one terminal: UI, worker, deployments, studio."),
+    "worker": ("cli.commands.worker", "Run what is scheduled or started from the Prefect UI."),
     "automations": (
         "cli.commands.automations",
-        "Have runs that fail, fall silent or come late told and taken up.",
+        "Notify people of failed, unresponsive and late runs, and retry them.",
     ),
-    "studio": ("cli.commands.studio", "Serve the embedded studio, to try things out on."),
+    "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }
 
 
 class Verbs(click.Group):
-    """A group whose verbs are imported when asked for, so that each starts with only what it needs."""
+    """A group whose verbs are imported on use, so that each starts with only what it needs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(VERBS)
@@ -73,8 +73,8 @@ class Verbs(click.Group):
 def patternmill() -> None:
     """Turn a CSV of prompts and category selections into products.
 
-    Each row's prompt becomes a pattern, and each row a product on it. What was begun is kept in a ledger: a
-    run that was broken off goes on where it stood, and a second run of the same file buys nothing twice.
+    Each row's prompt becomes a pattern, and each row a product on it. A ledger records all that was begun: a
+    run that was interrupted is resumed, and a second run of the same file buys nothing twice.
 
     \b
     Try it, without an account or a setting (the embedded studio makes the patterns):
@@ -87,6 +87,7 @@ def patternmill() -> None:
       PATTERNMILL_STUDIO_URL   the service's address, ending with /v1; none: the embedded studio
       PATTERNMILL_API_KEY      the key for it
       PATTERNMILL_ENVIRONMENT  staging (the default) or production: scopes the ledger and the category IDs
+      PATTERNMILL_CURRENCY     EUR, USD, ...: how amounts are shown; they are set in minor units (1000 is €10.00)
       PATTERNMILL_HOME         ledger, history and logs (default .patternmill)
       PATTERNMILL_LEDGER_URL   postgresql://... when several machines share a ledger
       PATTERNMILL_NOTIFY_URL   a webhook for messages about runs (patternmill automations)
@@ -100,10 +101,10 @@ def patternmill() -> None:
       2    refused before anything was spent: the file, a setting or the command line is wrong,
            or the plan waits for a person's approval
       1    failed
-      4    another run holds this catalog
-      130  interrupted; the next run goes on from there
+      4    another run has the lease of this catalog
+      130  interrupted; the next run resumes it
 
-    `patternmill VERB --help` tells about one verb.
+    `patternmill VERB --help` describes one verb.
     """
 
 
@@ -127,10 +128,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         echo("Interrupted.", err=True)
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _forget_stdout()
+        _discard_stdout()
         return EXIT_FAILED
     except PatternmillError as error:
-        _tell(error.message, error.remedy)
+        _report_error(error.message, error.remedy)
         return EXIT_REFUSED if isinstance(error, NOTHING_SPENT) else EXIT_FAILED
     except Exception as error:
         return _unexpected(error)
@@ -141,15 +142,15 @@ def _refuse_prefect_password() -> None:
     if "@" in os.environ.get("PREFECT_API_URL", ""):
         raise ConfigurationError(
             "PREFECT_API_URL holds a user name or password, which Prefect would write into its logs.",
-            remedy="Take it out, and set PREFECT_API_AUTH_STRING=user:password instead.",
+            remedy="Remove it, and set PREFECT_API_AUTH_STRING=user:password instead.",
         )
 
 
-def _exit_code(answer: Any) -> int:
-    return answer if isinstance(answer, int) else 0
+def _exit_code(result: Any) -> int:
+    return result if isinstance(result, int) else 0
 
 
-def _tell(message: str, remedy: str) -> None:
+def _report_error(message: str, remedy: str) -> None:
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     echo(message, err=True)
     if remedy:
@@ -165,11 +166,14 @@ def _unexpected(error: Exception) -> int:
     summary = crash_report.masked(f"{type(error).__name__}: {error}").splitlines()[0]
     report = crash_report.write_report(error)
     where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
-    _tell(f"Something unexpected happened: {summary}", f"{where} What was begun is in the ledger: run again.")
+    _report_error(
+        f"Something unexpected happened: {summary}",
+        f"{where} What was begun is in the ledger: run the same command again.",
+    )
     return EXIT_FAILED
 
 
-def _forget_stdout() -> None:
+def _discard_stdout() -> None:
     """Keep the interpreter from complaining about the closed pipe when it flushes at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

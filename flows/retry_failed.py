@@ -10,6 +10,7 @@ from pydantic import Field
 from flows.bulk_import import import_rows
 from patternmill.settings import Confirmation
 from patternmill.states import Outcome
+from patternmill.text import plural
 from prefect_host.stop_signals import stop_on_signals
 from tasks.prefect_states import state_of
 from tasks.retry_steps import Wish, choose_rows, laid_out
@@ -54,7 +55,9 @@ async def retry_failed(
     """
     chosen = await choose_rows(Wish(run, catalog, environment, status, category, code, sku))
     if not chosen.rows:
-        left_out = f": {len(chosen.left_out)} rows were superseded by later runs" if chosen.left_out else ""
+        left_out = (
+            f"; superseded by later runs: {plural(len(chosen.left_out), 'row')}" if chosen.left_out else ""
+        )
         return state_of(Outcome.COMPLETED, f"Nothing to retry in run {chosen.record.run_id}{left_out}")
     limits = {
         "attempts": attempts,

@@ -171,6 +171,17 @@ def _checked_code(code: SecretStr | None) -> SecretStr | None:
     return code
 
 
+def _checked_currency(code: str | None) -> str | None:
+    """An ISO 4217 code, in capitals."""
+    if code is None:
+        return None
+    from babel.numbers import is_currency
+
+    if not is_currency(code.strip().upper()):
+        raise ValueError("must be a currency's ISO 4217 code: EUR, USD, JPY")
+    return code.strip().upper()
+
+
 _Keys = dict[str, Annotated[SecretStr, AfterValidator(_required_key)]]
 _Url = Annotated[str, AfterValidator(checked_url)]
 _Duration = Annotated[timedelta, Field(gt=timedelta(0))]
@@ -217,6 +228,8 @@ class Settings(BaseSettings):
     final_reasons: Annotated[tuple[str, ...], AfterValidator(_checked_reasons)] = ()
     #: The longest prompt accepted, in characters.
     prompt_limit: int = Field(default=4000, ge=1)
+    #: The currency of all amounts, by its ISO 4217 code. None: people read them in minor units.
+    currency: Annotated[str | None, AfterValidator(_checked_currency)] = None
     #: What one pattern and one product cost, in minor units (cents); 0 where costs are not counted.
     pattern_price: int = Field(default=0, ge=0, le=MOST_PRICE)
     product_price: int = Field(default=0, ge=0, le=MOST_PRICE)

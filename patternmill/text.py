@@ -1,18 +1,47 @@
-"""How times, spans, money and counts are written for people."""
+"""How counts, durations, moments and money are written for people; files for programs are none of its business."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 
-def moment(seconds: float) -> str:
-    """A time in Unix seconds, in UTC."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `1,234 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def span(seconds: float) -> str:
-    """A span in the two units that matter."""
+def goods(patterns: int, products: int) -> str:
+    """`1 pattern and 20 products`."""
+    return f"{plural(patterns, 'pattern')} and {plural(products, 'product')}"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """`3 failed, 1 not started`."""
+    return ", ".join(f"{count:,} {readable(name)}" for name, count in counts.items() if count) or "none"
+
+
+def more(total: int, shown: int, indent: str = "  ") -> Iterator[str]:
+    """The line that ends a list of which only the first `shown` are there."""
+    if total > shown:
+        yield f"{indent}… and {total - shown:,} more"
+
+
+def readable(name: str) -> str:
+    """A name of the code (`not_started`) as it reads in a sentence."""
+    return name.replace("_", " ")
+
+
+def moment(at: float | datetime) -> str:
+    """A time in UTC; a number is in Unix seconds."""
+    at = at if isinstance(at, datetime) else datetime.fromtimestamp(at, UTC)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def duration(time: float | timedelta) -> str:
+    """A duration in the two units that matter (`2 h 10 min`); a number is in seconds."""
+    seconds = time.total_seconds() if isinstance(time, timedelta) else time
     minutes, rest = divmod(round(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -21,9 +50,18 @@ def span(seconds: float) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """`3 failed, 1 not started`."""
-    return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count) or "none"
+def money(amount: int, currency: str | None) -> str:
+    """An amount in minor units as `€500.00`; as `50,000 minor units` where no currency is set.
+
+    Signs and decimals are those of babel, which has them from the Unicode CLDR.
+    """
+    if currency is None:
+        return plural(amount, "minor unit")
+    from babel.numbers import format_currency, get_currency_precision
+
+    units = Decimal(amount).scaleb(-get_currency_precision(currency))
+    # XOF has a narrow no-break space, which a terminal would be shown as an escape.
+    return format_currency(units, currency, locale="en").replace("\u202f", " ")
 
 
 def shortened(text: str, length: int = 100) -> str:

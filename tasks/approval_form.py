@@ -27,6 +27,7 @@ from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.duplicates import Duplicates
 from patternmill.runs.pipeline import ImportPipeline
 from patternmill.runs.preview import Preview
+from patternmill.text import duration, goods, more, plural, readable
 from prefect_host.internals import response_key
 from tasks.markup import markdown
 from tasks.run_page import show_plan
@@ -144,34 +145,27 @@ def _form(
 
 
 def _summary(proposal: Proposal) -> str:
-    patterns, products = proposal.plan.purchases()
-    money = (
-        f" for {proposal.expected}, at most {proposal.worst} if jobs fail (minor units)"
-        if proposal.worst
-        else ""
-    )
+    cost = f" for {proposal.cost}" if proposal.cost.worst else ""
     scope = proposal.plan.scope
     return (
-        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys {patterns} "
-        f"patterns and {products} products{money}. It is among the run's artifacts."
+        f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys "
+        f"{goods(*proposal.plan.purchases())}{cost}. It is among the run's artifacts."
     )
 
 
 def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     plan = proposal.plan
-    patterns, products = plan.purchases()
-    time_left = timedelta(seconds=round(preview.time.total_seconds()))
-    yield f"## {proposal.items} items wait for approval"
+    yield f"## Waiting for approval: {plural(proposal.items, 'item')}"
     yield ""
     yield "| | |"
     yield "|---|---|"
     yield f"| catalog | {markdown(plan.scope.catalog)} ({plan.scope.environment}) |"
-    yield f"| to buy | {patterns} patterns, {products} products |"
-    yield f"| cost | {proposal.expected} expected, {proposal.worst} at most (minor units) |"
+    yield f"| to buy | {goods(*plan.purchases())} |"
+    yield f"| cost | {markdown(str(proposal.cost)) if proposal.cost.worst else 'not counted, as no prices are set'} |"
     if preview.limited:
         yield f"| limit | {markdown(str(preview.limited))} |"
-    yield f"| time | about {time_left} |"
-    yield f"| rows | {len(plan.rows)}, of them {plan.refused()} refused |"
+    yield f"| time | about {duration(preview.time)} |"
+    yield f"| rows | {len(plan.rows):,}, of them {plan.refused():,} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""
     if preview.duplicates is not None:
@@ -185,7 +179,6 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield "| why | what |"
     yield "|---|---|"
     for reason, what in items[:_MOST_ITEMS]:
-        yield f"| {reason.replace('_', ' ')} | {markdown(what)} |"
-    if len(items) > _MOST_ITEMS:
-        yield ""
-        yield f"… and {len(items) - _MOST_ITEMS} more."
+        yield f"| {readable(reason)} | {markdown(what)} |"
+    yield ""
+    yield from more(len(items), _MOST_ITEMS, indent="")

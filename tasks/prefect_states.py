@@ -14,6 +14,7 @@ from patternmill.runs.part_worker import Part
 from patternmill.runs.refresh_changes import counts_line, counts_of
 from patternmill.runs.run import Run, RunEnding
 from patternmill.states import Outcome, RowStatus
+from patternmill.text import counted, plural
 from tasks.markup import line
 from tasks.publication import publish
 from tasks.run_steps import check_rows, plan_items, read_file
@@ -37,7 +38,7 @@ def shard_state(engine: Engine, part: Shard) -> State[Any]:
     """How the nested flow run of a shard reads once its rows were driven."""
     made = engine.made(part)
     outcome = Outcome.COMPLETED if made == len(part.rows) else Outcome.COMPLETED_WITH_FAILURES
-    return state_of(outcome, f"{made} of {len(part.rows)} products")
+    return state_of(outcome, f"{made:,} of {plural(len(part.rows), 'product')}")
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
@@ -72,7 +73,7 @@ def part_state(part: Part) -> State[Any]:
     made = part.made()
     reason = part.halt.reason
     outcome = reason.outcome if reason is not None else Outcome.COMPLETED_WITH_FAILURES
-    said = f"{made} of {rows} products"
+    said = f"{made:,} of {plural(rows, 'product')}"
     return state_of(
         Outcome.COMPLETED if made == rows else outcome,
         f"{said}. {reason.message}" if reason is not None and made < rows else said,
@@ -90,7 +91,5 @@ def ending_message(ending: RunEnding) -> str:
 
 
 def counts_message(rows: Mapping[RowStatus, int]) -> str:
-    counted = [
-        f"{count} {status.value.replace('_', ' ')}" for status in RowStatus if (count := rows.get(status, 0))
-    ]
-    return f"{sum(rows.values())} rows: {', '.join(counted) or 'none'}"
+    by_status = {status.value: rows.get(status, 0) for status in RowStatus}
+    return f"{plural(sum(rows.values()), 'row')}: {counted(by_status)}"

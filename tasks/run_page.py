@@ -29,6 +29,7 @@ from patternmill.results.summary import FAILURES, joined
 from patternmill.runs.refresh_changes import counts_line, counts_of
 from patternmill.runs.run import ActiveRun, Run, RunEnding
 from patternmill.states import RowStatus
+from patternmill.text import duration, goods, money, plural
 from tasks.markup import cell, markdown
 from tasks.prefect_states import counts_message
 from tasks.run_log import noted
@@ -129,13 +130,13 @@ def _progress_text(run: ActiveRun) -> str:
     left = progress.seconds_left
     parts = [
         *([f"about {duration(left)} left"] if left else []),
-        f"{progress.ended} of {progress.to_do} rows ended: {progress.patterns} patterns and "
-        f"{progress.products} products made, {progress.failed} rows failed, {progress.in_flight} jobs in flight",
+        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.patterns, progress.products)} "
+        f"made, {plural(progress.failed, 'row')} failed, {plural(progress.in_flight, 'job')} in flight",
     ]
     if progress.refused:
-        parts.append(f"{progress.refused} rows refused before")
+        parts.append(f"{plural(progress.refused, 'row')} refused before")
     if progress.done_before:
-        parts.append(f"{progress.done_before} rows were there already")
+        parts.append(f"{plural(progress.done_before, 'row')} had a product already")
     if progress.notice:
         parts.append(progress.notice)
     if run.writer.waiting:
@@ -163,10 +164,10 @@ def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
 
 def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str, str]]:
     record, out = ending.record, results.published.out.resolve()
-    took = (record.ended_at - record.started_at).total_seconds() if record.ended_at else 0.0
+    took = (record.ended_at or record.started_at) - record.started_at
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source
-    yield "made", f"{_goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
+    yield "made", f"{goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.forecast)
     changes = counts_of(record)
     if changes is not None:
@@ -180,16 +181,11 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
 
 
 def money_text(spent: Spent, forecast: Cost) -> str:
-    """What a run spent beside what it was expected to; in minor units, as prices are given."""
-    bought = f"{_goods(spent.patterns, spent.products)} bought"
+    """What a run spent, and what it was expected to."""
+    bought = f"{goods(spent.patterns, spent.products)} bought"
     if not forecast.worst and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
-    expected = f"{forecast.expected:,} was expected, {forecast.worst:,} at worst"
-    return f"{spent.amount:,} spent; {expected} (minor units); {bought}"
-
-
-def _goods(patterns: int, products: int) -> str:
-    return f"{patterns:,} pattern{'s'[: patterns != 1]} and {products:,} product{'s'[: products != 1]}"
+    return f"{money(spent.amount, forecast.currency)} spent; expected {forecast}; {bought}"
 
 
 def _causes(results: Results) -> Iterator[str]:
@@ -203,7 +199,7 @@ def _causes(results: Results) -> Iterator[str]:
             f"  {markdown(skus)}"
         )
     if len(results.causes) > _MOST_CAUSES:
-        yield f"- and {len(results.causes) - _MOST_CAUSES} more causes"
+        yield f"- and {plural(len(results.causes) - _MOST_CAUSES, 'more cause')}"
 
 
 def _next_steps(ending: RunEnding) -> Iterator[str]:
@@ -213,8 +209,8 @@ def _next_steps(ending: RunEnding) -> Iterator[str]:
         yield "\n### What next\n"
     if standing - {RowStatus.REFUSED}:
         yield (
-            f"- What failed, was stopped or is in doubt is taken up again by the deployment `retry-failed` with the "
-            f"catalog {markdown(catalog)}, or by {markdown(f'patternmill retry --catalog {shlex.quote(catalog)}')}."
+            f"- Retry what failed, was stopped or is in doubt with the deployment `retry-failed` and the "
+            f"catalog {markdown(catalog)}, or with {markdown(f'patternmill retry --catalog {shlex.quote(catalog)}')}."
         )
     if standing & FAILURES:
         yield f"- Rows that have to be corrected: correct `{FAILURES_FILE}`, and import it as it is."
@@ -241,15 +237,6 @@ def _changes(out: Path) -> list[dict[str, object]]:
     with place.open(encoding="utf-8-sig", newline="") as file:
         lines = islice(csv.DictReader(file), _MOST_CHANGES)
         return [{name: cell(line[name]) for name in _CHANGES_SHOWN} for line in lines]
-
-
-def duration(seconds: float) -> str:
-    """As people say it: `45 s`, `3 min`, `2 h 10 min`."""
-    whole = round(seconds)
-    if whole < 90:
-        return f"{whole} s"
-    minutes = round(whole / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 async def _tried(making: Awaitable[T]) -> T | None:

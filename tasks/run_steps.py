@@ -7,6 +7,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from patternmill.runs.pipeline import ImportPipeline
+from patternmill.text import goods
 from tasks.run_log import noted
 
 
@@ -23,10 +24,6 @@ async def check_rows(work: ImportPipeline) -> str:
 @task(name="plan", task_run_name="take the catalog and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: ImportPipeline) -> str:
     run = await work.plan(flow_run.id)
-    patterns, products = run.plan.purchases()
-    cost = run.forecast
-    money = f": {cost.expected:,} expected, {cost.worst:,} at worst (minor units)" if cost.worst else ""
+    cost = f" for {run.forecast}" if run.forecast.worst else ""
     left_out = f". {run.beyond.message}" if run.beyond else ""
-    return noted(
-        f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}{left_out}"
-    )
+    return noted(f"Run {run.record.run_id}: {goods(*run.plan.purchases())} to buy{cost}{left_out}")

@@ -1,4 +1,4 @@
-"""The verb `catalog`: what a catalog has now, from sku to product ID, for spreadsheets and other programs."""
+"""The verb `catalog`: what a catalog has now, from sku to product ID, for spreadsheets and programs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.terminal import echo
+from patternmill.text import plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.results.catalog_table import Format
 
 _FORMATS = ("csv", "jsonl", "parquet")
 
@@ -29,9 +29,9 @@ _FORMATS = ("csv", "jsonl", "parquet")
 )
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
 def command(name: str, form: str | None, out: str | None, environment: str | None, current: bool) -> int:
-    """Write what the catalog NAME has now: for each sku the product that was made for it last, and of what.
+    """Write what the catalog NAME has now: for each sku its latest product, and what that was made from.
 
-    A changed row that failed has its old product here. What is gone from the source is `retired`.
+    A changed row that failed keeps its old product here. Rows that the source no longer has are `retired`.
 
     \b
     Examples:
@@ -48,7 +48,8 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     from patternmill.settings import load_settings
 
     chosen = Format(form or _by_ending(out))
-    _refuse_terminal(chosen, out)
+    if out is None and chosen == "parquet":
+        raise click.UsageError("Parquet is not text: name a file with --out.")
     settings = load_settings(environment=environment)
     with existing_ledger(settings) as ledger:
         rows = list(catalog_rows(ledger, settings.environment, name))
@@ -57,18 +58,13 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     shown = [row for row in rows if row.retired_at is None or not current]
     _write(state_bytes(shown, chosen), out)
     if out is not None:
-        echo(f"{len(shown)} rows of catalog {name} ({settings.environment})", err=True)
+        echo(f"{plural(len(shown), 'row')} of catalog {name} ({settings.environment})", err=True)
     return 0
 
 
 def _by_ending(out: str | None) -> str:
     ending = Path(out).suffix.removeprefix(".").lower() if out else ""
     return ending if ending in _FORMATS else _FORMATS[0]
-
-
-def _refuse_terminal(form: Format, out: str | None) -> None:
-    if out is None and form == "parquet":
-        raise click.UsageError("Parquet is no text: name a file with --out.")
 
 
 def _write(chunks: Iterable[bytes], out: str | None) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from cli.terminal import echo
+from patternmill.text import moment, money, more, readable, shortened
 
 if TYPE_CHECKING:
     from patternmill.ledger.records import Attempt
@@ -22,9 +23,9 @@ _MOST_SHARING = 10
 @click.option("--catalog", help="This catalog alone.")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 def command(name: str, catalog: str | None, environment: str | None) -> int:
-    """Tell everything that is known of one row, product, pattern, job or request.
+    """Show everything that is known of one row, product, pattern, job or request.
 
-    What was asked for and by which runs, each attempt with its request ID, job and result, every change with its
+    What was requested and by which runs, each attempt with its request ID, job and result, every change with its
     time, what failed and why, what it cost, and what a person decided. Reads the ledger alone; times are UTC.
 
     \b
@@ -33,7 +34,7 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
       patternmill explain job_4c1f --environment production
 
     \b
-    Exit codes: 0 told; 2 nothing has that name, or a setting is wrong.
+    Exit codes: 0 shown; 2 nothing has that name, or a setting is wrong.
     """
     from patternmill.catalog.rows import tidy
     from patternmill.errors import ConfigurationError
@@ -41,7 +42,8 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
     from patternmill.ledger.reports.story import stories
     from patternmill.settings import load_settings
 
-    with existing_ledger(load_settings(environment=environment)) as ledger:
+    settings = load_settings(environment=environment)
+    with existing_ledger(settings) as ledger:
         found = [
             story
             for story in stories(ledger, tidy(name))
@@ -53,110 +55,109 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
             remedy="Write a sku as its file does, or the whole ID of a product, pattern, job or request.",
         )
     for index, story in enumerate(found):
-        for line in ([""] if index else []) + list(story_lines(story)):
-            echo(line)
+        echo("\n" * bool(index) + "\n".join(story_lines(story, settings.currency)))
     return 0
 
 
-def story_lines(story: Story) -> Iterator[str]:
+def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     """One story, as plain lines."""
     yield f"{story.sku or 'A pattern'} in catalog {story.catalog} ({story.environment})"
-    yield from _standing_lines(story)
+    yield from _status_lines(story)
+    price = sum(sum(item.prices) for item in story.items)
+    if price:
+        yield f"  price:  {money(price, currency)}, over all attempts"
+    yield from _sharing_lines(story)
+    yield from _request_lines(story)
     for item in story.items:
         yield ""
-        yield from _item_lines(item, story)
+        yield from _item_lines(item, story, currency)
     yield ""
     yield "What happened (UTC):"
-    for happening in story.happenings:
-        yield f"  {_happening(happening)}"
+    yield from (f"  {_event_line(event)}" for event in story.happenings)
 
 
-def _standing_lines(story: Story) -> Iterator[str]:
-    from patternmill.text import shortened
-
+def _status_lines(story: Story) -> Iterator[str]:
     now = story.now
     if now is not None:
-        yield f"  now:    {now.status.value.replace('_', ' ')}" + (
-            f" ({now.error_code})" if now.error_code else ""
-        )
-        for text in filter(None, (now.error, now.remedy)):
-            yield f"          {text}"
-    spent = sum(sum(item.prices) for item in story.items)
-    if spent:
-        yield f"  price:  {spent} (minor units), over all attempts"
+        code = f" ({now.error_code})" if now.error_code else ""
+        yield f"  now:    {readable(now.status.value)}{code}"
+        yield from (f"          {text}" for text in (now.error, now.remedy) if text)
+
+
+def _sharing_lines(story: Story) -> Iterator[str]:
     if story.sharing and (story.sku is None or len(story.sharing) > 1):
-        named = ", ".join(story.sharing[:_MOST_SHARING])
-        more = f" and {len(story.sharing) - _MOST_SHARING} more" if len(story.sharing) > _MOST_SHARING else ""
-        yield f"  pattern shared by: {named}{more}"
-    for number, seen in enumerate(story.seen):
-        before = story.seen[number - 1].row if number else None
-        if seen.row != before and "prompt" in seen.row:
-            yield f"  asked for since {seen.record.run_id}: {shortened(str(seen.row['prompt']), 200)}"
-            yield f"          {seen.row.get('category', '')} {_selections(seen.row.get('selections', {}))}".rstrip()
+        yield f"  pattern shared by: {', '.join(story.sharing[:_MOST_SHARING])}"
+        yield from more(len(story.sharing), _MOST_SHARING, indent=" " * 10)
 
 
-def _selections(selections: dict[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in selections.items())
+def _request_lines(story: Story) -> Iterator[str]:
+    """The row as each run had it, where it differs from the run before."""
+    before = None
+    for seen in story.seen:
+        row = seen.row
+        if row != before and "prompt" in row:
+            yield f"  requested since {seen.record.run_id}: {shortened(str(row['prompt']), 200)}"
+            yield f"          {_choices(row)}".rstrip()
+        before = row
 
 
-def _item_lines(item: ItemStory, story: Story) -> Iterator[str]:
+def _choices(content: dict[str, Any]) -> str:
+    """A category and the selections in it."""
+    selections = content.get("selections", {})
+    return (
+        f"{content.get('category', '')} {', '.join(f'{name}={value}' for name, value in selections.items())}"
+    )
+
+
+def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator[str]:
     last = story.seen[-1] if story.seen else None
     current = last is None or item.key in (last.pattern_key, last.product_key)
-    yield f"{item.stage} {item.key}" + ("" if current else "  (as it was asked for before)")
     content = item.content
-    if "prompt" in content:
-        yield f"  prompt: {content['prompt']}"
-    else:
-        yield f"  {content.get('category')} {_selections(content.get('selections', {}))}".rstrip()
+    yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")
+    yield f"  prompt: {content['prompt']}" if "prompt" in content else f"  {_choices(content)}".rstrip()
     if content.get("edition"):
         yield f"  edition: {content['edition']}"
     if not item.attempts:
         yield "  never begun"
     for attempt, price in zip(item.attempts, item.prices, strict=True):
-        yield from _attempt_lines(attempt, price)
+        yield f"  attempt {attempt.attempt}: {attempt.state}" + (
+            f", {money(price, currency)}" if price else ""
+        )
+        yield from _attempt_lines(attempt)
 
 
-def _attempt_lines(attempt: Attempt, price: int) -> Iterator[str]:
-    yield f"  attempt {attempt.attempt}: {attempt.state}" + (f", price {price}" if price else "")
-    for name, value in (
-        ("request", attempt.request_id),
-        ("job", attempt.job_id),
-        ("result", attempt.result_id),
-        ("picture", attempt.picture_url),
-        ("error", ": ".join(filter(None, (attempt.error_code, attempt.error)))),
-    ):
-        if value:
-            yield f"    {name + ':':9}{value}"
+def _attempt_lines(attempt: Attempt) -> Iterator[str]:
+    facts = {
+        "request": attempt.request_id,
+        "job": attempt.job_id,
+        "result": attempt.result_id,
+        "picture": attempt.picture_url,
+        "error": ": ".join(filter(None, (attempt.error_code, attempt.error))),
+    }
+    yield from (f"    {name + ':':9}{value}" for name, value in facts.items() if value)
 
 
-_WHAT = {
+_EVENTS = {
     "run_began": "run began",
     "run_ended": "run ended",
-    "intended": "request written down",
+    "intended": "request recorded",
     "withdrawn": "request withdrawn: certainly never sent",
     "accepted": "the service has the job",
-    "succeeded": "succeeded",
-    "failed": "failed",
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
 }
 
 
-def _happening(happening: StoryEvent) -> str:
-    from patternmill.text import moment, shortened
-
-    what = _WHAT.get(happening.what, happening.what.replace("_", " "))
-    detail = shortened(happening.detail or "", 200)
-    if happening.what == "settled":
-        what, detail = "settled", _settled(happening.detail or "{}")
-    if happening.stage is not None:
-        what = f"{happening.stage} {happening.attempt}: {what}"
-    told = f"{what} ({detail})" if detail else what
-    return f"{moment(happening.at)}  {told}  [{happening.run_id}]"
+def _event_line(event: StoryEvent) -> str:
+    what = _EVENTS.get(event.what, readable(event.what))
+    detail = (
+        _decision(event.detail or "{}") if event.what == "settled" else shortened(event.detail or "", 200)
+    )
+    item = f"{event.stage} {event.attempt}: " if event.stage is not None else ""
+    return f"{moment(event.at)}  {item}{what}{f' ({detail})' if detail else ''}  [{event.run_id}]"
 
 
-def _settled(detail: str) -> str:
+def _decision(detail: str) -> str:
     kept = json.loads(detail)
-    decision = str(kept.get("decision", "")).replace("_", " ")
     job = f" {kept['job_id']}" if kept.get("job_id") else ""
-    return f"{decision}{job}, by {kept.get('by')}: {kept.get('reason')}"
+    return f"{readable(str(kept.get('decision', '')))}{job}, by {kept.get('by')}: {kept.get('reason')}"

@@ -46,13 +46,14 @@ def check() -> int:
     from patternmill.ledger.opening import existing_ledger
     from patternmill.ledger.reports.integrity import CHECKS, problems
     from patternmill.settings import load_settings
+    from patternmill.text import more
 
     with existing_ledger(load_settings()) as ledger:
         found = list(problems(ledger))
     for problem in found[:_MOST_PROBLEMS]:
         echo(problem)
-    if len(found) > _MOST_PROBLEMS:
-        echo(f"… and {len(found) - _MOST_PROBLEMS} more")
+    for line in more(len(found), _MOST_PROBLEMS, indent=""):
+        echo(line)
     if not found:
         echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
     return 1 if found else 0
@@ -101,10 +102,11 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
 def _write(lines: Iterator[bytes], out: Path | None) -> None:
     from patternmill.results.atomic_files import write_whole
+    from patternmill.text import plural
 
     if out is not None:
         mark = write_whole(out, lines)
-        echo(f"{out}: {mark.bytes} bytes, SHA-256 {mark.sha256}")
+        echo(f"{out}: {plural(mark.bytes, 'byte')}, SHA-256 {mark.sha256}")
         return
     for line in lines:
         sys.stdout.buffer.write(line)
@@ -125,6 +127,7 @@ def verify(directory: Path) -> int:
     """
     from patternmill.results.manifest import read_manifest
     from patternmill.results.manifest import verify as differing
+    from patternmill.text import plural
 
     manifest = read_manifest(directory)
     found = differing(directory)
@@ -133,5 +136,5 @@ def verify(directory: Path) -> int:
     if found:
         echo(f"Write them again: patternmill results {manifest.run_id} --out {directory}")
         return 1
-    echo(f"{len(manifest.files)} files are as run {manifest.run_id} wrote them.")
+    echo(f"{plural(len(manifest.files), 'file')}: as run {manifest.run_id} wrote them.")
     return 0

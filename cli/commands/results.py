@@ -38,7 +38,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     from patternmill.results.picture_files import BESIDE
     from patternmill.results.rebuild import rebuild
     from patternmill.settings import load_settings
-    from patternmill.text import counted
+    from patternmill.text import counted, plural
     from tasks.gallery_pictures import share_pictures
 
     settings = load_settings(environment=environment)
@@ -54,7 +54,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         echo(f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
     for mark in published.files:
-        echo(f"  {place / mark.name}  {mark.bytes} bytes")
+        echo(f"  {place / mark.name}  {plural(mark.bytes, 'byte')}")
     return 0
 
 

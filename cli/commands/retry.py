@@ -120,7 +120,7 @@ def _choose(
 def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iterator[str]:
     """The rows, as far as a screen bears them, and what they would cost."""
     from patternmill.runs.retry import cost, has_aged
-    from patternmill.text import counted
+    from patternmill.text import counted, plural
 
     record = chosen.record
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
@@ -129,36 +129,37 @@ def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iter
         yield "Nothing to retry."
         return
     yield from _row_lines(chosen)
-    yield f"{len(chosen.rows)} rows: {counted({s.value: n for s, n in chosen.by_status.items()})}"
+    yield f"{plural(len(chosen.rows), 'row')}: {counted({s.value: n for s, n in chosen.by_status.items()})}"
     aged = sum(has_aged(row, now, options) for row in chosen.rows)
     if aged:
         yield f"{aged} of them are in doubt for too long to be sent again: see `patternmill settle --list`."
     spent = cost(chosen.rows, options)
-    priced = bool(options.pattern_price or options.product_price)
-    yield f"To buy:  {_purchases(spent.expected, priced)}"
-    yield f"At most: {_purchases(spent.worst, priced)}, if jobs fail again and are tried {options.attempts} times"
+    yield f"To buy:  {_purchases(spent.expected, options)}"
+    yield f"At most: {_purchases(spent.worst, options)}, if jobs fail again and are tried {options.attempts} times"
 
 
 def _row_lines(chosen: RetrySelection) -> Iterator[str]:
-    from patternmill.text import in_columns, shortened
+    from patternmill.text import in_columns, more, readable, shortened
 
     rows = [
         (
             "  " + row.sku,
-            row.standing.status.value.replace("_", " "),
+            readable(row.standing.status.value),
             row.standing.error_code or "",
             shortened(row.standing.error or "", 80),
         )
         for row in chosen.rows[:_MOST_ROWS]
     ]
     yield from in_columns(rows)
-    if len(chosen.rows) > _MOST_ROWS:
-        yield f"  … and {len(chosen.rows) - _MOST_ROWS} more"
+    yield from more(len(chosen.rows), _MOST_ROWS)
 
 
-def _purchases(bought: Purchases, priced: bool) -> str:
-    money = f" for {bought.amount} (minor units)" if priced else ""
-    return f"{bought.patterns} patterns and {bought.products} products{money}"
+def _purchases(bought: Purchases, options: RunOptions) -> str:
+    from patternmill.text import goods, money
+
+    priced = options.pattern_price or options.product_price
+    amount = f" for {money(bought.amount, options.currency)}" if priced else ""
+    return goods(bought.patterns, bought.products) + amount
 
 
 def _is_meant() -> bool:

@@ -231,7 +231,7 @@ def _settle_many(
     if not items:
         echo("Nothing that fits waits for a decision.")
         return EXIT_CODES[Outcome.COMPLETED]
-    for line in many_lines(items, decided, ledger.now()):
+    for line in many_lines(items, decided, ledger.now(), settings.currency):
         echo(line)
     if not yes and not _is_meant(len(items)):
         return EXIT_REFUSED
@@ -241,15 +241,17 @@ def _settle_many(
     return _report(settled)
 
 
-def many_lines(items: Sequence[Unsettled], decision: Decision, now: float) -> Iterator[str]:
+def many_lines(
+    items: Sequence[Unsettled], decision: Decision, now: float, currency: str | None
+) -> Iterator[str]:
     """What is to be decided about, as far as a screen bears it, how many, and the money in it."""
     from patternmill.runs.settlement import Decision
-    from patternmill.text import in_columns, span
+    from patternmill.text import duration, in_columns, money, more, plural
 
     rows = [
         (
             f"  {item.attempt.request_id}",
-            f"{item.attempt.state} for {span(now - item.since)}",
+            f"{item.attempt.state} for {duration(now - item.since)}",
             f"{item.catalog} ({item.environment})",
             f"{item.stage} · {_what(item, 40)}",
             item.attempt.error_code or "",
@@ -257,21 +259,23 @@ def many_lines(items: Sequence[Unsettled], decision: Decision, now: float) -> It
         for item in items[:_MOST_ITEMS]
     ]
     yield from in_columns(rows)
-    if len(items) > _MOST_ITEMS:
-        yield f"  … and {len(items) - _MOST_ITEMS} more"
+    yield from more(len(items), _MOST_ITEMS)
     amount = sum(item.price for item in items)
-    money = f" for {amount} (minor units), which stays booked" if amount else ""
+    requests = plural(len(items), "request")
+    booked = f" for {money(amount, currency)}, which stays booked" if amount else ""
     if decision is Decision.RESEND:
-        yield f"To send again, each under its own ID: {len(items)} requests{money}."
+        yield f"To send again, each under its own ID: {requests}{booked}."
     else:
-        yield f"To write off: {len(items)} requests{money}; a retry would buy them anew."
+        yield f"To write off: {requests}{booked}; a retry would buy them anew."
 
 
 def _is_meant(count: int) -> bool:
     if not sys.stdin.isatty():
         echo("Not decided: there is no terminal to ask on. Add --yes to decide.", err=True)
         return False
-    return click.confirm(f"Decide so about {count} requests?", default=False)
+    from patternmill.text import plural
+
+    return click.confirm(f"Decide so about {plural(count, 'request')}?", default=False)
 
 
 def _report(settled: SettledBatch) -> int:
@@ -296,29 +300,29 @@ def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
     if not found:
         echo("Nothing waits for a decision.")
-    _echo(ledger, found)
+    _echo(ledger, found, settings.currency)
     waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
     if waiting:
         echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
-        _echo(ledger, waiting)
+        _echo(ledger, waiting, settings.currency)
     if driven:
         held = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))
-        echo(f"\n{len(driven)} requests without an answer are with runs that hold their catalogs: {held}.")
+        echo(f"\nWithout an answer yet, in runs that hold their catalogs ({held}): {len(driven):,}.")
     return 0
 
 
-def _echo(ledger: Ledger, items: Sequence[Unsettled]) -> None:
+def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
     for item in items:
-        for line in unsettled_lines(item, ledger.now()):
+        for line in unsettled_lines(item, ledger.now(), currency):
             echo(line)
 
 
-def unsettled_lines(item: Unsettled, now: float) -> Iterator[str]:
+def unsettled_lines(item: Unsettled, now: float, currency: str | None) -> Iterator[str]:
     """What a person has to know before deciding about an item."""
-    from patternmill.text import span
+    from patternmill.text import duration, money
 
     attempt = item.attempt
-    yield f"{attempt.request_id}  {attempt.state} for {span(now - item.since)}"
+    yield f"{attempt.request_id}  {attempt.state} for {duration(now - item.since)}"
     scope = f"catalog {item.catalog} ({item.environment})"
     yield f"  {item.stage} · {_what(item, 60)}   {scope}, attempt {attempt.attempt}"
     if attempt.job_id:
@@ -326,7 +330,7 @@ def unsettled_lines(item: Unsettled, now: float) -> Iterator[str]:
     if attempt.error:
         yield f"  {attempt.error_code}: {attempt.error}"
     if item.price:
-        yield f"  price: {item.price} (minor units)"
+        yield f"  price: {money(item.price, currency)}"
 
 
 def _what(item: Unsettled, length: int) -> str:

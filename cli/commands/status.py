@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from cli.terminal import echo
 from patternmill.states import Verdict
+from patternmill.text import counted, duration, goods, in_columns, moment, money, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, RunRecord
-    from patternmill.ledger.reports.overview import HeldLease, OpenAttempts, RunInNumbers, Spent
+    from patternmill.ledger.reports.overview import HeldLease, OpenAttempts, RunInNumbers
     from patternmill.settings import Settings
 
+    _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts
+
 _MOST_RUNS = 10
+_TABLE = (
+    "run",
+    "catalog",
+    "environment",
+    "started",
+    "took",
+    "outcome",
+    "patterns",
+    "products",
+    "spent",
+    "rows",
+)
+_DEAD = "dead"
+_OPEN = {
+    "intended": "sent or about to be, without an answer",
+    "accepted": "with a job at the service",
+    "held": "waiting for a person's decision",
+}
+
+T = TypeVar("T", bound="_InCatalog")
 
 
 @click.command("status")
@@ -28,8 +50,8 @@ _MOST_RUNS = 10
 def command(catalog: str | None, environment: str | None, everything: bool) -> int:
     """Show the runs, the newest first, what they bought, what is open or waits for approval, and how to go on.
 
-    Reads the ledger alone; it can be asked while a run goes on. Money is in minor units (cents), and counts
-    what is reserved with requests; times are UTC.
+    Reads the ledger alone, also while a run goes on. Amounts include what is reserved with requests, and are in
+    PATTERNMILL_CURRENCY, or else in minor units (cents); times are UTC.
 
     \b
     Examples:
@@ -52,123 +74,104 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
 def status_lines(
     ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
 ) -> Iterator[str]:
-    """Everything that the verb shows."""
+    """The whole answer, as plain lines; `most`: how many runs, None for all."""
     from patternmill.ledger.reports import overview
 
-    def asked(its_environment: str, its_catalog: str) -> bool:
-        return environment in (None, its_environment) and catalog in (None, its_catalog)
+    def chosen(found: Iterable[T]) -> list[T]:
+        return [
+            one for one in found if environment in (None, one.environment) and catalog in (None, one.catalog)
+        ]
 
+    now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
-    held = [lease for lease in overview.leases(ledger) if asked(lease.environment, lease.catalog)]
-    holders = {lease.run_id: _life(ledger, lease) for lease in held}
-    living = {run_id: told for run_id, told in holders.items() if not told.startswith("dead")}
-    shown = list(overview.in_numbers(ledger, records[:most]))
-    yield from _run_lines(shown, living, len(records), ledger.now())
-    yield from _money_lines(overview.spent_on(ledger, _today(ledger)), environment, settings)
-    yield from _holder_lines(held, holders)
-    words = [approval for approval in ledger.approvals() if asked(approval.environment, approval.catalog)]
-    yield from _approval_lines(words, ledger.now())
-    opened = [found for found in overview.open_attempts(ledger) if asked(found.environment, found.catalog)]
-    yield from _open_lines(opened, ledger.now())
-    yield from _next_lines(ledger, records, opened, living)
+    leases = chosen(overview.leases(ledger))
+    holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
+    running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
+    runs = list(overview.in_numbers(ledger, records[:most]))
+    yield from _run_lines(runs, running, len(records), now, currency)
+    yield from _money_lines(ledger, environment, settings)
+    for lease in leases:
+        yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
+    yield from _approval_lines(chosen(ledger.approvals()), now, currency)
+    attempts = chosen(overview.open_attempts(ledger))
+    yield from _open_lines(attempts, now)
+    yield from _next_lines(ledger, records, running)
+    if any(found.state == "held" for found in attempts):
+        yield "To decide: patternmill settle --list"
 
 
-def _today(ledger: Ledger) -> str:
-    return datetime.fromtimestamp(ledger.now(), UTC).date().isoformat()
+def _named(found: _InCatalog) -> str:
+    return f"{found.catalog} ({found.environment})"
 
 
-def _run_lines(runs: list[RunInNumbers], living: Mapping[str, str], known: int, now: float) -> Iterator[str]:
-    from patternmill.text import in_columns
-
+def _run_lines(
+    runs: list[RunInNumbers], running: Collection[str], known: int, now: float, currency: str | None
+) -> Iterator[str]:
     if not runs:
         yield "No runs."
         return
-    head = (
-        "run",
-        "catalog",
-        "environment",
-        "started",
-        "took",
-        "outcome",
-        "patterns",
-        "products",
-        "spent",
-        "rows",
-    )
-    yield from in_columns([head, *(_run_cells(run, living, now) for run in runs)])
+    yield from in_columns([_TABLE, *(_run_cells(run, running, now, currency) for run in runs)])
     if known > len(runs):
-        yield f"… and {known - len(runs)} earlier ones (--all)"
+        yield f"… and {plural(known - len(runs), 'earlier run')} (--all)"
 
 
-def _run_cells(run: RunInNumbers, living: Mapping[str, str], now: float) -> tuple[str, ...]:
-    from patternmill.text import counted
-
-    record = run.record
+def _run_cells(
+    run: RunInNumbers, running: Collection[str], now: float, currency: str | None
+) -> tuple[str, ...]:
+    record, spent = run.record, run.spent
+    goes_on = record.run_id in running
+    ended = record.ended_at.timestamp() if record.ended_at else now if goes_on else None
     return (
         record.run_id,
         record.catalog,
         record.environment,
-        f"{record.started_at:%Y-%m-%d %H:%M}",
-        _took(record, living, now),
-        _outcome(record, living),
-        str(run.spent.patterns),
-        str(run.spent.products),
-        str(run.spent.amount),
+        moment(record.started_at),
+        "?" if ended is None else duration(ended - record.started_at.timestamp()),
+        record.outcome.value if record.outcome else "running" if goes_on else "crashed",
+        f"{spent.patterns:,}",
+        f"{spent.products:,}",
+        money(spent.amount, currency) if spent.amount else "0",
         counted({status.value: count for status, count in run.rows.items()}),
     )
 
 
-def _took(record: RunRecord, living: Mapping[str, str], now: float) -> str:
-    from patternmill.text import span
+def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:
+    from patternmill.ledger.reports.overview import spent_on
+    from patternmill.ledger.spending import day_of
 
-    if record.ended_at is None and record.run_id not in living:
-        return "?"
-    ended = record.ended_at.timestamp() if record.ended_at else now
-    return span(ended - record.started_at.timestamp())
-
-
-def _outcome(record: RunRecord, living: Mapping[str, str]) -> str:
-    if record.outcome is not None:
-        return record.outcome.value
-    return "running" if record.run_id in living else "crashed"
-
-
-def _money_lines(today: Mapping[str, Spent], environment: str | None, settings: Settings) -> Iterator[str]:
-    for its_environment, spent in today.items():
+    for its_environment, spent in spent_on(ledger, day_of(ledger.now())).items():
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
-            most = "" if budget is None else f" of {budget}"
+            most = "" if budget is None else f" of {money(budget, settings.currency)}"
             yield (
-                f"Today in {its_environment}: {spent.patterns} patterns and {spent.products} products, "
-                f"{spent.amount}{most} spent or reserved."
+                f"Today in {its_environment}: {goods(spent.patterns, spent.products)}, "
+                f"{money(spent.amount, settings.currency)}{most} spent or reserved."
             )
 
 
-def _life(ledger: Ledger, lease: HeldLease) -> str:
-    """Whether the holder of a catalog lives, in words."""
+def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
+    """Whether the process that holds a catalog lives."""
     import json
 
     from patternmill.runs.lease import BEAT, LeaseHolder
 
     holder = LeaseHolder(**json.loads(lease.holder))
     if holder.is_surely_dead():
-        return f"dead (process {holder.pid}); the next run takes over at once"
-    if holder.machine == LeaseHolder.this_process().machine:
-        if holder.is_stopped():
-            locks = ledger.database.locked_by() == holder.pid
-            return (
-                f"standing still (process {holder.pid}, stopped by a signal)"
-                f"{', and keeps others from writing' if locks else ''}; the next run takes over"
-            )
-        return f"alive (process {holder.pid})"
-    machine = holder.machine.partition("/")[0]
-    if _beats(ledger, lease, 2.5 * BEAT.total_seconds()):
-        return f"alive (process {holder.pid} on {machine})"
-    return f"silent (process {holder.pid} on {machine}); the next run takes over if it stays so"
+        return f"{_DEAD} (process {holder.pid}); the next run takes over at once"
+    if holder.machine != LeaseHolder.this_process().machine:
+        process = f"process {holder.pid} on {holder.machine.partition('/')[0]}"
+        if _beats(ledger, lease, 2.5 * BEAT.total_seconds()):
+            return f"alive ({process})"
+        return f"without a heartbeat ({process}); the next run takes over if it stays so"
+    if holder.is_stopped():
+        locks = ledger.database.locked_by() == holder.pid
+        others = ", and keeps others from writing" if locks else ""
+        return f"stopped by a signal (process {holder.pid}){others}; the next run takes over"
+    return f"alive (process {holder.pid})"
 
 
 def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
-    """A holder on another machine is known by its beats alone."""
+    """A holder on another machine is known by its heartbeat alone."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         now = ledger.holder(lease.environment, lease.catalog)
@@ -178,85 +181,64 @@ def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
     return False
 
 
-def _holder_lines(held: Iterable[HeldLease], holders: Mapping[str, str]) -> Iterator[str]:
-    for lease in held:
-        yield f"{lease.catalog} ({lease.environment}) is held by {lease.run_id}: {holders[lease.run_id]}."
+def _approval_lines(approvals: list[Approval], now: float, currency: str | None) -> Iterator[str]:
+    """The plans that wait for a person, and the last decision on each catalog."""
+    waiting = [one for one in approvals if one.verdict is Verdict.WAITING]
+    yield from (_waiting_line(approval, now, currency) for approval in waiting)
+    decided = [one for one in approvals if one.verdict in (Verdict.APPROVED, Verdict.REJECTED)]
+    last: dict[str, Approval] = {}
+    for approval in sorted(decided, key=lambda one: one.decided_at or 0, reverse=True):
+        last.setdefault(_named(approval), approval)
+    yield from (_decision_line(approval, currency) for approval in last.values())
 
 
-def _approval_lines(approvals: Iterable[Approval], now: float) -> Iterator[str]:
-    """What waits for a person's word, and the last word on each catalog."""
-    told: set[tuple[str, str]] = set()
-    for approval in approvals:
-        if approval.verdict is Verdict.WAITING:
-            yield _waiting_line(approval, now)
-    for approval in sorted(approvals, key=lambda said: said.decided_at or 0, reverse=True):
-        scope = (approval.environment, approval.catalog)
-        if approval.verdict in (Verdict.APPROVED, Verdict.REJECTED) and scope not in told:
-            told.add(scope)
-            yield _word_line(approval)
-
-
-def _waiting_line(approval: Approval, now: float) -> str:
-    from patternmill.text import span
+def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
+    from patternmill.planning.forecast import Cost
 
     left = (approval.lapses_at or now) - now
-    until = f"lapses in {span(left)}" if left > 0 else "lapsed"
+    until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
+    cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
     return (
-        f"Waits for approval in {approval.catalog} ({approval.environment}): plan {approval.short}, "
-        f"{approval.items} items for {approval.expected}, at most {approval.worst}; "
-        f"asked {span(now - approval.asked_at)} ago, {until}. "
+        f"Waits for approval in {_named(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
+        f"asked {duration(now - approval.asked_at)} ago, {until}. "
         f"Answer in the Prefect UI: flow run {approval.flow_run_id}."
     )
 
 
-def _word_line(approval: Approval) -> str:
-    from patternmill.text import moment
-
-    said = (
-        f"{approval.verdict.value} by {approval.who} (name not verified), {moment(approval.decided_at or 0)}"
-    )
+def _decision_line(approval: Approval, currency: str | None) -> str:
     note = f" ({approval.note})" if approval.note else ""
-    line = f"Last word on {approval.catalog} ({approval.environment}): plan {approval.short} {said}{note}"
+    line = (
+        f"Last decision on {_named(approval)}: plan {approval.short} {approval.verdict.value} by {approval.who} "
+        f"(name not verified), {moment(approval.decided_at or 0)}{note}"
+    )
     if approval.verdict is Verdict.REJECTED:
         return f"{line}."
-    ceiling = approval.ceiling
+    most = money(approval.ceiling.amount, currency)
     return (
-        f"{line}: {ceiling.items} of {approval.items} items, {approval.amount} of at most {ceiling.amount} "
-        f"spent or reserved under it in {approval.purchases} requests."
+        f"{line}: {approval.ceiling.items:,} of {plural(approval.items, 'item')}, "
+        f"{money(approval.amount, currency)} of at most {most} spent or reserved under it in "
+        f"{plural(approval.purchases, 'request')}."
     )
 
 
-_OWED = {
-    "intended": "sent or about to be, without an answer",
-    "accepted": "with a job at the service",
-    "held": "waiting for a person's decision",
-}
-
-
-def _open_lines(opened: Iterable[OpenAttempts], now: float) -> Iterator[str]:
-    from patternmill.text import span
-
-    for found in opened:
+def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
+    for found in attempts:
         yield (
-            f"Open in {found.catalog} ({found.environment}): {found.count} {found.stage}s "
-            f"{_OWED[found.state]}, the oldest for {span(now - found.oldest)}."
+            f"Open in {_named(found)}: {plural(found.count, found.stage)} {_OPEN[found.state]}, "
+            f"the oldest for {duration(now - found.oldest)}."
         )
 
 
-def _next_lines(
-    ledger: Ledger, records: list[RunRecord], opened: list[OpenAttempts], living: Mapping[str, str]
-) -> Iterator[str]:
+def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
     """For the latest run of each catalog: the command that goes on with it."""
     from patternmill.ledger.reports.overview import rows_by_status
     from patternmill.ledger.reports.run_lookup import held_its_catalog
     from patternmill.runs.retry import RETRIABLE
 
-    latest: dict[tuple[str, str], RunRecord] = {}
+    latest: dict[str, RunRecord] = {}
     for record in filter(held_its_catalog, records):
-        latest.setdefault((record.environment, record.catalog), record)
-    for (environment, catalog), record in latest.items():
+        latest.setdefault(_named(record), record)
+    for record in latest.values():
         rows = rows_by_status(ledger, record)
-        if any(rows.get(status) for status in RETRIABLE) and record.run_id not in living:
-            yield f"To go on: patternmill retry --catalog {catalog!r} --environment {environment}"
-    if any(found.state == "held" for found in opened):
-        yield "To decide: patternmill settle --list"
+        if any(rows.get(status) for status in RETRIABLE) and record.run_id not in running:
+            yield f"To go on: patternmill retry --catalog {record.catalog!r} --environment {record.environment}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from patternmill.catalog.problems import Problem, RowCode, plain, shown
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.text import plural
 
 _MOST_RANGES = 6
 _MOST_CAUSES = 30
@@ -26,12 +27,12 @@ def report_lines(checked: CheckedCatalog, *, limit: int = 40) -> list[str]:
 
 def summary(checked: CheckedCatalog) -> str:
     """One sentence of counts."""
-    rows = _counted(len(checked.entries), "row")
-    blank = f", {_counted(checked.file.blank_rows, 'blank row')} skipped" if checked.file.blank_rows else ""
+    rows = plural(len(checked.entries), "row")
+    blank = f", {plural(checked.file.blank_rows, 'blank row')} skipped" if checked.file.blank_rows else ""
     name = plain(checked.file.name)
     if not checked.refused_count:
         return f"{name}: {rows}, all good{blank}."
-    return f"{name}: {rows}, {checked.accepted_count} good, {checked.refused_count} refused{blank}."
+    return f"{name}: {rows}, {checked.accepted_count:,} good, {checked.refused_count:,} refused{blank}."
 
 
 def line_ranges(lines: Iterable[int], most: int = _MOST_RANGES) -> str:
@@ -39,7 +40,7 @@ def line_ranges(lines: Iterable[int], most: int = _MOST_RANGES) -> str:
     ranges = _ranges(sorted(set(lines)))
     named = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:most])
     more = sum(last - first + 1 for first, last in ranges[most:])
-    return named + (f" and {_counted(more, 'more row', 'more rows')}" if more else "")
+    return named + (f" and {plural(more, 'more row')}" if more else "")
 
 
 def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
@@ -60,9 +61,9 @@ def _cause_lines(problems: Sequence[Problem]) -> Iterator[str]:
     for (code, column), found in ordered[:_MOST_CAUSES]:
         place = f" in {shown(column)}" if column else ""
         lines = {problem.line for problem in found}
-        yield f"  {code}{place}: {_counted(len(lines), 'row')} ({line_ranges(lines)})"
+        yield f"  {code}{place}: {plural(len(lines), 'row')} ({line_ranges(lines)})"
     if len(ordered) > _MOST_CAUSES:
-        yield f"  and {len(ordered) - _MOST_CAUSES} more causes"
+        yield f"  and {plural(len(ordered) - _MOST_CAUSES, 'more cause')}"
 
 
 def _problem_lines(problems: Sequence[Problem], limit: int) -> Iterator[str]:
@@ -71,8 +72,4 @@ def _problem_lines(problems: Sequence[Problem], limit: int) -> Iterator[str]:
         sku = f" ({plain(problem.sku)})" if problem.sku else ""
         yield f"  row {problem.line}{sku}{place}: {plain(str(problem), _LONGEST)} [{problem.code}]"
     if len(problems) > limit:
-        yield f"  and {_counted(len(problems) - limit, 'more problem')}"
-
-
-def _counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"
+        yield f"  and {plural(len(problems) - limit, 'more problem')}"

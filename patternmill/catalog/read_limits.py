@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
+from patternmill.text import duration, plural
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class Reading:
     def check_columns(self, count: int) -> None:
         if count > self.limits.columns:
             raise self._too_large(
-                f"has {count} columns; a catalog may have {self.limits.columns}",
+                f"has {plural(count, 'column')}; a catalog may have {self.limits.columns:,}",
                 "Take out the columns that are not needed.",
             )
 
@@ -68,7 +69,9 @@ class Reading:
         """`count` has the header in it."""
         if count > self.limits.rows + 1:
             remedy = "Delete the blank rows." if blank * 2 > count else _SPLIT
-            raise self._too_large(f"has more than {self.limits.rows} rows, {blank} of them blank", remedy)
+            raise self._too_large(
+                f"has more than {plural(self.limits.rows, 'row')}, {blank:,} of them blank", remedy
+            )
 
     def lines(self, lines: Iterable[str]) -> Iterator[str]:
         """The same lines, counted against the length of the row that they belong to."""
@@ -77,11 +80,11 @@ class Reading:
             self._row_length += len(line)
             if self._row_length > most_length:
                 raise self._too_large(
-                    f"has a row of more than {most_length} characters; line {number} of the text file is in it",
+                    f"has a row of more than {most_length:,} characters; line {number} of the text file is in it",
                     'Shorten it. Is a quote (") opened and not closed?',
                 )
             if number > most_lines:
-                raise self._too_large(f"has more than {most_lines} lines", _SPLIT)
+                raise self._too_large(f"has more than {plural(most_lines, 'line')}", _SPLIT)
             if number % 1024 == 0:
                 self.check_time()
             yield line
@@ -116,7 +119,7 @@ class Reading:
     def _too_slow(self) -> InputRefused:
         return refusal(
             FileCode.FILE_TOO_SLOW,
-            f"{self.name} was not read within {self.limits.time.total_seconds():.0f} seconds.",
+            f"{self.name} was not read within {duration(self.limits.time)}.",
             "See that its place answers, and that it is the right file; or divide it into several.",
         )
 

@@ -21,6 +21,7 @@ from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import PASSING_REFUSALS, REOPENED, WRITTEN_OFF, AttemptState, Outcome, Stage
+from patternmill.text import plural
 
 #: The error code of a failed job whose reason a setting marks as final.
 FINAL_FAILURE = "failed_for_good"
@@ -305,7 +306,7 @@ def too_many_failures(failed: int, ended: int) -> HaltReason:
     return HaltReason(
         Outcome.FAILED,
         "too_many_failures",
-        f"{failed} of {ended} items failed, which is more than --max-failures allows.",
+        f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows.",
     )
 
 

@@ -10,6 +10,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import SpendingLimits
 from patternmill.settings import MOST_AMOUNT, Settings
 from patternmill.states import Stage
+from patternmill.text import money
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ class RunOptions:
     ) -> RunOptions:
         """`budget` is in minor units, `max_failures` a count or a percentage. Raises ConfigurationError."""
         if budget is not None and budget > MOST_AMOUNT:
+            most = money(MOST_AMOUNT, settings.currency)
             raise ConfigurationError(
-                f"A budget of {budget} is more than can be counted ({MOST_AMOUNT} minor units).",
+                f"A budget of {money(budget, settings.currency)} is more than can be counted ({most}).",
                 remedy="Set a lower --budget, or leave it out.",
             )
         priced = settings.pattern_price or settings.product_price
@@ -88,7 +90,9 @@ class RunOptions:
             attempts=settings.attempts,
             final_reasons=settings.final_reasons,
             in_doubt_limit=settings.in_doubt_limit,
-            limits=SpendingLimits(max_patterns, max_products, budget, settings.day_budget),
+            limits=SpendingLimits(
+                max_patterns, max_products, budget, settings.day_budget, currency=settings.currency
+            ),
             pattern_price=settings.pattern_price,
             product_price=settings.product_price,
             approve_above_items=settings.approve_above_items,
@@ -96,6 +100,11 @@ class RunOptions:
             failure_limit=FailureLimit.parse(max_failures),
             shard_rows=settings.shard_rows,
         )
+
+    @property
+    def currency(self) -> str | None:
+        """None: people read amounts in minor units."""
+        return self.limits.currency
 
     def price(self, stage: Stage) -> int:
         """Minor units."""

@@ -12,6 +12,7 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.book import Book
 from patternmill.ledger.records import Approval, Ceiling, Intent
 from patternmill.states import Verdict
+from patternmill.text import money, plural
 
 _COLUMNS = (
     "id, environment, catalog, digest, items, expected, worst, asked_at, lapses_at, flow_run_id, question, "
@@ -117,7 +118,7 @@ class ApprovalBook(Book):
         )
         return {ItemKey(key): bool(approved) for key, approved in rows}
 
-    def draw(self, approval_id: str, intent: Intent) -> None:
+    def draw(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
         """Take one purchase from an approval. Raises BudgetReached where it does not reach, and takes nothing."""
         drawn = self.database.run(
             "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
@@ -132,9 +133,9 @@ class ApprovalBook(Book):
         if approval is None or approval.verdict is not Verdict.APPROVED:
             raise LedgerError(f"Approval {approval_id} is not in the ledger, or approves nothing.")
         raise BudgetReached(
-            f"The approval of plan {approval.short} by {approval.who} is used up: it reaches to "
-            f"{approval.ceiling.items} items for at most {approval.ceiling.amount}, and {approval.amount} "
-            "is spent or reserved under it (minor units).",
+            f"The approval of plan {approval.short} by {approval.who} is used up: it covers "
+            f"{plural(approval.ceiling.items, 'item')} for at most {money(approval.ceiling.amount, currency)}, and "
+            f"{money(approval.amount, currency)} is spent or reserved under it.",
             code="approval",
             remedy="Run again: what is left is put before a person as another plan.",
         )

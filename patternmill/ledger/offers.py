@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 
 from pydantic import TypeAdapter
 
 from patternmill.catalog.offer import Offer
 from patternmill.ledger.book import Book
+from patternmill.text import moment
 
 
 class OfferBook(Book):
@@ -35,5 +35,4 @@ class OfferBook(Book):
         if not rows:
             return None
         text, read_at = rows[0]
-        read_on = f"{datetime.fromtimestamp(read_at, UTC):%Y-%m-%d %H:%M} UTC"
-        return replace(TypeAdapter(Offer).validate_json(text), read_on=read_on)
+        return replace(TypeAdapter(Offer).validate_json(text), read_on=f"{moment(read_at)} UTC")

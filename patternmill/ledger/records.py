@@ -168,6 +168,8 @@ class SpendingLimits:
     approval: str | None = None
     #: What no second attempt may use up.
     first: FirstPurchases = FirstPurchases()
+    #: How messages write amounts; limits nothing.
+    currency: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

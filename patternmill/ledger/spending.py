@@ -11,6 +11,7 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.approvals import ApprovalBook
 from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
+from patternmill.text import goods, money, plural
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class SpendingBook(ApprovalBook):
             self.database.lock(f"spending {environment}")
             self._refuse_beyond(run_id, environment, intent, limits, day)
         if limits.approval is not None:
-            self.draw(limits.approval, intent)
+            self.draw(limits.approval, intent, limits.currency)
         self.database.run(
             "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
             "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
@@ -168,7 +169,7 @@ def _refusal(
     limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
     if limit is not None and spent.items + 1 + kept[intent.stage] > limit:
         return BudgetReached(
-            f"The limit of {limit} {intent.stage}s a run is reached{_kept_for_others(kept)}.",
+            f"The limit of {plural(limit, intent.stage)} a run is reached{_kept_for_others(kept)}.",
             code=f"max_{intent.stage}s",
             remedy=f"Raise --max-{intent.stage}s and run the same command again.",
         )
@@ -178,8 +179,9 @@ def _refusal(
     ):
         if most is not None and amount + intent.price + _amount(kept, limits.first) > most:
             return BudgetReached(
-                f"The budget of {most} for {name} is reached: {amount} is spent or reserved, "
-                f"and the next {intent.stage} costs {intent.price} (minor units){_kept_for_others(kept)}.",
+                f"The budget of {money(most, limits.currency)} for {name} is reached: "
+                f"{money(amount, limits.currency)} is spent or reserved, and the next {intent.stage} costs "
+                f"{money(intent.price, limits.currency)}{_kept_for_others(kept)}.",
                 code="budget",
                 remedy=f"Raise {option} and run the same command again.",
             )
@@ -199,7 +201,7 @@ def _kept_for_others(kept: Mapping[Stage, int]) -> str:
     """Why less than the whole limit is there for a second attempt."""
     if not sum(kept.values()):
         return ""
-    return f"; what is left is kept for {kept[Stage.PATTERN]} patterns and {kept[Stage.PRODUCT]} products of the plan"
+    return f"; what is left is kept for {goods(kept[Stage.PATTERN], kept[Stage.PRODUCT])} of the plan"
 
 
 def day_of(moment: float) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from patternmill.errors import LedgerAway, LedgerError, PatternmillError
 from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.text import duration
 
 T = TypeVar("T")
 Change = Callable[[Ledger], T]
@@ -90,7 +91,7 @@ class LedgerWriter:
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < _UNREMARKABLE:
             return ""
-        return f"waiting for the ledger's {self._ledger.database.name} since {seconds:.0f} s"
+        return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
 
     def hurry(self) -> None:
         """A person has stopped the run: a database that is away is not waited for much longer."""

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from patternmill.planning.plan import TO_DO, Plan
 from patternmill.states import Stage
+from patternmill.text import money
 
 #: What jobs are taken to last while the ledger has seen none: the service speaks of one to two minutes a pattern.
 ASSUMED = {Stage.PATTERN: timedelta(seconds=90), Stage.PRODUCT: timedelta(seconds=20)}
@@ -15,17 +16,24 @@ ASSUMED = {Stage.PATTERN: timedelta(seconds=90), Stage.PRODUCT: timedelta(second
 
 @dataclass(frozen=True)
 class Cost:
-    """Minor units. `worst`: every item fails until its last attempt."""
+    """Amounts in minor units. `worst`: every item fails until its last attempt."""
 
     expected: int
     worst: int
+    currency: str | None = None
+
+    def __str__(self) -> str:
+        """`€5.00, at most €10.00 if jobs fail`."""
+        return (
+            f"{money(self.expected, self.currency)}, at most {money(self.worst, self.currency)} if jobs fail"
+        )
 
 
-def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int) -> Cost:
+def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: str | None = None) -> Cost:
     """What the plan's purchases come to; items begun earlier are paid for already."""
     patterns, products = plan.purchases()
     expected = patterns * prices[Stage.PATTERN] + products * prices[Stage.PRODUCT]
-    return Cost(expected, expected * attempts)
+    return Cost(expected, expected * attempts, currency)
 
 
 def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:

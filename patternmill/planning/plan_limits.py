@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from patternmill.identifiers import ItemKey
 from patternmill.planning.plan import TO_BUY, Plan, PlannedRow
 from patternmill.planning.proposal import within
+from patternmill.text import goods, plural
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,14 @@ class LimitedPlan:
     hit: tuple[Bound, ...]
 
     def __str__(self) -> str:
-        """`The budget of 1000 reaches to 20 of 60 rows: 20 patterns and 20 products.`"""
-        patterns, products = self.plan.purchases()
-        bought = f"{patterns} patterns and {products} products"
+        """`The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`"""
+        bought = goods(*self.plan.purchases())
         all_names = dict.fromkeys(bound.name for bound in self.hit)
         names = " and ".join(all_names)
         reach = "reaches" if len(all_names) == 1 else "reach"
-        return f"{names[:1].upper()}{names[1:]} {reach} to {self.rows} of {self.of} rows: {bought}."
+        return (
+            f"{names[:1].upper()}{names[1:]} {reach} to {self.rows:,} of {plural(self.of, 'row')}: {bought}."
+        )
 
     @property
     def remedy(self) -> str:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from patternmill.identifiers import ItemKey
+from patternmill.planning.forecast import Cost, cost_of
 from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_BUY, TO_DO, Plan, PlannedPattern, PlannedRow, Reason
 from patternmill.planning.request_ids import canonical_json
 from patternmill.states import Stage
+from patternmill.text import plural
 
 Prices = Mapping[Stage, int]
 
@@ -34,6 +36,8 @@ class Proposal:
     prices: Prices
     attempts: int
     edition: str | None = None
+    #: How people read the prices.
+    currency: str | None = None
 
     @property
     def items(self) -> int:
@@ -41,15 +45,13 @@ class Proposal:
         return sum(self.plan.purchases())
 
     @property
-    def expected(self) -> int:
-        """What they cost when every first attempt succeeds, in minor units."""
-        patterns, products = self.plan.purchases()
-        return patterns * self.prices[Stage.PATTERN] + products * self.prices[Stage.PRODUCT]
+    def cost(self) -> Cost:
+        return cost_of(self.plan, self.prices, self.attempts, self.currency)
 
-    @property
-    def worst(self) -> int:
-        """What they cost when every item fails until its last attempt, in minor units."""
-        return self.expected * self.attempts
+    def __str__(self) -> str:
+        """`20 items for €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
+        items = plural(self.items, "item")
+        return f"{items} for {self.cost}" if self.cost.worst else items
 
     @property
     def to_do(self) -> frozenset[ItemKey]:

@@ -23,6 +23,7 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.request import RunSpec
 from patternmill.states import Outcome, Stage, Verdict
+from patternmill.text import plural
 
 #: Shorter beginnings of a digest are not taken for it.
 LEAST_DIGEST = 12
@@ -49,7 +50,8 @@ class Grant:
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
     """A plan with the prices that it would be carried out for."""
     options = spec.options
-    return Proposal(plan, {stage: options.price(stage) for stage in Stage}, options.attempts, spec.edition)
+    prices = {stage: options.price(stage) for stage in Stage}
+    return Proposal(plan, prices, options.attempts, spec.edition, options.currency)
 
 
 def granted(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> Grant | None:
@@ -76,10 +78,8 @@ def granted(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> Grant | None:
 def approval_needed(proposal: Proposal) -> ApprovalNeeded:
     """The refusal of a plan that nobody has approved; it names the plan."""
     digest = proposal.digest()
-    # Without prices, costs are not counted.
-    money = f" for {proposal.expected}, at most {proposal.worst} (minor units)" if proposal.worst else ""
     return ApprovalNeeded(
-        f"The plan would buy {proposal.items} items{money}, and waits for a person's approval. "
+        f"The plan would buy {proposal}, and waits for a person's approval. "
         f"Its digest is {digest[:LEAST_DIGEST]}.",
         remedy=f"Look at --plan-only, then add `--approve {digest[:LEAST_DIGEST]}`. Nothing was bought.",
     )
@@ -94,8 +94,8 @@ def beyond(grant: Grant, plan: Plan, bought: Plan) -> HaltReason | None:
     return HaltReason(
         Outcome.BUDGET_REACHED,
         "approval",
-        f"{approval.who} approved {approval.ceiling.items} of {approval.items} items of plan {approval.short}: "
-        f"{left} rows are left for another approval.",
+        f"{approval.who} approved {approval.ceiling.items:,} of {plural(approval.items, 'item')} of plan "
+        f"{approval.short}. Left for another approval: {plural(left, 'row')}.",
     )
 
 
@@ -202,7 +202,7 @@ def asks(options: RunOptions) -> bool:
 
 def _is_above(options: RunOptions, proposal: Proposal) -> bool:
     items, cost = options.approve_above_items, options.approve_above_cost
-    return (items is not None and proposal.items > items) or (cost is not None and proposal.worst > cost)
+    return (items is not None and proposal.items > items) or (cost is not None and proposal.cost.worst > cost)
 
 
 def _has_work(grant: Grant, proposal: Proposal) -> bool:
@@ -231,8 +231,8 @@ def _put(
         catalog=spec.scope.catalog,
         digest=digest,
         items=proposal.items,
-        expected=proposal.expected,
-        worst=proposal.worst,
+        expected=proposal.cost.expected,
+        worst=proposal.cost.worst,
         asked_at=now,
         lapses_at=now + patience.total_seconds() if patience else None,
         flow_run_id=flow_run_id,

@@ -15,6 +15,7 @@ from patternmill.results.summary import joined
 from patternmill.runs.approval import Grant, beyond
 from patternmill.runs.request import RunSpec
 from patternmill.states import Outcome
+from patternmill.text import money, plural
 
 _REMEDY = "Raise {} and run the same command again."
 
@@ -51,15 +52,16 @@ def bounds(ledger: Ledger | None, spec: RunSpec, grant: Grant | None = None) -> 
 
 def _of_run(spec: RunSpec) -> Iterator[Bound]:
     limits, options = spec.options.limits, spec.options
+    amounts = options.pattern_price, options.product_price
     if limits.patterns is not None:
-        name = f"the limit of {limits.patterns} patterns"
+        name = f"the limit of {plural(limits.patterns, 'pattern')}"
         yield Bound(name, _REMEDY.format("--max-patterns"), limits.patterns, 1, 0)
     if limits.products is not None:
-        name = f"the limit of {limits.products} products"
+        name = f"the limit of {plural(limits.products, 'product')}"
         yield Bound(name, _REMEDY.format("--max-products"), limits.products, 0, 1)
     if limits.run_amount is not None:
-        name, remedy = f"the budget of {limits.run_amount}", _REMEDY.format("--budget")
-        yield Bound(name, remedy, limits.run_amount, options.pattern_price, options.product_price)
+        name = f"the budget of {money(limits.run_amount, limits.currency)}"
+        yield Bound(name, _REMEDY.format("--budget"), limits.run_amount, *amounts)
 
 
 def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[Bound]:
@@ -67,7 +69,8 @@ def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[Bound]:
     if most is None:
         return
     spent = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
-    name = f"the budget of {most} for today, of which {spent} is spent or reserved,"
+    of_most, so_far = money(most, options.currency), money(spent, options.currency)
+    name = f"the budget of {of_most} for today, of which {so_far} is spent or reserved,"
     remedy = _REMEDY.format("PATTERNMILL_DAY_BUDGET")
     yield Bound(name, remedy, most - spent, options.pattern_price, options.product_price)
 

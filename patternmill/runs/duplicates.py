@@ -18,6 +18,7 @@ from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.recognition import drawn, folded
 from patternmill.runs.request import RunSpec
 from patternmill.settings import DUPLICATES
+from patternmill.text import plural
 
 #: So many rows may be alike by chance, or on purpose, without anybody being asked.
 _HANDFUL = 5
@@ -35,7 +36,7 @@ class Duplicates:
 
     def sentence(self) -> str:
         return (
-            f"{self.rows} of {self.of} rows to buy have the sku and the content of products that catalog "
+            f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
             f"{self.catalog!r} has: they would be bought once more."
         )
 

@@ -44,6 +44,7 @@ from patternmill.runs.run import Run, RunEnding
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings, load_settings
 from patternmill.states import RowStatus
+from patternmill.text import plural
 
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
@@ -87,7 +88,7 @@ class ImportPipeline:
             )
         if self._file.columns.ours and self.spec.taken_up is None:
             await asyncio.to_thread(_refuse_unknown_origin, self.spec)
-        return f"{len(self._file.records)} rows in {self._file.name}"
+        return f"{plural(len(self._file.records), 'row')} in {self._file.name}"
 
     async def _read(self) -> CatalogFile:
         spec = self.spec
@@ -357,6 +358,6 @@ def _refuse_unspreadable(settings: Settings, spread: int | None) -> None:
         )
     if not 1 <= spread <= settings.max_in_flight:
         raise ConfigurationError(
-            f"{settings.max_in_flight} jobs in flight cannot be shared by {spread} parts.",
+            f"{plural(settings.max_in_flight, 'job')} in flight cannot be shared by {plural(spread, 'part')}.",
             remedy="Ask for fewer parts, or for a larger --max-in-flight.",
         )

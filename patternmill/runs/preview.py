@@ -80,7 +80,7 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     prices = {stage: options.price(stage) for stage in Stage}
     limited = _limited(spec, plan)
     time = time_for(limited.plan if limited else plan, lasting, options.max_in_flight)
-    cost = cost_of(plan, prices, options.attempts)
+    cost = cost_of(plan, prices, options.attempts, options.currency)
     return Preview(plan, cost, time, known_duplicates(spec, plan, checked.offer), changed, limited)
 
 

@@ -21,6 +21,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.text import more, plural, readable
 
 _NOT_MADE = frozenset({Reason.FAILED_BEFORE, Reason.BLOCKED, Reason.HELD})
 
@@ -82,8 +83,7 @@ def withheld_reason(record: RunRecord) -> str | None:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
     said = "The source is empty" if empty else "The source is smaller than may go unasked"
-    rows = "1 row waits" if withheld == 1 else f"{withheld} rows wait"
-    return f"{said}: {rows} to be retired (withheld). Let them go with --retire {withheld}."
+    return f"{said}: {plural(withheld, 'row')} not retired (withheld). Let them go with --retire {withheld}."
 
 
 def _has(ledger: Ledger, scope: Scope) -> dict[str, CurrentRow]:
@@ -110,17 +110,16 @@ def change_lines(changes: Changes, most: int) -> Iterator[str]:
         fields = f"  ({', '.join(change.fields)})" if change.fields else ""
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
         word = change.verdict or change.kind
-        yield f"  {word.value.replace('_', ' '):14} {change.sku}{fields}{replaces}"
+        yield f"  {readable(word.value):14} {change.sku}{fields}{replaces}"
         yield from (f"  {'':14} {line}" for line in change.old_and_new())
-    if len(told) > most:
-        yield f"  … and {len(told) - most} more"
+    yield from more(len(told), most)
 
 
 def counts_line(counts: Mapping[str, int]) -> str:
     """`2 added, 1 changed, 96 unchanged, 0 retired, 0 withheld, 1 failed before`."""
     always = ("added", "changed", "unchanged", "retired", "withheld")
     return ", ".join(
-        f"{count} {word.replace('_', ' ')}" for word, count in _ordered(counts) if count or word in always
+        f"{count:,} {readable(word)}" for word, count in _ordered(counts) if count or word in always
     )
 
 

@@ -20,6 +20,7 @@ from patternmill.runs.origin import Origin
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.row_selection import Selection
 from patternmill.settings import PRODUCTION, Settings, other_environment
+from patternmill.text import plural
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,8 @@ def require_confirmation(spec: RunSpec, plan: Plan) -> None:
     if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
         return
     raise ConfigurationError(
-        f"{items} items would be bought in production; more than {settings.confirm_above} have to be confirmed.",
+        f"{plural(items, 'item')} would be bought in production; more than {settings.confirm_above:,} have to be "
+        "confirmed.",
         code="unconfirmed",
         remedy="Look at --plan-only, then add `--confirm production`. Nothing was bought.",
     )

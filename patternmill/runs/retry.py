@@ -24,6 +24,7 @@ from patternmill.ledger.row_results import kept_of
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.row_selection import Selection
 from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.text import more, plural
 
 #: What a retry can change: the rest is made already, or waits for an edit or a decision.
 RETRIABLE = (
@@ -88,11 +89,10 @@ class RetrySelection:
     def left_out_lines(self, most: int) -> Iterator[str]:
         """What is left out and why, as far as a screen bears it; nothing when nothing is."""
         if self.left_out:
-            yield f"Left out, because of later runs: {len(self.left_out)} rows"
+            yield f"Left out, because of later runs: {plural(len(self.left_out), 'row')}"
         for row in self.left_out[:most]:
             yield f"  {row.sku}: {row.why}"
-        if len(self.left_out) > most:
-            yield f"  … and {len(self.left_out) - most} more"
+        yield from more(len(self.left_out), most)
 
     def selection(self) -> Selection:
         return Selection(self.record.run_id, self.record.source, frozenset(row.sku for row in self.rows))

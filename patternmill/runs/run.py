@@ -130,7 +130,10 @@ class Run(ActiveRun):
         self.spec = spec
         #: What it was expected to cost as it began.
         self.forecast = cost_of(
-            plan, {stage: spec.options.price(stage) for stage in Stage}, spec.options.attempts
+            plan,
+            {stage: spec.options.price(stage) for stage in Stage},
+            spec.options.attempts,
+            spec.options.currency,
         )
         #: What was written at the end, once that is so.
         self.results: Results | None = None

@@ -25,6 +25,7 @@ from patternmill.ledger.settlements import (
 from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
 from patternmill.runs.lease import is_free, take_lease
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
+from patternmill.text import duration
 
 Take = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
 
@@ -219,7 +220,7 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
     state = found.attempt.state
     if age is not None and state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         return ConfigurationError(
-            f"Request {found.attempt.request_id} is {state} since {age.total_seconds() / 3600:.1f} h; "
+            f"Request {found.attempt.request_id} is {state} for {duration(age)}; "
             f"a person decides after {limit.total_seconds() / 3600:g} h only.",
             remedy="Run the same import again: it goes on with it.",
         )

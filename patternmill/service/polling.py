@@ -19,6 +19,7 @@ from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Kept, Succeeded
 from patternmill.service.pacing import Clock, RateLimiter, Sleeper
 from patternmill.service.resend import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
 from patternmill.states import Stage
+from patternmill.text import duration
 
 log = logging.getLogger("patternmill.service")
 
@@ -333,7 +334,7 @@ class Poller:
     def _given_up(self, job: Followed) -> JobEnd:
         if job.unknown_status is not None:
             return Kept("unknown_status", f"Job {job.job_id} stands at {job.unknown_status[:40]!r}.")
-        waited = timedelta(seconds=round(self._clock() - job.accepted_at))
+        waited = duration(self._clock() - job.accepted_at)
         return GaveUp(job.job_id, f"Job {job.job_id} had not ended after {waited}.")
 
     def _end(self, job: Followed, end: JobEnd) -> None:

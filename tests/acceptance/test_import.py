@@ -204,7 +204,7 @@ def test_failures_are_asked_for_again_as_they_came_back(shop: Shop, record: obje
     )
     assert again.returncode == 0, again.stderr
     assert "Plan for catalog spring (staging): 4 rows" in again.stdout
-    assert "To buy: 1 patterns and 2 products." in again.stdout
+    assert "To buy: 1 pattern and 2 products." in again.stdout
     assert shop.creates() == before
 
 

@@ -45,6 +45,7 @@ MALFORMED = {
     "in_doubt_limit": f"{CANARY}",
     "attempts": "0",
     "prompt_limit": f"{CANARY}",
+    "currency": CANARY,
     "pattern_price": "-1",
     "product_price": "1.5",
     "day_budget": f"{CANARY}",
@@ -153,6 +154,15 @@ def test_the_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPat
         call_default_factory=True, validated_data={}
     )
     assert bool(value) is (getattr(load_settings(), field) is not None)
+
+
+def test_a_currency_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any letters; what is no currency is refused before anything is bought."""
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", " eur ")
+    assert load_settings().currency == "EUR"
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EURO")
+    with pytest.raises(ConfigurationError, match="PATTERNMILL_CURRENCY: must be a currency's ISO 4217 code"):
+        load_settings()
 
 
 def test_every_setting_is_known_to_these_tests() -> None:

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
+from patternmill.text import money, plural
 
 Check = Callable[[Ledger], Iterator[str]]
 _STATES = frozenset(state.value for state in AttemptState)
@@ -35,7 +36,7 @@ def _jobs_are_of_one_request(ledger: Ledger) -> Iterator[str]:
         "SELECT job_id, count(*) FROM attempts WHERE job_id IS NOT NULL "
         "GROUP BY job_id HAVING count(*) > 1 ORDER BY job_id"
     ):
-        yield f"Job {job_id} stands at {count} requests."
+        yield f"Job {job_id} belongs to {plural(count, 'request')}."
 
 
 def _attempts_follow_failures(ledger: Ledger) -> Iterator[str]:
@@ -92,7 +93,7 @@ def _owed(ledger: Ledger) -> dict[tuple[str, str, str, str], tuple[int, int]]:
 
 def _priced(booked: tuple[int, int] | None) -> str:
     items, amount = booked or (0, 0)
-    return f"{items} for {amount}"
+    return f"{items:,} for {money(amount, None)}"
 
 
 def _approvals_agree(ledger: Ledger) -> Iterator[str]:

@@ -104,13 +104,19 @@ def test_a_plan_is_refused_asked_about_and_approved(
         refused = command("import", "spring.csv")
         assert refused.returncode == 2
         named = re.search(r"--approve ([0-9a-f]{12})`", refused.stderr)
-        assert named is not None and "4 items for 500, at most 1000" in refused.stderr
+        assert (
+            named is not None
+            and "4 items for 500 minor units, at most 1,000 minor units if jobs fail" in refused.stderr
+        )
         digest = named[1]
         assert digest in command("import", "spring.csv", "--plan-only").stdout
 
         code, shown = on_a_terminal("n", ["import", "spring.csv"], tmp_path, environment)
         assert (code, "the plan was not approved" in shown) == (2, True), shown
-        assert f"Approve plan {digest}: 4 items for 500, at most 1000" in shown
+        assert (
+            f"Approve plan {digest}: 4 items for 500 minor units, at most 1,000 minor units if jobs fail"
+            in shown
+        )
         assert not ledger.exists()
 
         code, shown = on_a_terminal("y", ["import", "spring.csv"], tmp_path, environment)
@@ -119,5 +125,8 @@ def test_a_plan_is_refused_asked_about_and_approved(
         assert (said.short, said.purchases, said.amount) == (digest, 4, 500)
         assert said.who is not None and "@" in said.who
     status = command("status").stdout
-    assert f"Last word on spring (staging): plan {digest} approved by {said.who}" in status
-    assert "4 of 4 items, 500 of at most 1000 spent or reserved under it in 4 requests." in status
+    assert f"Last decision on spring (staging): plan {digest} approved by {said.who}" in status
+    assert (
+        "4 of 4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
+        in status
+    )

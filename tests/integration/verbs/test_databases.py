@@ -61,7 +61,7 @@ def test_status_story_and_choice(run: BegunRun) -> None:
     """Every question of `status`, `explain` and `retry` has its answer."""
     run.end()
     text = "\n".join(status_lines(run.ledger, load_settings(), None, None, None))
-    assert "1 patterns waiting for a person's decision" in text
+    assert "1 pattern waiting for a person's decision" in text
     (story,) = stories(run.ledger, "H-2")
     assert [happening.what for happening in story.happenings][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")

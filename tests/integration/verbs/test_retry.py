@@ -101,7 +101,7 @@ def test_three_retries_in_a_row(command: Command, tmp_path: Path) -> None:
         both = command("retry", "--yes", **service)
         assert (both.returncode, "2 rows: 1 failed, 1 cancelled" in both.stdout) == (3, True), both.stderr
         third = command("retry", "--yes", **service)
-        assert "1 rows: 1 failed" in third.stdout
+        assert "1 row: 1 failed" in third.stdout
         assert third.returncode == 3
         assert statuses(tmp_path) == dict.fromkeys(("GOOD", "ONCE-1", "ONCE-2"), "succeeded") | {
             "NEVER": "failed"

@@ -86,7 +86,7 @@ def test_all_ways_of_reading_have_the_same_limits(
     """What `check` and `import` read and what `refresh` reads is refused alike; a hole of a file is not even read."""
     file = tmp_path / "spring.csv"
     file.write_bytes(HEAD + b"\n" * 1_100_000 + ROW)
-    with pytest.raises(InputRefused, match="1048576 rows"):
+    with pytest.raises(InputRefused, match="1,048,576 rows"):
         read(file)
     with file.open("r+b") as hole:
         hole.truncate(200 << 30)

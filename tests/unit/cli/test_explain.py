@@ -69,7 +69,18 @@ def test_every_name_leads_to_the_row(past: Past, capsys: pytest.CaptureFixture[s
         assert told(capsys, name) == text
         assert name in text
     assert "the loom broke" in text
-    assert "450 (minor units)" in text
+    assert "450 minor units, over all attempts" in text
+
+
+def test_prices_are_in_the_currency_that_is_set(
+    past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all attempts, and of each."""
+    retried(past)
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
+    text = told(capsys, "H-2")
+    assert "price:  €4.50, over all attempts" in text
+    assert "attempt 2: succeeded, €0.50" in text
 
 
 def test_pattern_tells_who_shares_it(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,7 +110,7 @@ def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixtu
     old.end()
     past.begin("H-1,grey herons,Cushion,S,linen,")
     text = told(capsys, "H-1")
-    assert text.count("(as it was asked for before)") == 2
+    assert text.count("(of an earlier request)") == 2
     assert "blue herons" in text
     assert "grey herons" in text
     assert "now:    not started" in text

@@ -12,7 +12,7 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError, ServiceStopped
 
-HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy")
+HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy", "babel")
 
 
 @pytest.fixture

@@ -2,20 +2,59 @@
 
 from __future__ import annotations
 
+import io
+import re
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import cast
 
-from cli.progress_display import _facts, progress_line
+import pytest
+from rich.console import Console
+
+from cli.progress_display import Display, progress_line
 from patternmill.engine.halt import Halt
 from patternmill.engine.progress import Progress
 from patternmill.runs.run import Run
 
 
+def run_with(writer: object, **counts: int) -> Run:
+    return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt()))
+
+
 def test_what_is_waited_for_is_shown() -> None:
-    """In the line for pipes and among the facts of the live display; nothing while all goes well."""
+    """At the end of the line; nothing while all goes well."""
     writer = SimpleNamespace(waiting="")
-    run = cast(Run, SimpleNamespace(progress=Progress(), writer=writer, halt=Halt()))
+    run = run_with(writer)
     assert "waiting" not in progress_line(run)
     writer.waiting = "waiting for the ledger's PostgreSQL since 12 s"
     assert progress_line(run).endswith("; waiting for the ledger's PostgreSQL since 12 s")
-    assert ("", writer.waiting) in list(_facts(run))
+
+
+def test_counts_are_written_for_people() -> None:
+    """One is one, and thousands are grouped."""
+    run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2)
+    line = progress_line(run)
+    assert line.startswith(
+        "0 of 1,234 rows, 2 more needed nothing, 1 pattern, 0 products, 0 failed, 0 in flight, "
+    )
+    assert line.endswith("time left not known yet")
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redrawn with the line below it; where there is no terminal, plain lines alone, and what is said stays."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=200)
+    monkeypatch.setattr("cli.progress_display.Console", lambda **kind: console)
+    monkeypatch.setattr("cli.progress_display._LINE_EVERY", 0.01)
+    display = Display()
+    display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
+    with display.showing():
+        display.say("[b]4 rows[/b]")
+        deadline = monotonic() + 10
+        while "3 of 4 rows" not in screen.getvalue() and monotonic() < deadline:
+            sleep(0.01)
+    shown = screen.getvalue()
+    assert "3 of 4 rows" in shown and "[b]4 rows[/b]" in shown
+    assert bool(re.search("rows .*━", shown)) is terminal
+    assert ("\x1b" in shown) is terminal

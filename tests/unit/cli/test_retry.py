@@ -170,7 +170,7 @@ def test_what_is_left_out_is_shown(past: Past, capsys: pytest.CaptureFixture[str
     past.begin(FERN).end()
     assert main.run(["retry", first.record.run_id, "--plan-only"]) == 0
     shown = capsys.readouterr().out
-    assert "Left out, because of later runs: 1 rows" in shown
+    assert "Left out, because of later runs: 1 row" in shown
     assert f"H-2: run {later.record.run_id} asked for it with other content" in shown
 
 
@@ -228,8 +228,8 @@ def test_plan_only_and_no_terminal_begin_nothing(
     troubled(past)
     assert main.run(["retry", "--plan-only"]) == 0
     told = capsys.readouterr()
-    assert "To buy:  1 patterns and 4 products for 850 (minor units)" in told.out
-    assert "At most: 4 patterns and 8 products for 1800 (minor units)" in told.out
+    assert "To buy:  1 pattern and 4 products for 850 minor units" in told.out
+    assert "At most: 4 patterns and 8 products for 1,800 minor units" in told.out
     assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in told.out
     assert main.run(["retry"]) == 2
     assert capsys.readouterr().out == told.out

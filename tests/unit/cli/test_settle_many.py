@@ -47,7 +47,7 @@ def test_fifty_are_one_decision(past: Past, capsys: pytest.CaptureFixture[str]) 
     attempts = held(past)
     assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
     out = capsys.readouterr().out
-    assert "50 requests for 2500 (minor units)" in out and "… and 10 more" in out
+    assert "50 requests for 2,500 minor units" in out and "… and 10 more" in out
     assert "50 decided, 0 left" in out
     assert states(past, attempts) == {AttemptState.FAILED}
     for attempt in attempts:
@@ -218,7 +218,7 @@ def test_no_doubt_is_invisible(
     out = capsys.readouterr().out
     assert out.index("Nothing waits") < out.index("In doubt, and sent again") < out.index(young.request_id)
     assert driven.request_id not in out
-    assert "1 requests without an answer are with runs that hold their catalogs: autumn (staging)" in out
+    assert "Without an answer yet, in runs that hold their catalogs (autumn (staging)): 1." in out
     assert main.run(["settle", "--catalog", "winter"]) == 0
     assert young.request_id not in capsys.readouterr().out
     past.clock.now += LATER

@@ -73,11 +73,22 @@ def test_money_and_open_items_are_told(past: Past) -> None:
     text = shown(past)
     assert run.record.run_id in text.splitlines()[1]
     assert "CompletedWithFailures" in text
-    assert "Today in staging: 4 patterns and 2 products, 600 spent or reserved." in text
-    assert "1 patterns sent or about to be, without an answer, the oldest for 1 h" in text
-    assert "1 patterns waiting for a person's decision" in text
+    assert "Today in staging: 4 patterns and 2 products, 600 minor units spent or reserved." in text
+    assert "1 pattern sent or about to be, without an answer, the oldest for 1 h" in text
+    assert "1 pattern waiting for a person's decision" in text
     assert "patternmill retry --catalog 'spring' --environment staging" in text
     assert "patternmill settle --list" in text
+
+
+def test_money_is_in_the_currency_that_is_set(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By run, for the day and of its budget; nowhere the bare number that a person would misread."""
+    of_every_status(past).end()
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
+    monkeypatch.setenv("PATTERNMILL_DAY_BUDGET", "50000")
+    text = shown(past)
+    assert "€6.00 of €500.00 spent or reserved." in text
+    assert "€6.00" in text.splitlines()[1]
+    assert "minor" not in text
 
 
 def test_yesterdays_money_is_not_todays(past: Past) -> None:
@@ -95,7 +106,7 @@ def test_newest_runs_first_and_few(past: Past) -> None:
     runs = [past.begin(HERON).end() for _ in range(3)]
     lines = shown(past, most=2).splitlines()
     assert [line.split()[0] for line in lines[1:3]] == [runs[2].run_id, runs[1].run_id]
-    assert "… and 1 earlier ones (--all)" in lines
+    assert "… and 1 earlier run (--all)" in lines
 
 
 @pytest.mark.parametrize("alive", [True, False])

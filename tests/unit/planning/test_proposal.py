@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from patternmill.planning.forecast import Cost
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import TO_DO, Plan, Reason
 from patternmill.planning.proposal import Proposal, within
@@ -54,7 +56,17 @@ def test_the_digest_is_pinned() -> None:
 def test_what_it_may_cost() -> None:
     """Two patterns and three products; at worst each is tried twice."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
-    assert (found.items, found.expected, found.worst) == (5, 700, 1400)
+    assert (found.items, found.cost) == (5, Cost(700, 1400))
+    assert str(found) == "5 items for 700 minor units, at most 1,400 minor units if jobs fail"
+
+
+def test_its_cost_is_in_the_currency_that_is_set() -> None:
+    """For a person; what an approval is bound to stays as it is. Without prices nothing is said of money."""
+    found = proposal(plan(HERON, HERON_MUG, FERN))
+    euros = replace(found, currency="EUR")
+    assert str(euros) == "5 items for €7.00, at most €14.00 if jobs fail"
+    assert euros.digest() == found.digest()
+    assert str(replace(found, prices=dict.fromkeys(Stage, 0))) == "5 items"
 
 
 @pytest.mark.parametrize(

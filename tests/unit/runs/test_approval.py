@@ -124,7 +124,7 @@ def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.BUDGET_REACHED
     assert "anna approved 4 of 8 items" in (ended.ending.record.reason or "")
-    assert "2 rows are left" in (ended.ending.record.reason or "")
+    assert "Left for another approval: 2 rows" in (ended.ending.record.reason or "")
     assert ended.statuses == {
         "S-000": RowStatus.SUCCEEDED,
         "S-001": RowStatus.SUCCEEDED,

@@ -40,13 +40,17 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
 @pytest.mark.parametrize(
     ("limits", "whole", "said"),
     [
-        (SpendingLimits(run_amount=1000), 20, "The budget of 1000 reaches to 20 of 60 rows"),
-        (SpendingLimits(run_amount=1049), 20, "The budget of 1049 reaches to 20 of 60 rows"),
+        (SpendingLimits(run_amount=1000), 20, "The budget of 1,000 minor units reaches to 20 of 60 rows"),
+        (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 minor units reaches to 20 of 60 rows"),
         (SpendingLimits(day_amount=1000), 20, "reaches to 20 of 60 rows"),
         (SpendingLimits(patterns=7), 7, "The limit of 7 patterns reaches to 7 of 60 rows"),
         (SpendingLimits(products=7), 7, "The limit of 7 products reaches to 7 of 60 rows"),
-        (SpendingLimits(patterns=9, run_amount=300), 6, "The budget of 300 reaches to 6 of 60 rows"),
-        (SpendingLimits(run_amount=0), 0, "The budget of 0 reaches to 0 of 60 rows"),
+        (
+            SpendingLimits(patterns=9, run_amount=300),
+            6,
+            "The budget of 300 minor units reaches to 6 of 60 rows",
+        ),
+        (SpendingLimits(run_amount=0), 0, "The budget of 0 minor units reaches to 0 of 60 rows"),
         (SpendingLimits(run_amount=3000), 60, ""),
     ],
 )
@@ -70,7 +74,10 @@ def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
     found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000), **PRICES)
     checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
     lines = list(plan_lines(found, checked, "digest"))
-    assert "Limit: The budget of 1000 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
+    assert (
+        "Limit: The budget of 1,000 minor units reaches to 20 of 60 rows: 20 patterns and 20 products."
+        in lines
+    )
 
 
 def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
@@ -79,7 +86,7 @@ def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service:
     assert shop.run(many(4), limits=day, **PRICES).outcome is Outcome.COMPLETED
     ended = shop.run(many(60), max_in_flight=25, limits=day, **PRICES)
     assert bought(service) == (10, 10)
-    assert "of which 200 is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
+    assert "of which 200 minor units is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
 
 
 def test_patterns_that_are_there_get_their_products_first(shop: Workshop, service: Service) -> None:

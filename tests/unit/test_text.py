@@ -1,0 +1,84 @@
+"""How counts, durations, moments and money are written for people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from babel.numbers import list_currencies
+
+from patternmill.catalog.problems import visible
+from patternmill.settings import MOST_AMOUNT
+from patternmill.text import counted, duration, goods, in_columns, moment, money, more, plural, shortened
+
+
+@pytest.mark.parametrize(
+    ("amount", "currency", "text"),
+    [
+        (50000, "EUR", "€500.00"),
+        (1, "EUR", "€0.01"),
+        (50000, "JPY", "¥50,000"),
+        (50000, "KWD", "KWD50.000"),
+        (50000, "CAD", "CA$500.00"),
+        (-5, "USD", "-$0.05"),
+        (MOST_AMOUNT + 1, "EUR", "€10,000,000,000,000.01"),
+        (50000, None, "50,000 minor units"),
+        (1, None, "1 minor unit"),
+        (0, None, "0 minor units"),
+    ],
+)
+def test_money(amount: int, currency: str | None, text: str) -> None:
+    """Minor units become the currency's own; without one, nobody takes them for it."""
+    assert money(amount, currency) == text
+
+
+def test_money_has_no_hidden_characters() -> None:
+    """No currency's sign has one that a terminal would be shown as an escape."""
+    texts = [money(123456, currency) for currency in list_currencies("en")]
+    assert [text for text in texts if visible(text) != text] == []
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (0, "0 s"),
+        (-3, "0 s"),
+        (0.6, "1 s"),
+        (59.6, "1 min"),
+        (200, "3 min 20 s"),
+        (7800, "2 h 10 min"),
+        (3605, "1 h"),
+        (timedelta(days=2, hours=3, minutes=4), "2 d 3 h"),
+    ],
+)
+def test_duration(time: float | timedelta, text: str) -> None:
+    """The two units that matter."""
+    assert duration(time) == text
+
+
+def test_moments_are_in_utc() -> None:
+    """From Unix seconds, or from a time of any zone."""
+    assert moment(0) == "1970-01-01 00:00:00"
+    assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=UTC)) == "2026-03-01 09:30:00"
+    assert moment(datetime(2026, 3, 1, 9, 30, tzinfo=timezone(timedelta(hours=2)))) == "2026-03-01 07:30:00"
+
+
+def test_counts() -> None:
+    """One is one, thousands are grouped, and what is none is left out of a list."""
+    assert [plural(count, "row") for count in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
+    assert goods(1, 2000) == "1 pattern and 2,000 products"
+    assert counted({"succeeded": 1200, "failed": 0, "not_started": 1}) == "1,200 succeeded, 1 not started"
+    assert counted({"failed": 0}) == "none"
+
+
+def test_lists_end_with_what_is_left_out() -> None:
+    """Where something is."""
+    assert list(more(60, 60)) == []
+    assert list(more(1261, 60)) == ["  … and 1,201 more"]
+    assert list(more(2, 1, indent="")) == ["… and 1 more"]
+
+
+def test_lines_and_columns() -> None:
+    """One line however long a text is, and cells under one another."""
+    assert shortened("a  b\nc" + "d" * 200, 10) == "a b cdddd…"
+    assert in_columns([["a", "bb", "c"], ["aaa", "b", ""]]) == ["a    bb  c", "aaa  b"]
