@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from patternmill.catalog.problems import shown_apart
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Row, sku_key
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 
@@ -52,6 +52,10 @@ class Content:
     #: The environment's ID for it.
     category: str
     selections: Mapping[str, str]
+
+    @classmethod
+    def of(cls, row: Row) -> Content:
+        return cls(row.prompt, row.category_id or row.category, row.selections)
 
 
 @dataclass(frozen=True, slots=True)

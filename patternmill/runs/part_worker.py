@@ -22,8 +22,9 @@ from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import Attempt, KnownItem, Lease, PartHold, PartProgress, RunRow
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.memory import Memory
 from patternmill.planning.partition import is_begun
-from patternmill.planning.plan import Memory, Plan, Reason, make_plan
+from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.runs.assignment import Assignment, require_same_service
 from patternmill.runs.lease import BEAT
 from patternmill.runs.preview import remembered
@@ -298,13 +299,13 @@ def _entry(row: RunRow) -> Entry:
 
 def _without_second_retries(memory: Memory, begun: frozenset[ItemKey]) -> Memory:
     """What this run tried already, and failed with, is not tried once more because a process was lost."""
-    standings = {
+    last_attempts = {
         key: replace(attempt, state=AttemptState.HELD)
         if isinstance(attempt, Attempt) and _failed_here(attempt, begun) and key not in memory.trying
         else attempt
-        for key, attempt in memory.standings.items()
+        for key, attempt in memory.last_attempts.items()
     }
-    return replace(memory, standings=standings)
+    return replace(memory, last_attempts=last_attempts)
 
 
 def _failed_here(attempt: Attempt, begun: frozenset[ItemKey]) -> bool:
