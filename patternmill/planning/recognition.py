@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from patternmill.catalog.offer import Offer, offer_key
 from patternmill.catalog.rows import Row, sku_key, tidy
-from patternmill.catalog.selections import understood
+from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.memory import Memory
@@ -129,7 +129,7 @@ class RecognizedItems(ContentItems):
         if written == (row.category, row.written):
             return True
         if row.is_resolved:
-            return understood(self._offer, *content) == (row.category_id, row.selections)
+            return resolved(self._offer, *content) == (row.category_id, row.selections)
         # An item of an older version, which kept no rows: what is not known buys nothing.
         if written is None:
             return True

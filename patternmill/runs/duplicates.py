@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patternmill.catalog.changes import Content
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
-from patternmill.catalog.selections import understood
+from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import other_catalogs_rows
 from patternmill.ledger.ledger import Ledger
@@ -91,7 +91,7 @@ def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
         return True
-    if understood(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+    if resolved(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
         return True
     blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
     return blind and folded("", theirs.selections) == folded("", ours.selections)

@@ -14,7 +14,7 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.engine.items import too_many_failures
-from patternmill.errors import Fenced, LedgerError, PatternmillError
+from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
@@ -81,7 +81,7 @@ class Part(ActiveRun):
 
     @classmethod
     async def begin(cls, assigned: Assignment, grant: int, api: StudioApi) -> Part:
-        """Take the part up. Raises Fenced when it was given to somebody else, or its run is over."""
+        """Take the part up. Raises LeaseLost when it was given to somebody else, or its run is over."""
         ledger = await asyncio.to_thread(open_ledger, assigned.settings)
         writer: LedgerWriter | None = None
         try:
@@ -226,7 +226,7 @@ def _take_up(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold
     record = assigned.record
     lease = ledger.holder(record.environment, record.catalog)
     if lease is None or lease[1] != record.run_id or not lease[2]:
-        raise Fenced(
+        raise LeaseLost(
             f"Run {record.run_id} does not hold the catalog {record.catalog!r} any more.",
             remedy="Nothing was begun by this part; see `patternmill status`.",
         )

@@ -16,7 +16,7 @@ from patternmill.engine.items import ItemMaker
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
 from patternmill.engine.rows import Engine
-from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError
+from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
@@ -109,7 +109,7 @@ class ActiveRun:
             asyncio.get_running_loop().call_later(drain, self.engine.abandon)
 
     def _lost(self, error: PatternmillError) -> None:
-        code = "fenced" if isinstance(error, Fenced) else "ledger"
+        code = "fenced" if isinstance(error, LeaseLost) else "ledger"
         self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
 
 
