@@ -42,7 +42,7 @@ async def approved(request: Asked, digest: str | None) -> bool:
         proposal = work.proposal(preview.plan)
         if digest is not None:
             return await _named(work, proposal, digest)
-        if not await work.needs_word(preview.plan):
+        if not await work.needs_approval(preview.plan):
             return True
         return await _asked(work, preview, proposal)
 
@@ -64,7 +64,7 @@ async def _named(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
 async def _stands(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
     """Whether that approval was given before, and what is left of its plan rests on it."""
     try:
-        standing = await asyncio.to_thread(approval.rests_on, work.spec, proposal)
+        standing = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
     except ApprovalNeeded:
         return False
     return standing is not None and len(digest) >= LEAST_DIGEST and standing.digest.startswith(digest.lower())
@@ -104,4 +104,4 @@ def _knows_the_code(settings: Settings) -> bool:
             code="approval_code",
             remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
         )
-    return approval.is_code(settings.approval_code, click.prompt("Approval code", hide_input=True))
+    return approval.is_approval_code(settings.approval_code, click.prompt("Approval code", hide_input=True))

@@ -6,7 +6,7 @@ from prefect import State, flow
 from pydantic import Field
 
 from flows.shard_runs import make_rows
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.states import Outcome
 from prefect_host.internals import batch_events
 from prefect_host.stop_signals import stop_on_signals
@@ -31,5 +31,5 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
             async with begun_part(run_id, number, grant, environment, stopping) as work:
                 await make_rows(work)
             return part_state(work)
-        except Fenced as fenced:
+        except LeaseLost as fenced:
             return state_of(Outcome.SKIPPED_OVERLAP, str(fenced))

@@ -1,17 +1,17 @@
 """The errors of the library, split by what their reader does next.
 
 PatternmillError
-├── InputRefused          fix the file: nothing was read beyond the fault, nothing was spent
-├── ConfigurationError    fix a setting, a key or an address: nothing was spent
-├── ApprovalNeeded        a person has to agree to the plan first: nothing was spent
-├── ServiceStopped        the service (or our view of it) does not let the run go on: see why, then run again
-├── NotStarted            nothing was begun for an item, because the run was stopped: run again
-├── RowFailed             one item ended without its pattern or product: fix the row, or retry it
-├── LedgerError           the durable memory cannot be trusted or written: the run stops before the next purchase
-│   ├── LedgerAway        its database does not answer just now: tried again for a while, then the run stops
-│   ├── Overlap           another run holds this catalog: wait for it, or look at it
-│   └── Fenced            another run took this catalog over while this one stood still: this one stops
-└── BudgetReached         a limit set by a person holds the next purchase back: raise it, then run again
+├── InputRefused           fix the file: nothing was read past the fault, nothing was spent
+├── ConfigurationError     fix a setting, a key or an address: nothing was spent
+├── ApprovalNeeded         a person has to approve the plan first: nothing was spent
+├── ServiceStopped         the service (or our view of it) does not let the run go on: see why, then run again
+├── NotStarted             nothing was begun for an item, because the run was stopped: run again
+├── RowFailed              an item ended without its pattern or product: fix the row, or retry it
+├── LedgerError            the ledger cannot be trusted or written: the run stops before the next purchase
+│   ├── LedgerUnavailable  its database does not answer: tried again for a while, then the run stops
+│   ├── Overlap            another run has the catalog's lease: wait for it, or look at it
+│   └── LeaseLost          another run acquired the lease while this one was unresponsive: this one stops
+└── BudgetReached          a limit that a person set does not cover the next purchase: raise it, then run again
 
 Every one says what happened, where, and what to do.
 """
@@ -24,6 +24,11 @@ class PatternmillError(Exception):
 
     code = "error"
 
+    def __init_subclass__(cls, *, code: str | None = None) -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
+
     def __init__(self, message: str, *, code: str | None = None, remedy: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -34,38 +39,32 @@ class PatternmillError(Exception):
         return f"{self.message} {self.remedy}".strip()
 
 
-class InputRefused(PatternmillError):
+class InputRefused(PatternmillError, code="input_refused"):
     """The file as a whole cannot be used."""
 
-    code = "input_refused"
 
-
-class ConfigurationError(PatternmillError):
+class ConfigurationError(PatternmillError, code="configuration"):
     """A setting is missing, malformed or contradicts another."""
 
-    code = "configuration"
+
+class ApprovalNeeded(PatternmillError, code="approval_needed"):
+    """The plan exceeds what may be bought without a person's approval."""
 
 
-class ApprovalNeeded(PatternmillError):
-    """The plan is above what may be bought without a person's word."""
-
-    code = "approval_needed"
-
-
-class ServiceStopped(PatternmillError):
+class ServiceStopped(PatternmillError, code="service_stopped"):
     """No new item may be begun; what runs is finished."""
 
-    code = "service_stopped"
+
+class NotStarted(PatternmillError, code="not_started"):
+    """An item was not begun, and certainly nothing was sent for it."""
 
 
-class RowFailed(PatternmillError):
+class RowFailed(PatternmillError, code="failed"):
     """An item ended without what it was to make. Raised by the steps, so that their task runs read as failed.
 
-    `request_id` and `job_id` are those of its last attempt. `is_final` says that the item came to its end so;
-    else the next run goes on with it.
+    `request_id` and `job_id` are those of its last attempt. `is_final`: the item will not be made; else the next run
+    resumes it.
     """
-
-    code = "failed"
 
     def __init__(
         self,
@@ -83,37 +82,21 @@ class RowFailed(PatternmillError):
         self.is_final = is_final
 
 
-class NotStarted(PatternmillError):
-    """An item was not begun, and certainly nothing was sent for it."""
-
-    code = "not_started"
-
-
-class LedgerError(PatternmillError):
+class LedgerError(PatternmillError, code="ledger"):
     """The ledger is missing, damaged, full or of another version."""
 
-    code = "ledger"
 
-
-class LedgerAway(LedgerError):
+class LedgerUnavailable(LedgerError, code="ledger_away"):
     """The ledger's database cannot be reached, or was lost: what was under way may be done again."""
 
-    code = "ledger_away"
+
+class Overlap(LedgerError, code="overlap"):
+    """Another run has the catalog's lease."""
 
 
-class Overlap(LedgerError):
-    """Another run holds this catalog."""
-
-    code = "overlap"
+class LeaseLost(LedgerError, code="fenced"):
+    """This run lost its lease; none of its later writes count."""
 
 
-class Fenced(LedgerError):
-    """This run lost its hold on the catalog; none of its later writes count."""
-
-    code = "fenced"
-
-
-class BudgetReached(PatternmillError):
-    """The next purchase would pass a limit that a person set."""
-
-    code = "budget_reached"
+class BudgetReached(PatternmillError, code="budget_reached"):
+    """The next purchase would exceed a limit that a person set."""

@@ -1,16 +1,16 @@
-"""Remembers which services each key was sent to, so that a key does not go to a new address unasked."""
+"""The services that each key was sent to: a key is not sent to a new address until a person confirms it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
+from patternmill.private_files import private_folder, write_private
 from patternmill.settings import Settings
 
 KEY_MEMORY = "key-addresses.json"
@@ -19,15 +19,12 @@ KEY_MEMORY = "key-addresses.json"
 def refuse_new_address(settings: Settings) -> None:
     """Raise ConfigurationError when this key was used before, and never with this service.
 
-    A key's first service is remembered; an address and a key that are written down together, by environment, need
-    no memory. What is kept is a digest of the key.
+    A key's first service is remembered, with a digest of the key; an address and a key that are configured together,
+    by environment, need no memory.
     """
-    if (
-        settings.embedded
-        or settings.pair_is_explicit
-        or settings.studio_url is None
-        or settings.api_key is None
-    ):
+    if settings.embedded or settings.pair_is_explicit:
+        return
+    if settings.studio_url is None or settings.api_key is None:
         return
     path = settings.home / KEY_MEMORY
     known = _read(path)
@@ -67,10 +64,8 @@ def _write(path: Path, known: dict[str, list[str]]) -> None:
     """Whole, and for its owner alone. A home that cannot be written to remembers nothing."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(known, file, indent=1)
+        private_folder(path.parent)
+        write_private(temporary, json.dumps(known, indent=1))
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)

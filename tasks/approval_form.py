@@ -75,13 +75,13 @@ async def await_approval(work: ImportPipeline) -> None:
     """
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
         return
-    question = await asyncio.to_thread(approval.waiting, work.spec, flow_run.id)
-    if question is None and not approval.asks(work.spec.options):
+    question = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
+    if question is None and not approval.has_threshold(work.spec.options):
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
     remark = await _hear(work, question, proposal) if question is not None else ""
-    if work.refused is None and await work.needs_word(preview.plan):
+    if work.refused is None and await work.needs_approval(preview.plan):
         await _ask(work, preview, proposal, remark)
 
 
@@ -89,15 +89,15 @@ async def _hear(work: ImportPipeline, question: Approval, proposal: Proposal) ->
     """Write down what was said since this flow run asked, if anything was; what to remark where it is asked again."""
     answer, code = await _answer_to(question)
     remark = ""
-    if answer is not None and not approval.is_code(work.spec.settings.approval_code, code):
+    if answer is not None and not approval.is_approval_code(work.spec.settings.approval_code, code):
         get_run_logger().warning(WRONG_CODE)
         answer, remark = None, WRONG_CODE
     if answer is not None:
-        said = await asyncio.to_thread(approval.answer, work.spec, question, proposal, answer.word())
+        said = await asyncio.to_thread(approval.record_decision, work.spec, question, proposal, answer.word())
         if said is not None and not answer.word().approved:
             work.refused = said
-    elif approval.has_lapsed(question, await asyncio.to_thread(approval.ledger_time, work.spec)):
-        work.refused = await asyncio.to_thread(approval.lapse, work.spec, question)
+    else:
+        work.refused = await asyncio.to_thread(approval.lapse_if_due, work.spec, question)
     return remark
 
 
@@ -115,7 +115,7 @@ async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
 
 async def _ask(work: ImportPipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
     patience = work.spec.settings.approval_timeout
-    question = await asyncio.to_thread(approval.ask, work.spec, proposal, flow_run.id, patience)
+    question = await asyncio.to_thread(approval.request_approval, work.spec, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
     now = await asyncio.to_thread(approval.ledger_time, work.spec)
     left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)

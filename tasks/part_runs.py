@@ -132,7 +132,7 @@ _FINAL = frozenset({StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, 
 async def begun_part(
     run_id: str, number: int, grant: int, environment: str, stopping: Stopping
 ) -> AsyncIterator[Part]:
-    """The part, taken up; at the end its last word is said. Raises Fenced when it is somebody else's by now."""
+    """The part, taken up; at the end its last word is said. Raises LeaseLost when it is somebody else's by now."""
     assigned = await asyncio.to_thread(assignment, RunId(run_id), number, environment)
     work = PartWork(replace(assigned, settings=await addressed_settings(assigned.settings)), grant)
     async with work as part:

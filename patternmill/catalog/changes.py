@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from patternmill.catalog.problems import shown_apart
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.problems import contrasted
+from patternmill.catalog.rows import Row, sku_key
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 
@@ -52,6 +52,10 @@ class Content:
     #: The environment's ID for it.
     category: str
     selections: Mapping[str, str]
+
+    @classmethod
+    def of(cls, row: Row) -> Content:
+        return cls(row.prompt, row.category_id or row.category, row.selections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,7 @@ def differing(before: Content, now: Content) -> tuple[str, ...]:
 def described(before: Content, now: Content) -> Iterator[str]:
     """Each field in which two contents differ, as it was and as it is."""
     for field in differing(before, now):
-        old, new = shown_apart(_value(before, field), _value(now, field))
+        old, new = contrasted(_value(before, field), _value(now, field))
         yield f"{field}: {old} -> {new}"
 
 

@@ -1,8 +1,7 @@
 """The CSV reader: bytes become records with the row numbers of a spreadsheet, or the file is refused whole.
 
-A strict pass of the standard library's reader is the gate: it counts the records, and nothing is shifted,
-converted or dropped. The same bytes always give the same records, so that results can be rebuilt from the
-ledger's copy of them.
+The standard library's reader decides, in its strict mode, what a record is: nothing is shifted, converted or dropped.
+The same bytes always give the same records, so that results can be rebuilt from the ledger's copy of them.
 """
 
 from __future__ import annotations
@@ -31,11 +30,10 @@ from patternmill.catalog.text_encoding import check_text, choose_encoding
 from patternmill.errors import InputRefused
 
 _LONGEST_PATH = 1000
-#: What is looked at of a first line that is not understood: less than the longest cell that can be read.
+#: Characters of a first line in which another delimiter is looked for: less than the longest cell that can be read.
 _FIRST_LINE = 100_000
 
 NumberedRow = tuple[int, tuple[str, ...]]
-NumberedRows = Iterator[NumberedRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,6 @@ class Record:
 class CatalogFile:
     """A catalog as it was read."""
 
-    path: Path
     name: str
     #: Of the raw bytes, in hexadecimal.
     sha256: str
@@ -66,13 +63,13 @@ class CatalogFile:
 
 
 def read_catalog(path: Path, *, encoding: str | None = None, quoting: bool = True) -> CatalogFile:
-    """Read and understand the whole file, or raise InputRefused with one of the codes of FileCode.
+    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
 
     `quoting`: the refusal of a file that is no catalog may quote its first row.
     """
     reading = Reading(plain(path.name, _LONGEST_PATH))
     raw = stable_bytes(path, Path.read_bytes, reading)
-    return _parsed(raw, path, encoding, reading, quoting=quoting)
+    return parse_catalog(raw, name=path.name, encoding=encoding, reading=reading, quoting=quoting)
 
 
 def parse_catalog(
@@ -84,12 +81,32 @@ def parse_catalog(
     reading: Reading | None = None,
     quoting: bool = True,
 ) -> CatalogFile:
-    """The same from the bytes alone. `encoding` is the CatalogFile's own, or what the person named.
+    """The same from the bytes alone. `encoding` is the CatalogFile's own, or the one that the person named.
 
     `empty`: a header without rows is a catalog too. `reading`: None for bytes that were accepted before.
     """
-    reading = reading or Reading(name, NO_LIMITS)
-    return _parsed(raw, Path(name), encoding, reading, empty=empty, quoting=quoting)
+    text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
+    header_row, header = text.header()
+    columns = text.columns(header, quoting)
+    records, blank = text.records(columns.ours)
+    if not records and not empty:
+        raise refusal(
+            FileCode.HEADER_ONLY,
+            f"{text.name} has a header in row {header_row}, but nothing below it.",
+            "Add the rows.",
+        )
+    refuse_reserved(header, columns, (record.cells for record in records), text.name)
+    return CatalogFile(
+        name=name,
+        sha256=hashlib.sha256(raw).hexdigest(),
+        size=len(raw),
+        encoding=text.encoding,
+        header=header,
+        columns=columns,
+        records=records,
+        blank_rows=blank,
+        raw=raw,
+    )
 
 
 def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | None = None) -> bytes:
@@ -130,110 +147,77 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
-def _parsed(
-    raw: bytes,
-    path: Path,
-    given: str | None,
-    reading: Reading,
-    *,
-    empty: bool = False,
-    quoting: bool = True,
-) -> CatalogFile:
-    name = plain(path.name, _LONGEST_PATH)
-    encoding = choose_encoding(raw, name, given)
-    check_text(raw, name, encoding)
-    reading.check_time()
-    rows = _strict_rows(raw, name, encoding, reading)
-    header_row, header = _read_header(rows, raw, name, encoding)
-    reading.check_columns(len(header))
-    ours = is_ours(header)
-    header = restored(header) if ours else header
-    columns = _columns_or_delimiter(header, raw, name, encoding, quoting)
-    records, blank = _read_records(rows, ours)
-    if not records and not empty:
-        raise refusal(
-            FileCode.HEADER_ONLY,
-            f"{name} has a header in row {header_row}, but nothing below it.",
-            "Add the rows.",
-        )
-    refuse_reserved(header, columns, (record.cells for record in records), name)
-    return CatalogFile(
-        path=path,
-        name=path.name,
-        sha256=hashlib.sha256(raw).hexdigest(),
-        size=len(raw),
-        encoding=encoding,
-        header=header,
-        columns=columns,
-        records=records,
-        blank_rows=blank,
-        raw=raw,
-    )
+class _Text:
+    """The text of one file, and its rows one after the other."""
 
+    def __init__(self, raw: bytes, name: str, encoding: str | None, reading: Reading) -> None:
+        self.name = name
+        self.encoding = choose_encoding(raw, name, encoding)
+        self._raw, self._reading = raw, reading
+        check_text(raw, name, self.encoding)
+        reading.check_time()
+        self._rows = self._strict_rows()
 
-def _read_header(rows: NumberedRows, raw: bytes, name: str, encoding: str) -> NumberedRow:
-    try:
-        header = next((row for row in rows if _has_content(row[1])), None)
-    except InputRefused:
-        refuse_other_delimiter(_first_line(raw, encoding), name)
-        raise
-    if header is None:
-        raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
-    return header
-
-
-def _columns_or_delimiter(
-    header: tuple[str, ...], raw: bytes, name: str, encoding: str, quoting: bool
-) -> Columns:
-    try:
-        return read_columns(header, name)
-    except InputRefused as refused:
-        refuse_other_delimiter(_first_line(raw, encoding), name)
-        if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
-            raise refusal(
-                FileCode.NO_KNOWN_COLUMNS,
-                f"{name} has none of the columns that a catalog has; its first row has {len(header)} cells.",
-                refused.remedy or "",
-            ) from None
-        raise
-
-
-def _read_records(rows: NumberedRows, ours: bool) -> tuple[tuple[Record, ...], int]:
-    records, blank = [], 0
-    for line, cells in rows:
-        if _has_content(cells):
-            records.append(Record(line, restored(cells) if ours else cells))
-        else:
-            blank += 1
-    return tuple(records), blank
-
-
-def _strict_rows(raw: bytes, name: str, encoding: str, reading: Reading) -> NumberedRows:
-    """Every row with its number, blank ones too."""
-    reader = csv.reader(reading.lines(_text(raw, encoding)), strict=True)
-    blank = 0
-    for row in itertools.count(1):
-        read_so_far = reader.line_num
-        reading.begin_row()
+    def header(self) -> NumberedRow:
         try:
-            cells = next(reader, None)
-        except csv.Error as error:
-            lines = itertools.islice(_text(raw, encoding), read_so_far, None)
-            raise explain(error, name, row, read_so_far + 1, lines) from None
-        if cells is None:
-            return
-        blank += not _has_content(cells)
-        reading.check_rows(row, blank)
-        yield row, tuple(cells)
+            found = next((row for row in self._rows if _has_content(row[1])), None)
+        except InputRefused:
+            refuse_other_delimiter(self._first_line(), self.name)
+            raise
+        if found is None:
+            raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
+        row, header = found
+        self._reading.check_columns(len(header))
+        return row, restored(header) if is_ours(header) else header
 
+    def columns(self, header: tuple[str, ...], quoting: bool) -> Columns:
+        try:
+            return read_columns(header, self.name)
+        except InputRefused as refused:
+            refuse_other_delimiter(self._first_line(), self.name)
+            if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
+                raise refusal(
+                    FileCode.NO_KNOWN_COLUMNS,
+                    f"{self.name} has none of the columns that a catalog has; its first row has "
+                    f"{len(header)} cells.",
+                    refused.remedy,
+                ) from None
+            raise
 
-def _text(raw: bytes, encoding: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(raw), encoding=encoding, newline="")
+    def records(self, ours: bool) -> tuple[tuple[Record, ...], int]:
+        """The rows below the header, and how many blank ones were skipped."""
+        records, blank = [], 0
+        for line, cells in self._rows:
+            if _has_content(cells):
+                records.append(Record(line, restored(cells) if ours else cells))
+            else:
+                blank += 1
+        return tuple(records), blank
 
+    def _strict_rows(self) -> Iterator[NumberedRow]:
+        """Every row with its number, blank ones too."""
+        reader = csv.reader(self._reading.lines(self._lines()), strict=True)
+        blank = 0
+        for row in itertools.count(1):
+            lines_read = reader.line_num
+            self._reading.begin_row()
+            try:
+                cells = next(reader, None)
+            except csv.Error as error:
+                lines = itertools.islice(self._lines(), lines_read, None)
+                raise explain(error, self.name, row, lines_read + 1, lines) from None
+            if cells is None:
+                return
+            blank += not _has_content(cells)
+            self._reading.check_rows(row, blank)
+            yield row, tuple(cells)
 
-def _first_line(raw: bytes, encoding: str) -> str:
-    lines = itertools.islice(_text(raw, encoding), 1000)
-    return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
+    def _lines(self) -> io.TextIOWrapper:
+        return io.TextIOWrapper(io.BytesIO(self._raw), encoding=self.encoding, newline="")
+
+    def _first_line(self) -> str:
+        lines = itertools.islice(self._lines(), 1000)
+        return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
 
 
 def _has_content(cells: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""What one environment offers: categories, their options, and how a written name finds the offered one."""
+"""The offer of one environment: categories, their options, and how a written name is matched to them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+
+from patternmill.catalog.problems import UNSAFE, shown
 
 #: So many different unknown words get a suggestion; past that the file is wrong as a whole.
 SUGGESTIONS = 2_000
@@ -23,14 +25,14 @@ def offer_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice of a category. None stands for what the service's answer did not tell."""
+    """One choice of a category. None stands for what the service's answer does not contain."""
 
     name: str
     values: tuple[str, ...] | None = None
     required: bool | None = None
     #: Other spellings of the name in the answer, accepted as they are.
     spellings: tuple[str, ...] = ()
-    #: What the answer calls a value for people, and the value itself.
+    #: The answer's label of a value, and the value itself.
     labels: tuple[tuple[str, str], ...] = ()
 
     def find_value(self, text: str) -> str | None:
@@ -115,24 +117,21 @@ IN_PART = "The list of categories could be read in part only."
 def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str] = ()) -> Offer:
     """The offer, with a note on what of it is not known, after `notes`."""
     blind = [one.name for one in categories if not one.checkable]
-    told = [
-        *notes,
-        *([f"Options were not checked for {_listed(blind)}: they cannot be read."] if blind else []),
-    ]
-    return Offer(categories, not blind, " ".join(told) or None, complete)
+    unchecked = [f"Options were not checked for {listed(blind)}: they cannot be read."] if blind else []
+    return Offer(categories, not blind, " ".join([*notes, *unchecked]) or None, complete)
 
 
-def with_asked(offer: Offer, found: Iterable[Category]) -> Offer:
-    """An incomplete offer with categories that its list does not have, but the service knows."""
+def with_unlisted(offer: Offer, found: Iterable[Category]) -> Offer:
+    """An incomplete offer with categories that its list does not have, but the service has."""
     have = {one.id for one in offer.categories or ()}
     new = {one.id: one for one in found if one.id not in have}
     return described_offer((*(offer.categories or ()), *new.values()), complete=False, notes=(IN_PART,))
 
 
 def merged(now: Offer, before: Offer | None) -> Offer:
-    """What was read now, with what was read `before` in place of what could not be read now, category by category.
+    """The offer as read now; what could not be read now is as it was read `before`, category by category.
 
-    What a complete list does not have is gone. What is from memory is named in the note.
+    What a complete list does not have is gone. The note names what was read before.
     """
     if before is None or before.categories is None:
         return now
@@ -146,7 +145,7 @@ def merged(now: Offer, before: Offer | None) -> Offer:
     return described_offer(
         (*renewed, *sorted(kept, key=lambda one: one.id)),
         complete=complete,
-        notes=_from_memory(now, [one for one in renewed if one not in listed], kept),
+        notes=_memory_notes(now, [one for one in renewed if one not in listed], kept),
     )
 
 
@@ -167,16 +166,16 @@ def _with_values(option: Option, known: Mapping[str, Option]) -> Option:
     return replace(option, values=before.values, labels=before.labels)
 
 
-def _from_memory(now: Offer, renewed: Sequence[Category], kept: Sequence[Category]) -> Iterator[str]:
-    """In sentences."""
+def _memory_notes(now: Offer, renewed: Sequence[Category], kept: Sequence[Category]) -> Iterator[str]:
+    """What of an offer was read before, in sentences."""
     if now.categories is None:
         yield f"The categories could not be read now; those read {_dates(kept)} were used."
     elif not now.complete:
         yield IN_PART
     if kept and now.categories is not None:
-        yield f"Not in that part, and used as read {_dates(kept)}: {_listed([one.name for one in kept])}."
+        yield f"Not in that part, and used as read {_dates(kept)}: {listed([one.name for one in kept])}."
     if renewed:
-        names = _listed([one.name for one in renewed])
+        names = listed([one.name for one in renewed])
         yield f"The options of {names} could not be read now; those read {_dates(renewed)} were used."
 
 
@@ -187,9 +186,11 @@ def _dates(categories: Sequence[Category]) -> str:
     return f"on {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "")
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def listed(words: Sequence[str]) -> str:
+    """Words in one line, shortened when there are many, with what nobody sees as escapes."""
+    named = (word if UNSAFE.search(word) is None else shown(word) for word in words[:_MOST_NAMED])
+    more = len(words) - _MOST_NAMED
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 class Nearest:

@@ -1,4 +1,4 @@
-"""The faults of a catalog: their stable codes, and how one is told to the person who can mend it."""
+"""The faults of a catalog: their stable codes, and their text for the person who corrects them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FileCode(StrEnum):
 
 
 class RowCode(StrEnum):
-    """Why one row is refused while the others go on. Stable: they stand in `error_code` of the results."""
+    """Why one row is refused while the others go on. Stable: they are the `error_code` of the results."""
 
     SURPLUS_CELLS = "surplus_cells"
     MISSING_CELLS = "missing_cells"
@@ -64,7 +64,7 @@ class RowCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault of some cells, not yet tied to the row that they stand in: equal cells share one."""
+    """A fault of some cells, without the row that they are in: equal cells share one."""
 
     column: str | None
     code: RowCode
@@ -104,7 +104,7 @@ UNSAFE = re.compile(
 _HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _VARIANTS = re.compile("[\ufe00-\ufe0f]")
-#: Letters and signs that are drawn alike in Cyrillic, Greek or typeset text, and those of ASCII.
+#: Letters and signs that look alike in Cyrillic, Greek or typeset text, and those of ASCII.
 _LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
     "\u03bf\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
@@ -128,14 +128,14 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_escape, text)
 
 
-def shown_apart(old: str, new: str, limit: int = 60) -> tuple[str, str]:
+def contrasted(old: str, new: str, limit: int = 60) -> tuple[str, str]:
     """Two texts that differ, each in backticks, from shortly before the first difference.
 
-    Where a person could still take one for the other, everything beyond ASCII is an escape, and each space
-    that follows a space.
+    Where they look alike to a person all the same, every character outside of ASCII is an escape, and each space that
+    follows a space.
     """
     begin = max(_first_difference(old, new) - limit // 3, 0)
-    escape = _spelled if _drawn(old) == _drawn(new) else visible
+    escape = _escape_all if _look_key(old) == _look_key(new) else visible
     return _excerpt(old, begin, limit, escape), _excerpt(new, begin, limit, escape)
 
 
@@ -149,13 +149,13 @@ def _first_difference(old: str, new: str) -> int:
     return next((index for index, (one, other) in pairs if one != other), min(len(old), len(new)))
 
 
-def _drawn(text: str) -> str:
-    """What texts have in common that a person can hardly tell apart."""
-    drawn = unicodedata.normalize("NFKC", _VARIANTS.sub("", visible(text))).translate(_LOOKALIKES)
-    return " ".join(drawn.split())
+def _look_key(text: str) -> str:
+    """What texts have in common that look alike."""
+    look = unicodedata.normalize("NFKC", _VARIANTS.sub("", visible(text))).translate(_LOOKALIKES)
+    return " ".join(look.split())
 
 
-def _spelled(text: str) -> str:
+def _escape_all(text: str) -> str:
     return re.sub(r"(?<= ) |^ | $|[^ -~]", _escape, text)
 
 

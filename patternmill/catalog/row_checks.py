@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -42,7 +42,7 @@ class CheckedCatalog:
 
     file: CatalogFile
     entries: tuple[Entry, ...]
-    #: Sentences on what could not be checked.
+    #: In sentences: what could not be checked.
     notes: tuple[str, ...]
     #: What they were checked against.
     offer: Offer | None = None
@@ -68,7 +68,8 @@ def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> 
     """Check every record; `prompt_limit` is in characters. Raises nothing for what a row says."""
     checker = _RowChecker(file, offer, prompt_limit)
     entries = tuple(map(checker.check, file.records))
-    return CheckedCatalog(file, entries, checker.notes(), offer)
+    note = UNCHECKED if offer is None else offer.note
+    return CheckedCatalog(file, entries, (note,) if note else (), offer)
 
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
@@ -84,7 +85,7 @@ def _error_code_column(file: CatalogFile) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A category cell, understood."""
+    """A category cell, and what the offer has for it."""
 
     id: str
     category: Category | None
@@ -92,7 +93,7 @@ class _Resolved:
 
 
 class _RowChecker:
-    """Checks records one by one; equal cells are understood once."""
+    """Checks records one by one; equal cells are resolved once."""
 
     def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int) -> None:
         self._header, self._columns = file.header, file.columns
@@ -100,30 +101,24 @@ class _RowChecker:
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
-        self._told_column = _error_code_column(file)
+        self._error_code = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
-        self._other_columns = OptionColumns(file, self._category_of)
+        self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         misfit = self._misfit(record)
         if misfit is not None:
-            findings = [misfit, *self._duplicates(record, sku)]
-            return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
+            return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
         return self._check_cells(record, sku)
-
-    def notes(self) -> tuple[str, ...]:
-        """What could not be checked, in sentences."""
-        notes = [UNCHECKED] if self._offer is None else [self._offer.note] if self._offer.note else []
-        return tuple(notes)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
         prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
-        passed_over = self._other_columns.passed_over(cells, category.category, choices)
-        elsewhere = [name for name, _ in passed_over if name]
+        misplaced = self._other_columns.misplaced(cells, category.category, choices)
+        elsewhere = [name for name, _ in misplaced if name]
         selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
         findings = [
             *self._sku_findings(record, sku),
@@ -131,10 +126,10 @@ class _RowChecker:
             *([category.finding] if category.finding else []),
             *misread,
             *mismatched,
-            *(finding for _, finding in passed_over),
+            *(finding for _, finding in misplaced),
         ]
         if findings:
-            return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
+            return _refused(record, sku, findings)
         row = Row(
             line=record.line,
             sku=sku,
@@ -175,15 +170,16 @@ class _RowChecker:
         return self._earlier_misfit(record)
 
     def _earlier_misfit(self, record: Record) -> Finding | None:
-        """A row that misfitted in an earlier run came back rectangular, which does not make it right."""
-        told = self._told_column
-        if told is None or record.cells[told].strip() not in _MISFITS:
+        """Results have as many cells in each row as the header: what an earlier run found is in the error code."""
+        index = self._error_code
+        code = record.cells[index].strip() if index is not None else ""
+        if index is None or code not in _MISFITS:
             return None
         return Finding(
-            self._header[told],
-            RowCode(record.cells[told].strip()),
+            self._header[index],
+            RowCode(code),
             "the row had surplus or missing cells in an earlier run",
-            f"put its cells right, then clear its {shown(self._header[told])} cell",
+            f"put its cells right, then clear its {shown(self._header[index])} cell",
         )
 
     def _sku_findings(self, record: Record, sku: str) -> list[Finding]:
@@ -242,10 +238,6 @@ class _RowChecker:
             return _Resolved(found[0].id, found[0], None)
         return _Resolved(text, None, self._not_one_category(column, text, found))
 
-    def _category_of(self, cell: str) -> Category | None:
-        found = self._offer.find(tidy(cell)) if self._offer is not None else ()
-        return found[0] if len(found) == 1 else None
-
     def _not_one_category(self, column: str, text: str, found: Sequence[Category]) -> Finding:
         if found:
             ids = ", ".join(shown(category.id) for category in found)
@@ -276,6 +268,10 @@ class _RowChecker:
         if self._offer is None or not self._offer.categories:
             return "write the category's name or ID"
         return offered(tuple(category.name for category in self._offer.categories))
+
+
+def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
+    return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
 
 
 def _shared_if_equal(written: dict[str, str], selections: dict[str, str]) -> dict[str, str]:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
 from patternmill.catalog.mojibake import LOST, unscrambled
-from patternmill.catalog.offer import Category, Nearest, Offer, Option, offer_key
-from patternmill.catalog.problems import UNSAFE, Finding, RowCode, shown, shown_apart
+from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
+from patternmill.catalog.problems import UNSAFE, Finding, RowCode, contrasted, shown
 from patternmill.catalog.rows import tidy
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
-_MOST_NAMED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +26,7 @@ class WrittenSelection:
 
 def offered(words: Sequence[str]) -> str:
     """The offer in one line, shortened when it is long."""
-    named = ", ".join(word if UNSAFE.search(word) is None else shown(word) for word in words[:_MOST_NAMED])
-    more = len(words) - _MOST_NAMED
-    return f"offered: {named or 'none'}" + (f" and {more} more" if more > 0 else "")
+    return f"offered: {listed(words) or 'none'}"
 
 
 def did_you_mean(nearest: str | None, otherwise: str) -> str:
@@ -54,31 +51,33 @@ def resolve(
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """The selections in the offered spelling, sorted by name, and everything that is wrong with them.
 
-    `elsewhere`: the names of options that stand in another column, which is found fault with by itself.
+    `elsewhere`: the names of options in another column, which is a fault of its own.
     """
     selections: dict[str, str] = {}
     findings: list[Finding] = []
     for choice in choices:
-        result = _unfit(choice) or _matched(choice, category, nearest)
+        unfit = unfit_finding(choice.column, choice.option) or unfit_finding(choice.column, choice.value)
+        result = unfit or _matched(choice, category, nearest)
         if isinstance(result, Finding):
             findings.append(result)
         elif result[0] in selections:
-            findings.append(_chosen_twice(choice, result[0]))
+            message = f"option {shown(result[0])} is chosen twice"
+            findings.append(Finding(choice.column, RowCode.DUPLICATE_OPTION, message, "keep one of the two"))
         else:
             selections[result[0]] = result[1]
     return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere))
 
 
-def understood(
+def resolved(
     offer: Offer | None, category: str, selections: Mapping[str, str]
 ) -> tuple[str, Mapping[str, str]] | None:
-    """A category and its selections as an offer understands them; None where it does not, or not alone."""
+    """The ID of a category and its selections in the offered spelling; None where the offer has none, or several."""
     found = offer.find(category) if offer is not None else ()
     if len(found) != 1:
         return None
     choices = [WrittenSelection(name, name, value) for name, value in selections.items()]
-    resolved, findings = resolve(choices, found[0], Nearest(0))
-    return None if findings else (found[0].id, resolved)
+    values, findings = resolve(choices, found[0], Nearest(0))
+    return None if findings else (found[0].id, values)
 
 
 class _Pairs(list[tuple[str, object]]):
@@ -117,10 +116,6 @@ def _malformed(column: str, message: str) -> Finding:
     return Finding(column, RowCode.MALFORMED_SELECTIONS, message, _EXAMPLE)
 
 
-def _unfit(choice: WrittenSelection) -> Finding | None:
-    return unfit_finding(choice.column, choice.option) or unfit_finding(choice.column, choice.value)
-
-
 def unfit_finding(column: str, cell: str) -> Finding | None:
     """Why a cell, or a name, cannot be meant as it stands."""
     if misread := mojibake_finding(column, cell):
@@ -144,23 +139,18 @@ def mojibake_finding(column: str, cell: str) -> Finding | None:
         return Finding(
             column,
             RowCode.MOJIBAKE,
-            f"a character was lost (U+FFFD) in {_around(cell, cell.find(LOST))}",
+            f"a character was lost (U+FFFD) in {shown(cell[max(cell.find(LOST) - 20, 0) :])}",
             "write it again; a spreadsheet has to open and save the file as UTF-8",
         )
     if meant == cell:
         return None
-    was, suggested = shown_apart(cell, tidy(meant))
+    was, suggested = contrasted(cell, tidy(meant))
     return Finding(
         column,
         RowCode.MOJIBAKE,
         f"{was} was read in the wrong encoding by some program, and saved like that",
         f"it was probably {suggested}: write that; a spreadsheet has to open and save the file as UTF-8",
     )
-
-
-def _around(text: str, index: int) -> str:
-    """The part of a text with what stands there."""
-    return shown(text[max(index - 20, 0) :])
 
 
 def _matched(
@@ -196,15 +186,6 @@ def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) ->
         RowCode.UNKNOWN_VALUE,
         f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}",
         did_you_mean(nearest.find(value, values), "choose one of them"),
-    )
-
-
-def _chosen_twice(choice: WrittenSelection, name: str) -> Finding:
-    return Finding(
-        choice.column,
-        RowCode.DUPLICATE_OPTION,
-        f"option {shown(name)} is chosen twice",
-        "keep one of the two",
     )
 
 

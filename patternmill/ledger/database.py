@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
+from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
 from patternmill.ledger.processes import is_stopped, machine, write_locker
 from patternmill.ledger.server_clock import ServerClock, Watchdog
 from patternmill.settings import mask_passwords
@@ -233,11 +233,11 @@ class SqliteDatabase:
                 else _unusable(mask_passwords(str(self.path)), mask_passwords(str(error)))
             ) from error
 
-    def _locked(self) -> LedgerAway:
+    def _locked(self) -> LedgerUnavailable:
         """Who keeps this process from writing, as far as that can be seen, and what to do about it."""
         pid, path = self.locked_by(), mask_passwords(str(self.path))
         if pid is None or pid == os.getpid():
-            return LedgerAway(
+            return LedgerUnavailable(
                 f"The ledger {path} is locked by another program, which cannot be seen from here.",
                 remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
             )
@@ -247,7 +247,7 @@ class SqliteDatabase:
             if stopped
             else f"wait for it, or end it (`kill {pid}`)"
         )
-        return LedgerAway(
+        return LedgerUnavailable(
             f"The ledger {path} is locked by process {pid}{self._runs_of(pid)}"
             f"{', which is stopped' if stopped else ''}.",
             remedy=f"Nothing is lost: {remedy}, then run the same command again.",
@@ -436,8 +436,8 @@ class PostgresDatabase:
                 silent if self._watchdog.bitten else f"went away: {mask_passwords(str(error), self._url)}"
             ) from error
 
-    def _away(self, what: str) -> LedgerAway:
-        return LedgerAway(
+    def _away(self, what: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
             f"The ledger's {self.name} {what}.",
             remedy="Nothing that it acknowledged is lost. See that PATTERNMILL_LEDGER_URL is right and the server is "
             "up, then run the same command again.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.book import Book
 from patternmill.ledger.records import Lease
@@ -54,7 +54,7 @@ class LeaseBook(Book):
         return Lease(environment, catalog, (over or 0) + 1, run_id) if taken == 1 else None
 
     def beat(self, hold: Lease) -> None:
-        """Show that the holder lives. Raises Fenced when it no longer holds."""
+        """Show that the holder lives. Raises LeaseLost when it no longer holds."""
         self._update_lease(hold, "beats = beats + 1")
 
     def release(self, hold: Lease) -> None:
@@ -84,8 +84,8 @@ def _lease_params(hold: Lease) -> Mapping[str, Any]:
     return {"environment": hold.environment, "catalog": hold.catalog, "fence": hold.fence}
 
 
-def _fenced(hold: Lease) -> Fenced:
-    return Fenced(
+def _fenced(hold: Lease) -> LeaseLost:
+    return LeaseLost(
         f"Another run took over the catalog {hold.catalog!r} ({hold.environment}) while this one stood still.",
         remedy="See `patternmill status`; nothing that this run does from here on counts.",
     )

@@ -22,7 +22,7 @@ class Ledger(AttemptBook, OfferBook, RunBook, PartBook):
 
     @contextmanager
     def transaction(self, hold: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `hold`, raises Fenced when another run took the catalog over."""
+        """All or nothing. With `hold`, raises LeaseLost when another run took the catalog over."""
         with self.database.transaction():
             if hold is not None:
                 self.check_fence(hold)

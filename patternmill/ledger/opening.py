@@ -29,6 +29,16 @@ def existing_ledger(settings: Settings) -> Iterator[Ledger]:
         ledger.database.close()
 
 
+@contextmanager
+def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
+    """The ledger that the settings name, or None where there is none yet: who only reads makes none."""
+    if not has_ledger(settings):
+        yield None
+        return
+    with existing_ledger(settings) as ledger:
+        yield ledger
+
+
 def open_ledger(settings: Settings) -> Ledger:
     """The ledger that the settings name, brought up to this version."""
     url = settings.ledger_url.get_secret_value() if settings.ledger_url else None

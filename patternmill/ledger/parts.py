@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.leases import LeaseBook
 from patternmill.ledger.records import Lease, PartHold, PartProgress
@@ -63,7 +63,7 @@ class PartBook(LeaseBook):
         )
 
     def begin_part(self, hold: Lease, number: int, grant: int) -> PartHold:
-        """Take a part up. Raises Fenced when the grant was used, or another one was given since."""
+        """Take a part up. Raises LeaseLost when the grant was used, or another one was given since."""
         begun = PartHold(hold.environment, hold.catalog, hold.fence, hold.run_id, number, grant + 1)
         changed = self.database.run(
             "UPDATE run_parts SET fence = fence + 1, beats = beats + 1, state = 'begun' "
@@ -119,8 +119,8 @@ class PartBook(LeaseBook):
             raise _given_away(hold)
 
 
-def _given_away(hold: PartHold) -> Fenced:
-    return Fenced(
+def _given_away(hold: PartHold) -> LeaseLost:
+    return LeaseLost(
         f"Part {hold.number} of run {hold.run_id} was given to another process, or its run has ended.",
         remedy="Nothing is to be done: the run that the part belongs to sees to its rows.",
     )

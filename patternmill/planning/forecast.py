@@ -38,8 +38,7 @@ def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: st
 
 def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:
     """About how long the plan takes with `window` jobs in flight, each lasting as long as its stage's usually do."""
-    patterns = sum(n for reason, n in plan.pattern_counts().items() if reason in TO_DO)
-    products = sum(n for reason, n in plan.product_counts().items() if reason in TO_DO)
+    patterns, products = plan.counts(TO_DO)
     if not products:
         return timedelta(0)
     pattern, product = lasting[Stage.PATTERN], lasting[Stage.PRODUCT]

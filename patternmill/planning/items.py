@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from patternmill.catalog.problems import plain
 from patternmill.identifiers import ItemKey, RequestId
@@ -30,11 +30,24 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class PatternItem:
-    """One pattern to be generated; every row with this prompt shares it."""
+class _WorkItem:
+    """What both kinds of items have: a scope, what is bought, and the names that follow from the two."""
 
     scope: Scope
     content: Mapping[str, Any]
+    stage: ClassVar[Stage]
+
+    @cached_property
+    def key(self) -> ItemKey:
+        return item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
+
+    def request_id(self, attempt: int) -> RequestId:
+        return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
+
+
+class PatternItem(_WorkItem):
+    """One pattern to be generated; every row with this prompt shares it."""
+
     stage = Stage.PATTERN
     sku = None
     pattern_key = None
@@ -43,16 +56,9 @@ class PatternItem:
     def of(cls, scope: Scope, prompt: str, *, edition: str | None = None) -> PatternItem:
         return cls(scope, pattern_content(prompt, edition=edition))
 
-    @cached_property
-    def key(self) -> ItemKey:
-        return item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
-
     @property
     def prompt(self) -> str:
         return str(self.content["prompt"])
-
-    def request_id(self, attempt: int) -> RequestId:
-        return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
     def body(self, request_id: RequestId) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
@@ -63,12 +69,9 @@ class PatternItem:
         return f"pattern · {plain(' '.join(self.prompt.split()))}"
 
 
-@dataclass(frozen=True)
-class ProductItem:
+class ProductItem(_WorkItem):
     """One product to be built: one row's sku, on one pattern, in one category with its selections."""
 
-    scope: Scope
-    content: Mapping[str, Any]
     stage = Stage.PRODUCT
 
     @classmethod
@@ -84,10 +87,6 @@ class ProductItem:
     ) -> ProductItem:
         return cls(scope, product_content(sku, pattern, category_id, selections, edition=edition))
 
-    @cached_property
-    def key(self) -> ItemKey:
-        return item_key(self.scope.environment, self.scope.catalog, self.stage, self.content)
-
     @property
     def sku(self) -> str:
         return str(self.content["sku"])
@@ -96,19 +95,15 @@ class ProductItem:
     def pattern_key(self) -> ItemKey:
         return ItemKey(self.content["pattern"])
 
-    def request_id(self, attempt: int) -> RequestId:
-        return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
-
     def body(self, request_id: RequestId, pattern_id: str) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
-        return canonical_json(
-            {
-                "requestId": request_id,
-                "patternId": pattern_id,
-                "categoryId": self.content["category"],
-                "selections": self.content["selections"],
-            }
-        ).encode()
+        body = {
+            "requestId": request_id,
+            "patternId": pattern_id,
+            "categoryId": self.content["category"],
+            "selections": self.content["selections"],
+        }
+        return canonical_json(body).encode()
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -12,24 +12,25 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
+from patternmill.planning.memory import Memory
 from patternmill.planning.recognition import ContentItems, Items, written_of
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 
 
 class Reason(StrEnum):
-    """Why an item stands in the plan."""
+    """Why an item is in the plan. The values are part of the digests of plans: never change them."""
 
-    #: Never asked for before.
+    #: Never requested before.
     NEW = "new"
-    #: This sku was asked for before, with other content.
+    #: This sku was requested before, with other content.
     CHANGED = "changed"
-    #: Begun by an earlier run and not ended: gone on with under the same request ID.
+    #: Begun by an earlier run and not ended: resumed under the same request ID.
     CONTINUED = "continued"
-    #: Failed before, with attempts left: the next one is made.
+    #: Failed before, with attempts left: retried by policy.
     TRIED_AGAIN = "tried_again"
-    #: Failed before, and a person asks for it again.
+    #: Failed before: retried because a person requests it.
     RETRIED = "retried"
-    #: Made already: costs nothing.
+    #: Exists already: costs nothing.
     DONE = "done"
     #: Failed before, and stays so until it is retried or its row is changed.
     FAILED_BEFORE = "failed_before"
@@ -56,13 +57,6 @@ _REASON_OF_STATE = {
 }
 
 
-class ItemHistory(Protocol):
-    """How far an item has come: its last attempt, as the ledger knows it."""
-
-    @property
-    def state(self) -> AttemptState: ...
-
-
 class Checked(Protocol):
     """What a plan is made of: the file's records in order, and those of them that are rows."""
 
@@ -71,16 +65,6 @@ class Checked(Protocol):
 
     @property
     def rows(self) -> Sequence[Row]: ...
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What earlier runs left: the last attempt at each item, and what each sku was last asked for."""
-
-    standings: Mapping[ItemKey, ItemHistory] = field(default_factory=dict)
-    products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
-    #: Failed items that have attempts left, so that nobody has to ask for the next one.
-    trying: Collection[ItemKey] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -104,7 +88,7 @@ class PlannedProduct:
 
 @dataclass(frozen=True)
 class PlannedRow:
-    """One row of the input and the items it comes from; both None where the row was refused."""
+    """One row of the input and its items; both None where the row was refused."""
 
     position: int
     entry: Entry
@@ -115,10 +99,14 @@ class PlannedRow:
     def sku(self) -> str:
         return self.entry.row.sku if self.entry.row else ""
 
+    @property
+    def keys(self) -> tuple[ItemKey, ...]:
+        return tuple(key for key in (self.pattern, self.product) if key is not None)
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run would do. `rows` are in the order of the file; items in the order in which rows name them."""
+    """What a run would make. `rows` are in the order of the file; items in the order in which rows name them."""
 
     scope: Scope
     rows: tuple[PlannedRow, ...]
@@ -126,7 +114,7 @@ class Plan:
     products: Mapping[ItemKey, PlannedProduct]
 
     def to_do(self) -> Iterator[PlannedRow]:
-        """The rows whose product is not there yet and can be made."""
+        """The rows whose product does not exist yet and can be made."""
         for row in self.rows:
             if row.product is not None and self.products[row.product].reason in TO_DO:
                 yield row
@@ -140,11 +128,25 @@ class Plan:
     def refused(self) -> int:
         return sum(row.product is None for row in self.rows)
 
+    def counts(self, reasons: Collection[Reason]) -> tuple[int, int]:
+        """How many patterns and products stand in the plan for one of these reasons."""
+        return (
+            sum(planned.reason in reasons for planned in self.patterns.values()),
+            sum(planned.reason in reasons for planned in self.products.values()),
+        )
+
     def purchases(self) -> tuple[int, int]:
         """How many patterns and products would be bought, when every first attempt succeeds."""
-        patterns = sum(n for reason, n in self.pattern_counts().items() if reason in TO_BUY)
-        products = sum(n for reason, n in self.product_counts().items() if reason in TO_BUY)
-        return patterns, products
+        return self.counts(TO_BUY)
+
+    def buys(self, row: PlannedRow) -> dict[Stage, ItemKey]:
+        """The items of a row to do that would be bought; several rows may name the same pattern."""
+        assert row.pattern is not None and row.product is not None, "a row to do has its items"
+        reasons = {
+            Stage.PATTERN: (row.pattern, self.patterns[row.pattern].reason),
+            Stage.PRODUCT: (row.product, self.products[row.product].reason),
+        }
+        return {stage: key for stage, (key, reason) in reasons.items() if reason in TO_BUY}
 
 
 def make_plan(
@@ -158,12 +160,12 @@ def make_plan(
 ) -> Plan:
     """Decide for every row what has to be made for it.
 
-    `retry` says which rows' failed items get another attempt, `only` which rows are worked on at all; `items` how a
-    row becomes items, by its content where nothing else is said.
+    `retry`: whether a row's failed items get another attempt; `only`: whether anything is made for a row at all;
+    `items`: how a row becomes items, by default by its content.
     """
     items = items or ContentItems(scope)
     named = [_named(entry, items) for entry in checked.entries]
-    # A pattern that is tried again for one row is tried again for all of its rows, wherever they stand.
+    # A pattern that is retried for one row is retried for all of its rows, wherever they are in the file.
     retried = frozenset(
         pattern.key for row, pattern, _ in (each for _, each in named if each) if only(row) and retry(row)
     )
@@ -191,7 +193,7 @@ def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, PatternItem, P
 
 
 class _Planner:
-    """Collects items while the rows go by."""
+    """Collects the items of rows, with the reason of each."""
 
     def __init__(
         self,
@@ -235,7 +237,7 @@ class _Planner:
 
     def _pattern_reason(self, pattern: PatternItem, product_reason: Reason) -> Reason:
         if product_reason not in TO_DO:
-            # Nothing needs this pattern on this row's account.
+            # This row does not need its pattern.
             known = self._known_reason(pattern, retried=False)
             if product_reason is Reason.LEFT_OUT:
                 return Reason.LEFT_OUT if known is None or known in TO_DO else known
@@ -244,10 +246,10 @@ class _Planner:
         return reason or (Reason.CHANGED if product_reason is Reason.CHANGED else Reason.NEW)
 
     def _known_reason(self, item: Item, retried: bool) -> Reason | None:
-        standing = self.memory.standings.get(item.key)
-        if standing is None or standing.state is AttemptState.WITHDRAWN:
+        last = self.memory.last_attempts.get(item.key)
+        if last is None or last.state is AttemptState.WITHDRAWN:
             return None
-        reason = _REASON_OF_STATE[standing.state]
+        reason = _REASON_OF_STATE[last.state]
         if reason is not Reason.FAILED_BEFORE:
             return reason
         if retried:

@@ -1,29 +1,28 @@
-"""Finds what a row was bought as before, when its spelling, or what is known of the offer, is another one now."""
+"""The items of a row, and those under which it was bought before, whatever its spelling or the known offer is now."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from patternmill.catalog.offer import offer_key
+from patternmill.catalog.offer import Offer, offer_key
 from patternmill.catalog.rows import Row, sku_key, tidy
+from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.memory import Memory
 from patternmill.planning.request_ids import pattern_content
 from patternmill.states import AttemptState
 
-#: There is something for the item at the service, or there may be.
+#: The service has something for the item, or may have.
 EXISTING = frozenset(
     {AttemptState.SUCCEEDED, AttemptState.ACCEPTED, AttemptState.INTENDED, AttemptState.HELD}
 )
 
-#: A category and its selections, as an offer understands them; None where it does not.
-Understand = Callable[[str, Mapping[str, str]], tuple[str, Mapping[str, str]] | None]
-
 
 class KnownProduct(Protocol):
-    """A product item of an earlier run: what was bought, of which pattern, and what its row said."""
+    """A product item of an earlier run: what was bought, of which pattern, and how its row was written."""
 
     @property
     def key(self) -> ItemKey: ...
@@ -42,7 +41,7 @@ class Items(Protocol):
 
 
 class ContentItems:
-    """The items that a row's content names."""
+    """Makes the items of rows by their content alone."""
 
     def __init__(self, scope: Scope, *, edition: str | None = None) -> None:
         self.scope, self.edition = scope, edition
@@ -69,45 +68,40 @@ class ContentItems:
 
 
 class RecognizedItems(ContentItems):
-    """The items that earlier runs made for a row where it means the same, else those that its content names.
+    """Finds the items that earlier runs made for a row of the same meaning, else makes those of its content.
 
-    A run that knows less than an earlier one (the offer, or one category of it, cannot be read) must not take
-    what exists for something else. What no person means is no difference either: case and spaces of a sku, the
-    ends of lines, kinds of spaces and invisible characters in a prompt.
+    A run that knows less than an earlier one (the offer, or one category of it, cannot be read) must not buy what
+    exists once more. Nor do differences count that no person means: case and spaces of a sku, the ends of lines,
+    kinds of spaces and invisible characters in a prompt.
     """
 
     def __init__(
         self,
         scope: Scope,
-        *,
-        states: Callable[[ItemKey], AttemptState | None],
-        skus: Collection[str],
+        memory: Memory,
         products_of: Callable[[str], Sequence[KnownProduct]],
-        understand: Understand,
+        offer: Offer | None,
+        *,
         edition: str | None = None,
     ) -> None:
-        """`states`: of each item's last attempt; `skus`: those asked for before, and `products_of` their items."""
+        """`products_of`: the product items of a sku that is in `memory`."""
         super().__init__(scope, edition=edition)
-        self._states, self._skus, self._products_of = states, skus, products_of
-        self._understand = understand
-        self._spellings = {sku_key(sku): sku for sku in skus}
+        self._memory, self._products_of, self._offer = memory, products_of, offer
+        self._spellings = {sku_key(sku): sku for sku in memory.products_by_sku}
 
     def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
         sku = self._known_spelling(row.sku)
         pattern = self.pattern(row.prompt)
         product = self.product(row, pattern, sku)
-        if self._exists(product.key) or sku not in self._skus:
+        if self._exists(product.key) or sku not in self._memory.products_by_sku:
             return pattern, product
-        known = next(self._same(row, sku), None)
+        known = next((known for known in self._products_of(sku) if self._is_same(known, row)), None)
         if known is None:
             return pattern, product
-        return (
-            PatternItem(self.scope, known.pattern_content),
-            ProductItem(self.scope, known.content),
-        )
+        return PatternItem(self.scope, known.pattern_content), ProductItem(self.scope, known.content)
 
     def _known_spelling(self, sku: str) -> str:
-        return sku if sku in self._skus else self._spellings.get(sku_key(sku), sku)
+        return sku if sku in self._memory.products_by_sku else self._spellings.get(sku_key(sku), sku)
 
     def _make_pattern(self, prompt: str) -> PatternItem:
         item = super()._make_pattern(prompt)
@@ -118,24 +112,25 @@ class RecognizedItems(ContentItems):
         return raw if self._exists(raw.key) else item
 
     def _exists(self, key: ItemKey) -> bool:
-        return self._states(key) in EXISTING
+        last = self._memory.last_attempts.get(key)
+        return last is not None and last.state in EXISTING
 
-    def _same(self, row: Row, sku: str) -> Iterator[KnownProduct]:
-        for known in self._products_of(sku):
-            edition = known.content.get("edition")
-            prompt = str(known.pattern_content["prompt"])
-            same = edition == self.edition and drawn(prompt) == drawn(row.prompt) and self._means(known, row)
-            if same and self._exists(known.key):
-                yield known
+    def _is_same(self, known: KnownProduct, row: Row) -> bool:
+        return (
+            known.content.get("edition") == self.edition
+            and visible_text(str(known.pattern_content["prompt"])) == visible_text(row.prompt)
+            and self._has_same_selections(known, row)
+            and self._exists(known.key)
+        )
 
-    def _means(self, known: KnownProduct, row: Row) -> bool:
+    def _has_same_selections(self, known: KnownProduct, row: Row) -> bool:
         content = (str(known.content["category"]), known.content["selections"])
         written = known.written and (str(known.written["category"]), known.written["selections"])
         if written == (row.category, row.written):
             return True
         if row.is_resolved:
-            return self._understand(*content) == (row.category_id, row.selections)
-        # An item of an older version, whose row nobody can look up: what is not known buys nothing.
+            return resolved(self._offer, *content) == (row.category_id, row.selections)
+        # An item of an older version, which kept no rows: what is not known buys nothing.
         if written is None:
             return True
         now = folded(row.category, row.written)
@@ -145,15 +140,16 @@ class RecognizedItems(ContentItems):
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 
 
-def drawn(prompt: str) -> str:
-    """What a prompt has that a person can see: without its kinds of spaces, invisible characters and line ends."""
+def visible_text(prompt: str) -> str:
+    """What a person can see of a prompt: without its kinds of spaces, invisible characters and line ends."""
     return " ".join(_UNSEEN.sub("", tidy(prompt)).split())
 
 
 def written_of(row: Row) -> dict[str, Any]:
-    """What a row says of category and options in its own spelling, as it is kept with its item."""
+    """A row's category and selections in its own spelling, as they are kept with its item."""
     return {"category": row.category, "selections": row.written}
 
 
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """A category and its selections without case, and with every separator alike."""
     return offer_key(category), {offer_key(name): offer_key(value) for name, value in selections.items()}

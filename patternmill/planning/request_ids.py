@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
+from patternmill.catalog.rows import tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.states import Stage
 
@@ -20,9 +20,8 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def normalised(text: str) -> str:
-    """NFC, lines ended by LF, without outer white space: the form in which texts are compared and bought."""
-    return unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+#: The form in which texts are compared and bought: NFC, lines ended by LF, without outer white space.
+normalised = tidy
 
 
 def pattern_content(prompt: str, *, edition: str | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether a plan may be carried out without a person's word, and that word: put, heard, kept to."""
+"""A person's approval of a plan: proposed, awaited, decided, and checked in the transaction that begins the run."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import existing_ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.request import RunSpec
 from patternmill.states import Outcome, Stage, Verdict
-from patternmill.text import plural
 
-#: Shorter beginnings of a digest are not taken for it.
+#: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
 
 
 @dataclass(frozen=True)
 class ApprovalDecision:
-    """What a person says to a plan. `items`: approve the first rows as far as so many items go; None: all."""
+    """What a person decides. `items`: approve the first rows as far as so many items go; None: all."""
 
     who: str
     approved: bool = True
@@ -40,11 +39,14 @@ class ApprovalDecision:
 
 
 @dataclass(frozen=True)
-class Grant:
-    """The approval that a run rests on, and the items that it reaches to."""
+class ApprovedItems:
+    """The approval that a run rests on, and the items that it covers."""
 
     approval: Approval
     keys: frozenset[ItemKey]
+
+
+# Propose: what would be bought, and whether a person has to approve it.
 
 
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
@@ -54,23 +56,116 @@ def propose(spec: RunSpec, plan: Plan) -> Proposal:
     return Proposal(plan, prices, options.attempts, spec.edition, options.currency)
 
 
-def granted(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> Grant | None:
+def has_threshold(options: RunOptions) -> bool:
+    """Whether there are plans that need an approval."""
+    return options.approve_above_items is not None or options.approve_above_cost is not None
+
+
+def needs_approval(spec: RunSpec, proposal: Proposal) -> bool:
+    """Whether a person has to approve a plan first. Writes nothing."""
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return _exceeds_threshold(spec.options, proposal)
+        try:
+            require_approval(ledger, spec, proposal)
+        except ApprovalNeeded:
+            return True
+    return False
+
+
+def current_approval(spec: RunSpec, proposal: Proposal) -> Approval | None:
+    """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
+    with ledger_if_any(spec.settings) as ledger:
+        approved = require_approval(ledger, spec, proposal) if ledger is not None else None
+    return approved.approval if approved is not None else None
+
+
+# Await: the request for an approval, and the flow run that waits for it.
+
+
+def request_approval(spec: RunSpec, proposal: Proposal, flow_run_id: str, time_limit: timedelta) -> Approval:
+    """Ask a person to approve a plan; where the flow run waits with this plan already, under a new question."""
+    with _writing(spec) as ledger:
+        before = ledger.waiting_approval(flow_run_id)
+        if before is not None and before.digest == proposal.digest():
+            question = f"{before.id}-{secrets.token_hex(2)}"
+            ledger.ask_again(before.id, question)
+            return replace(before, question=question)
+        if before is not None:
+            ledger.decide(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
+        return _record_request(ledger, spec, proposal, flow_run_id, time_limit)
+
+
+def pending_request(spec: RunSpec, flow_run_id: str) -> Approval | None:
+    """The request of a flow run, as long as no decision on it is on record."""
+    with ledger_if_any(spec.settings) as ledger:
+        return ledger.waiting_approval(flow_run_id) if ledger is not None else None
+
+
+def ledger_time(spec: RunSpec) -> float:
+    """Now, by the clock that dates requests: on PostgreSQL not this machine's."""
+    with existing_ledger(spec.settings) as ledger:
+        return ledger.now()
+
+
+def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
+    """Whether that is the approvers' code, or none is set. Takes the same time whatever was typed."""
+    if expected is None:
+        return True
+    text = expected.get_secret_value()
+    known = text.removeprefix("sha256:") if text.startswith("sha256:") else _sha256(text.strip())
+    return hmac.compare_digest(known, _sha256(typed.strip()))
+
+
+# Decide: a person's decision goes on record, or that there was none in time.
+
+
+def approve(spec: RunSpec, proposal: Proposal, decision: ApprovalDecision) -> Approval:
+    """Record a request and the decision on it at once, as on a terminal."""
+    with _writing(spec) as ledger:
+        return _decide(ledger, _record_request(ledger, spec, proposal), proposal, decision)
+
+
+def record_decision(
+    spec: RunSpec, request: Approval, proposal: Proposal, decision: ApprovalDecision
+) -> Approval | None:
+    """Record the decision on a request; None when the plan now makes items that the person never saw."""
+    with _writing(spec) as ledger:
+        if decision.approved and not proposal.to_do <= ledger.approval_items(request.id).keys():
+            note = "The plan had changed when it was approved."
+            ledger.decide(request.id, Verdict.LAPSED, who=decision.who, note=note)
+            return None
+        return _decide(ledger, request, proposal, decision)
+
+
+def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
+    """Record that nobody decided in time; None while there is time."""
+    with _writing(spec) as ledger:
+        if request.lapses_at is None or ledger.now() < request.lapses_at:
+            return None
+        return ledger.decide(request.id, Verdict.LAPSED, note="Nobody answered in time.")
+
+
+# Check: within the transaction that puts the run on record.
+
+
+def require_approval(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> ApprovedItems | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
-    The last word on the catalog covers every plan that makes nothing but items of the plan it was said to: so what is
-    left after a crash rests on the same approval, and is bound by the same ceiling. It binds small plans
-    too: what was rejected, or lies beyond the ceiling, is not bought piece by piece.
+    The last decision on the catalog holds for every plan that makes only items of the plan that was decided on: so what
+    is left after a crash rests on the same approval, under the same ceiling. It holds for small plans too: what was
+    rejected, or exceeds the ceiling, is not bought piece by piece.
     """
     last = ledger.last_word(spec.scope.environment, spec.scope.catalog)
-    known = ledger.approval_items(last.id) if last is not None else {}
-    bound = bool(proposal.to_do) and proposal.to_do <= known.keys()
-    if last is not None and bound and last.verdict is Verdict.APPROVED:
-        grant = Grant(last, frozenset(key for key, approved in known.items() if approved))
-        if not proposal.to_buy or _has_work(grant, proposal):
-            return grant
-    if not proposal.to_buy or not asks(spec.options):
+    decided = ledger.approval_items(last.id) if last is not None else {}
+    is_decided = bool(proposal.to_do) and proposal.to_do <= decided.keys()
+    if last is not None and is_decided and last.verdict is Verdict.APPROVED:
+        approved = ApprovedItems(last, frozenset(key for key, covered in decided.items() if covered))
+        if not proposal.to_buy or _has_work(approved, proposal):
+            return approved
+    if not proposal.to_buy or not has_threshold(spec.options):
         return None
-    if bound or _is_above(spec.options, proposal):
+    if is_decided or _exceeds_threshold(spec.options, proposal):
         raise approval_needed(proposal)
     return None
 
@@ -85,147 +180,43 @@ def approval_needed(proposal: Proposal) -> ApprovalNeeded:
     )
 
 
-def beyond(grant: Grant, plan: Plan, bought: Plan) -> HaltReason | None:
-    """Why rows are left out of a plan that an approval does not wholly cover."""
-    left = len(list(plan.to_do())) - len(list(bought.to_do()))
-    if not left:
-        return None
-    approval = grant.approval
-    return HaltReason(
-        Outcome.BUDGET_REACHED,
-        "approval",
-        f"{approval.who} approved {approval.ceiling.items:,} of {plural(approval.items, 'item')} of plan "
-        f"{approval.short}. Left for another approval: {plural(left, 'row')}.",
-    )
-
-
-def refusal(word: Approval) -> HaltReason:
-    """Why nothing of a plan is begun."""
-    note = f": {word.note}" if word.note else ""
-    said = f"rejected by {word.who}" if word.verdict is Verdict.REJECTED else "not approved"
+def rejection(decision: Approval) -> HaltReason:
+    """Why nothing of a rejected or lapsed plan is begun."""
+    note = f": {decision.note}" if decision.note else ""
+    what = f"rejected by {decision.who}" if decision.verdict is Verdict.REJECTED else "not approved"
     return HaltReason(
         Outcome.CANCELLED,
         "rejected",
-        f"The plan {word.short} was {said}{note.rstrip('.')}. Nothing was bought.",
+        f"The plan {decision.short} was {what}{note.rstrip('.')}. Nothing was bought.",
     )
 
 
-def needs_word(spec: RunSpec, proposal: Proposal) -> bool:
-    """Whether a plan has to be put before a person. Writes nothing."""
-    with _opened(spec) as ledger:
-        if ledger is None:
-            return _is_above(spec.options, proposal)
-        try:
-            granted(ledger, spec, proposal)
-        except ApprovalNeeded:
-            return True
-    return False
-
-
-def rests_on(spec: RunSpec, proposal: Proposal) -> Approval | None:
-    """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
-    with _opened(spec) as ledger:
-        grant = granted(ledger, spec, proposal) if ledger is not None else None
-    return grant.approval if grant is not None else None
-
-
-def approve(spec: RunSpec, proposal: Proposal, word: ApprovalDecision) -> Approval:
-    """A word that was said at once, as on a terminal."""
-    with _making(spec) as ledger, ledger.transaction():
-        waiting = _put(ledger, spec, proposal)
-        return _say(ledger, waiting, proposal, word)
-
-
-def ask(spec: RunSpec, proposal: Proposal, flow_run_id: str, patience: timedelta) -> Approval:
-    """Put a plan before a person; a flow run that waits with this plan already goes on waiting, under a new name."""
-    with _making(spec) as ledger, ledger.transaction():
-        before = ledger.waiting_approval(flow_run_id)
-        if before is not None and before.digest == proposal.digest():
-            question = f"{before.id}-{secrets.token_hex(2)}"
-            ledger.ask_again(before.id, question)
-            return replace(before, question=question)
-        if before is not None:
-            ledger.decide(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
-        return _put(ledger, spec, proposal, flow_run_id, patience)
-
-
-def waiting(spec: RunSpec, flow_run_id: str) -> Approval | None:
-    """What a flow run has asked, and does not know to be answered."""
-    with _opened(spec) as ledger:
-        return ledger.waiting_approval(flow_run_id) if ledger is not None else None
-
-
-def answer(spec: RunSpec, question: Approval, proposal: Proposal, word: ApprovalDecision) -> Approval | None:
-    """Write down what a person has said to a plan; None when the plan now makes items that they never saw."""
-    with _making(spec) as ledger, ledger.transaction():
-        if word.approved and not proposal.to_do <= ledger.approval_items(question.id).keys():
-            ledger.decide(
-                question.id, Verdict.LAPSED, who=word.who, note="The plan had changed when it was approved."
-            )
-            return None
-        return _say(ledger, question, proposal, word)
-
-
-def lapse(spec: RunSpec, question: Approval) -> Approval:
-    """Nobody answered in time."""
-    with _making(spec) as ledger, ledger.transaction():
-        return ledger.decide(question.id, Verdict.LAPSED, note="Nobody answered in time.")
-
-
-def ledger_time(spec: RunSpec) -> float:
-    """Now, by the clock that dates questions: on PostgreSQL not this machine's."""
-    with _making(spec) as ledger:
-        return ledger.now()
-
-
-def has_lapsed(question: Approval, now: float) -> bool:
-    return question.lapses_at is not None and question.lapses_at <= now
-
-
-def is_code(expected: SecretStr | None, typed: str) -> bool:
-    """Whether that is the approvers' code, or none is asked for. Takes the same time whatever was typed."""
-    if expected is None:
-        return True
-    text = expected.get_secret_value()
-    known = text.removeprefix("sha256:") if text.startswith("sha256:") else _sha256(text.strip())
-    return hmac.compare_digest(known, _sha256(typed.strip()))
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def asks(options: RunOptions) -> bool:
-    """Whether any plan needs a person's word."""
-    return options.approve_above_items is not None or options.approve_above_cost is not None
-
-
-def _is_above(options: RunOptions, proposal: Proposal) -> bool:
+def _exceeds_threshold(options: RunOptions, proposal: Proposal) -> bool:
     items, cost = options.approve_above_items, options.approve_above_cost
     return (items is not None and proposal.items > items) or (cost is not None and proposal.cost.worst > cost)
 
 
-def _has_work(grant: Grant, proposal: Proposal) -> bool:
-    """Whether an approved item is under way, or one more purchase fits under what is left of the ceiling."""
-    if (proposal.to_do - proposal.to_buy) & grant.keys:
+def _has_work(approved: ApprovedItems, proposal: Proposal) -> bool:
+    """Whether an approved item is under way, or the rest of the ceiling covers one more purchase."""
+    if (proposal.to_do - proposal.to_buy) & approved.keys:
         return True
-    approval = grant.approval
+    approval = approved.approval
     left = approval.ceiling.amount - approval.amount
     return approval.purchases < approval.ceiling.purchases and any(
-        proposal.price(key) <= left for key in proposal.to_buy & grant.keys
+        proposal.price(key) <= left for key in proposal.to_buy & approved.keys
     )
 
 
-def _put(
+def _record_request(
     ledger: Ledger,
     spec: RunSpec,
     proposal: Proposal,
     flow_run_id: str | None = None,
-    patience: timedelta | None = None,
+    time_limit: timedelta | None = None,
 ) -> Approval:
     now, digest = ledger.now(), proposal.digest()
     name = f"approval-{digest[:LEAST_DIGEST]}-{secrets.token_hex(3)}"
-    waiting = Approval(
+    request = Approval(
         id=name,
         environment=spec.scope.environment,
         catalog=spec.scope.catalog,
@@ -234,46 +225,41 @@ def _put(
         expected=proposal.cost.expected,
         worst=proposal.cost.worst,
         asked_at=now,
-        lapses_at=now + patience.total_seconds() if patience else None,
+        lapses_at=now + time_limit.total_seconds() if time_limit else None,
         flow_run_id=flow_run_id,
         question=name if flow_run_id else None,
     )
-    ledger.ask(waiting, sorted(proposal.to_do))
-    return waiting
+    ledger.ask(request, sorted(proposal.to_do))
+    return request
 
 
-def _say(ledger: Ledger, waiting: Approval, proposal: Proposal, word: ApprovalDecision) -> Approval:
-    if not word.approved:
-        return ledger.decide(waiting.id, Verdict.REJECTED, who=word.who, note=word.note)
-    reach = proposal.reach(word.items)
-    # A plan may have become smaller since it was asked about, and dearer: what the person saw is the most.
-    same = waiting.digest == proposal.digest()
-    amount = reach.amount if same else min(reach.amount, waiting.worst)
+def _decide(ledger: Ledger, request: Approval, proposal: Proposal, decision: ApprovalDecision) -> Approval:
+    if not decision.approved:
+        return ledger.decide(request.id, Verdict.REJECTED, who=decision.who, note=decision.note)
+    covered = proposal.coverage(decision.items)
+    # A plan may have become smaller since the request, and dearer: what the person saw is the most.
+    is_same = request.digest == proposal.digest()
+    amount = covered.amount if is_same else min(covered.amount, request.worst)
     return ledger.decide(
-        waiting.id,
+        request.id,
         Verdict.APPROVED,
-        who=word.who,
-        note=word.note,
-        ceiling=Ceiling(reach.items, reach.purchases, amount),
-        approved=reach.keys,
+        who=decision.who,
+        note=decision.note,
+        ceiling=Ceiling(covered.items, covered.purchases, amount),
+        approved=covered.keys,
     )
 
 
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @contextmanager
-def _making(spec: RunSpec) -> Iterator[Ledger]:
-    """A ledger, made where there is none."""
+def _writing(spec: RunSpec) -> Iterator[Ledger]:
+    """The ledger in a transaction; it is made where there is none."""
     ledger = open_ledger(spec.settings)
     try:
-        yield ledger
+        with ledger.transaction():
+            yield ledger
     finally:
         ledger.database.close()
-
-
-@contextmanager
-def _opened(spec: RunSpec) -> Iterator[Ledger | None]:
-    """The ledger where there is one: who only looks makes none."""
-    if not has_ledger(spec.settings):
-        yield None
-        return
-    with _making(spec) as ledger:
-        yield ledger

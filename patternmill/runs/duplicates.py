@@ -1,4 +1,4 @@
-"""Rows that would be bought although another catalog of the environment has the same products."""
+"""Rows whose products another catalog of the environment has already: they would be bought once more."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from patternmill.catalog.changes import Content
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
-from patternmill.catalog.selections import understood
+from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import other_catalogs_rows
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.opening import ledger_if_any
 from patternmill.planning.plan import Plan, Reason
-from patternmill.planning.recognition import drawn, folded
+from patternmill.planning.recognition import folded, visible_text
 from patternmill.runs.request import RunSpec
 from patternmill.settings import DUPLICATES
 from patternmill.text import plural
 
-#: So many rows may be alike by chance, or on purpose, without anybody being asked.
+#: So many rows may be alike by chance, or on purpose, without a confirmation.
 _HANDFUL = 5
 _FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
 
@@ -42,14 +42,9 @@ class Duplicates:
 
 
 def known_duplicates(spec: RunSpec, plan: Plan, offer: Offer | None) -> Duplicates | None:
-    """On a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
-    if not has_ledger(spec.settings):
-        return None
-    ledger = open_ledger(spec.settings)
-    try:
-        return find_duplicates(ledger, plan, offer)
-    finally:
-        ledger.database.close()
+    """By a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
+    with ledger_if_any(spec.settings) as ledger:
+        return find_duplicates(ledger, plan, offer) if ledger is not None else None
 
 
 def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
@@ -68,9 +63,9 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
 
 
 def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
-    """Raise ConfigurationError when another catalog's products would be bought again and nobody has said so.
+    """Raise ConfigurationError when another catalog's products would be bought again and nobody has confirmed it.
 
-    Not to be asked about a plan that a person has approved.
+    Not for a plan that a person has approved.
     """
     if duplicates is not None and not spec.settings.confirms(DUPLICATES):
         raise ConfigurationError(
@@ -82,10 +77,10 @@ def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
 
 
 def _first_purchases(plan: Plan) -> Mapping[str, Content]:
-    """By sku, what is to be bought for the first time in this catalog; what is tried again was decided about."""
+    """By sku, what is to be bought for the first time in this catalog; what is retried was decided before."""
     rows = [(row.entry.row, row.product) for row in plan.to_do()]
     return {
-        sku_key(row.sku): Content(row.prompt, row.category_id or row.category, row.selections)
+        sku_key(row.sku): Content.of(row)
         for row, product in rows
         if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
     }
@@ -93,11 +88,11 @@ def _first_purchases(plan: Plan) -> Mapping[str, Content]:
 
 def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
     """Whether a person would take the two for the same product, however much was known when theirs was bought."""
-    if drawn(theirs.prompt) != drawn(ours.prompt):
+    if visible_text(theirs.prompt) != visible_text(ours.prompt):
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
         return True
-    if understood(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+    if resolved(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
         return True
     blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
     return blind and folded("", theirs.selections) == folded("", ours.selections)

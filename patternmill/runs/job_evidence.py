@@ -6,10 +6,10 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
+from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.settlements import Unsettled, request_of_result
-from patternmill.planning.request_ids import normalised
 from patternmill.service.jobs import Job
 from patternmill.states import Stage
 
@@ -89,7 +89,7 @@ def _repeated(raw: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _plain(value: Any) -> Any:
     """As it counts: the same text in another Unicode form, or with spaces around it, is no other request."""
     if isinstance(value, str):
-        return normalised(value)
+        return tidy(value)
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return value

@@ -14,7 +14,7 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.engine.items import too_many_failures
-from patternmill.errors import Fenced, LedgerError, PatternmillError
+from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
@@ -22,8 +22,9 @@ from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import Attempt, KnownItem, Lease, PartHold, PartProgress, RunRow
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.memory import Memory
 from patternmill.planning.partition import is_begun
-from patternmill.planning.plan import Memory, Plan, Reason, make_plan
+from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.runs.assignment import Assignment, require_same_service
 from patternmill.runs.lease import BEAT
 from patternmill.runs.preview import remembered
@@ -80,7 +81,7 @@ class Part(ActiveRun):
 
     @classmethod
     async def begin(cls, assigned: Assignment, grant: int, api: StudioApi) -> Part:
-        """Take the part up. Raises Fenced when it was given to somebody else, or its run is over."""
+        """Take the part up. Raises LeaseLost when it was given to somebody else, or its run is over."""
         ledger = await asyncio.to_thread(open_ledger, assigned.settings)
         writer: LedgerWriter | None = None
         try:
@@ -225,7 +226,7 @@ def _take_up(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold
     record = assigned.record
     lease = ledger.holder(record.environment, record.catalog)
     if lease is None or lease[1] != record.run_id or not lease[2]:
-        raise Fenced(
+        raise LeaseLost(
             f"Run {record.run_id} does not hold the catalog {record.catalog!r} any more.",
             remedy="Nothing was begun by this part; see `patternmill status`.",
         )
@@ -298,13 +299,13 @@ def _entry(row: RunRow) -> Entry:
 
 def _without_second_retries(memory: Memory, begun: frozenset[ItemKey]) -> Memory:
     """What this run tried already, and failed with, is not tried once more because a process was lost."""
-    standings = {
+    last_attempts = {
         key: replace(attempt, state=AttemptState.HELD)
         if isinstance(attempt, Attempt) and _failed_here(attempt, begun) and key not in memory.trying
         else attempt
-        for key, attempt in memory.standings.items()
+        for key, attempt in memory.last_attempts.items()
     }
-    return replace(memory, standings=standings)
+    return replace(memory, last_attempts=last_attempts)
 
 
 def _failed_here(attempt: Attempt, begun: frozenset[ItemKey]) -> bool:

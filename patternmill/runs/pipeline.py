@@ -120,12 +120,12 @@ class ImportPipeline:
         return await asyncio.to_thread(preview, self._order_with_retries(), self.checked)
 
     def proposal(self, plan: Plan) -> Proposal:
-        """A plan as it could be put before a person."""
+        """A plan as a person would decide on it."""
         return approval.propose(self._order_with_retries(), plan)
 
-    async def needs_word(self, plan: Plan) -> bool:
-        """Whether a person has to approve of a plan before the catalog is taken. Writes nothing."""
-        return await asyncio.to_thread(approval.needs_word, self.spec, self.proposal(plan))
+    async def needs_approval(self, plan: Plan) -> bool:
+        """Whether a person has to approve a plan before the run begins. Writes nothing."""
+        return await asyncio.to_thread(approval.needs_approval, self.spec, self.proposal(plan))
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Take the catalog and put the plan on record. Raises Overlap."""

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 
 from patternmill.catalog.changes import Content, described
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.selections import understood
 from patternmill.engine.items import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
+from patternmill.ledger.opening import ledger_if_any, open_ledger
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import Memory, Plan, Reason, make_plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.planning.plan_limits import LimitedPlan, limit_plan
-from patternmill.planning.recognition import ContentItems, Items, RecognizedItems
-from patternmill.runs.bounds import bounds
-from patternmill.runs.duplicates import Duplicates, known_duplicates
+from patternmill.planning.recognition import KnownProduct, RecognizedItems
+from patternmill.runs.duplicates import Duplicates, find_duplicates
+from patternmill.runs.limits import plan_limits
 from patternmill.runs.request import RunSpec
 from patternmill.states import AttemptState, Stage
 
@@ -54,58 +53,50 @@ class Preview:
     time: timedelta
     #: What another catalog has already.
     duplicates: Duplicates | None = None
-    #: Of rows that were asked for with other content before: sku, and each field as it was and as it is.
+    #: Of rows that were requested with other content before: sku, and each field as it was and as it is.
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    #: How far the limits reach; None: to all of it.
+    #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
-    lasting, options = dict(ASSUMED), spec.options
-    changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    if has_ledger(spec.settings):
-        ledger = open_ledger(spec.settings)
-        try:
-            _, plan = _remember_and_plan(ledger, spec, checked)
-            changed = tuple(_changed(ledger, plan))
-            for stage in Stage:
-                seconds = ledger.job_seconds(spec.scope.environment, stage)
-                if seconds is not None:
-                    lasting[stage] = timedelta(seconds=seconds)
-        finally:
-            ledger.database.close()
-    else:
-        plan = _plan(spec, checked, Memory(), ContentItems(spec.scope, edition=spec.edition))
+    options = spec.options
     prices = {stage: options.price(stage) for stage in Stage}
-    limited = _limited(spec, plan)
-    time = time_for(limited.plan if limited else plan, lasting, options.max_in_flight)
-    cost = cost_of(plan, prices, options.attempts, options.currency)
-    return Preview(plan, cost, time, known_duplicates(spec, plan, checked.offer), changed, limited)
+    with ledger_if_any(spec.settings) as ledger:
+        _, plan = _remember_and_plan(ledger, spec, checked)
+        limited = limit_plan(plan, plan_limits(ledger, spec))
+        time = time_for(limited.plan if limited else plan, _job_times(ledger, spec), options.max_in_flight)
+        cost = cost_of(plan, prices, options.attempts, options.currency)
+        if ledger is None:
+            return Preview(plan, cost, time, limited=limited)
+        duplicates = find_duplicates(ledger, plan, checked.offer)
+        return Preview(plan, cost, time, duplicates, tuple(_changed(ledger, plan)), limited)
+
+
+def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
+    """How long jobs take, by what the ledger has seen of them."""
+    times = dict(ASSUMED)
+    for stage in Stage:
+        seconds = ledger.job_seconds(spec.scope.environment, stage) if ledger is not None else None
+        if seconds is not None:
+            times[stage] = timedelta(seconds=seconds)
+    return times
 
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The first rows whose content has changed, held against what their sku was last asked for."""
+    """The first rows whose content has changed, compared with what their sku last requested."""
     rows = (row for row in plan.rows if row.product and plan.products[row.product].reason is Reason.CHANGED)
     for row in islice(rows, _MOST_CHANGED):
         known = ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku)
-        asked = row.entry.row
-        if known and asked is not None:
+        if known and row.entry.row is not None:
             before, pattern = known[0].content, known[0].pattern_content
             old = Content(pattern["prompt"], before["category"], before["selections"])
-            now = Content(asked.prompt, asked.category_id or asked.category, asked.selections)
-            yield row.sku, tuple(described(old, now))
-
-
-def _limited(spec: RunSpec, plan: Plan) -> LimitedPlan | None:
-    if not has_ledger(spec.settings):
-        return limit_plan(plan, bounds(None, spec))
-    with existing_ledger(spec.settings) as ledger:
-        return limit_plan(plan, bounds(ledger, spec))
+            yield row.sku, tuple(described(old, Content.of(row.entry.row)))
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
-    """On a thread and a connection of its own, so that the holder's heart goes on beating."""
+    """On a thread and a connection of its own, so that the lease's heartbeat goes on."""
     ledger = open_ledger(spec.settings)
     try:
         return _remember_and_plan(ledger, spec, checked)
@@ -113,24 +104,12 @@ def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, P
         ledger.database.close()
 
 
-def _remember_and_plan(ledger: Ledger, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
+def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     scope = spec.scope
-    memory = remembered(ledger, scope, spec.options)
+    memory = remembered(ledger, scope, spec.options) if ledger is not None else Memory()
 
-    def state_of(key: ItemKey) -> AttemptState | None:
-        standing = memory.standings.get(key)
-        return standing.state if standing else None
+    def products_of(sku: str) -> Sequence[KnownProduct]:
+        return ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else ()
 
-    items = RecognizedItems(
-        scope,
-        states=state_of,
-        skus=memory.products_by_sku.keys(),
-        products_of=lambda sku: ledger.products_of(scope.environment, scope.catalog, sku),
-        understand=lambda category, selections: understood(checked.offer, category, selections),
-        edition=spec.edition,
-    )
-    return memory, _plan(spec, checked, memory, items)
-
-
-def _plan(spec: RunSpec, checked: CheckedCatalog, memory: Memory, items: Items) -> Plan:
-    return make_plan(spec.scope, checked, memory, retry=spec.retry, only=spec.only, items=items)
+    items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
+    return memory, make_plan(scope, checked, memory, retry=spec.retry, only=spec.only, items=items)

@@ -15,7 +15,6 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import CHANGES, add_changes, catalog_rows
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
@@ -94,8 +93,8 @@ def _asked(row: PlannedRow, plan: Plan) -> RequestedRow:
     entry, product = row.entry, row.product
     if entry.row is None or product is None:
         return RequestedRow(row_sku(row))
-    content = Content(entry.row.prompt, entry.row.category_id or entry.row.category, entry.row.selections)
-    return RequestedRow(entry.row.sku, content, ItemKey(product), plan.products[product].reason in _NOT_MADE)
+    not_made = plan.products[product].reason in _NOT_MADE
+    return RequestedRow(entry.row.sku, Content.of(entry.row), product, not_made)
 
 
 def row_sku(row: PlannedRow) -> str:

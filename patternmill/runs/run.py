@@ -16,7 +16,7 @@ from patternmill.engine.items import ItemMaker
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
 from patternmill.engine.rows import Engine
-from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError
+from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
@@ -27,12 +27,13 @@ from patternmill.ledger.reports.overview import Spent, spent_by_run
 from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.forecast import cost_of
-from patternmill.planning.plan import Memory, Plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import Plan
 from patternmill.results.summary import joined
-from patternmill.runs.approval import Grant, granted, propose, refusal
-from patternmill.runs.bounds import bounded, within_bounds
+from patternmill.runs.approval import ApprovedItems, propose, rejection, require_approval
 from patternmill.runs.duplicates import known_duplicates, refuse_duplicates
 from patternmill.runs.lease import LeaseHeartbeat, take_lease
+from patternmill.runs.limits import apply_limits, with_spending_limits
 from patternmill.runs.preview import remember_and_plan
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.runs.request import RunSpec, refuse_other_service, require_confirmation
@@ -108,7 +109,7 @@ class ActiveRun:
             asyncio.get_running_loop().call_later(drain, self.engine.abandon)
 
     def _lost(self, error: PatternmillError) -> None:
-        code = "fenced" if isinstance(error, Fenced) else "ledger"
+        code = "fenced" if isinstance(error, LeaseLost) else "ledger"
         self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
 
 
@@ -179,20 +180,20 @@ class Run(ActiveRun):
             duplicates = await asyncio.to_thread(known_duplicates, spec, plan, checked.offer)
             proposal = propose(spec, plan)
 
-            def write(ledger: Ledger) -> tuple[RunRecord, Grant | None, Plan, HaltReason | None]:
+            def write(ledger: Ledger) -> tuple[RunRecord, ApprovedItems | None, Plan, HaltReason | None]:
                 with ledger.transaction(hold):
-                    grant = granted(ledger, spec, proposal) if refused is None else None
-                    if grant is None and refused is None:
+                    approved = require_approval(ledger, spec, proposal) if refused is None else None
+                    if approved is None and refused is None:
                         require_confirmation(spec, plan)
                         refuse_duplicates(spec, duplicates)
                     close_broken_runs(ledger, spec.scope)
-                    said = grant.approval if grant is not None else refused
-                    recorded = with_approval(record, said) if said is not None else record
-                    reached = bounded(ledger, spec, plan, grant)
+                    decision = approved.approval if approved is not None else refused
+                    recorded = with_approval(record, decision) if decision is not None else record
+                    limited = apply_limits(ledger, spec, plan, approved)
                     written = put_on_record(ledger, spec, recorded, plan, checked, offer, hold.fence)
-                    return written, grant, *reached
+                    return written, approved, *limited
 
-            record, grant, bought, left_out = await writer.aside(write)
+            record, approved, bought, left_out = await writer.aside(write)
         except BaseException:
             await heart.stop()
             writer.hurry()
@@ -200,9 +201,10 @@ class Run(ActiveRun):
                 await writer.write(lambda ledger: ledger.release(hold))
             await writer.close()
             raise
-        run = cls(within_bounds(spec, bought, grant), record, bought, memory, writer, api, heart, left_out)
+        limited_spec = with_spending_limits(spec, bought, approved)
+        run = cls(limited_spec, record, bought, memory, writer, api, heart, left_out)
         if refused is not None:
-            run.halt.begin(refusal(refused))
+            run.halt.begin(rejection(refused))
         return run
 
     async def end(self) -> RunEnding:
@@ -269,7 +271,7 @@ def _opened(spec: RunSpec) -> Ledger:
 
 def _pattern_memory(memory: Memory) -> Callable[[ItemKey], Attempt | None]:
     def recall(key: ItemKey) -> Attempt | None:
-        standing = memory.standings.get(key)
-        return standing if isinstance(standing, Attempt) else None
+        last = memory.last_attempts.get(key)
+        return last if isinstance(last, Attempt) else None
 
     return recall

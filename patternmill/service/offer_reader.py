@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, with_asked
+from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, with_unlisted
 from patternmill.catalog.offer_shapes import (
     CategoryList,
     offer_of,
@@ -60,7 +60,7 @@ async def read_offer(
         return UNREADABLE_OFFER
     details = await asyncio.gather(*(reader.detail(category.id) for category in found.categories))
     offer = offer_of(found, {one.id: detail for one, detail in zip(found.categories, details, strict=True)})
-    return offer if found.complete else with_asked(offer, await reader.asked(_unlisted(offer, written)))
+    return offer if found.complete else with_unlisted(offer, await reader.asked(_unlisted(offer, written)))
 
 
 def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:

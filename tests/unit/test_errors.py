@@ -9,7 +9,7 @@ import re
 import pytest
 
 from patternmill import errors
-from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError, RowFailed
+from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError, RowFailed
 
 ALL = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, PatternmillError)]
 
@@ -50,7 +50,7 @@ def test_a_code_can_be_more_exact() -> None:
 
 def test_what_concerns_the_ledger_is_one_family() -> None:
     """Whoever stops at a ledger that cannot be trusted stops at these too."""
-    assert issubclass(Overlap, LedgerError) and issubclass(Fenced, LedgerError)
+    assert issubclass(Overlap, LedgerError) and issubclass(LeaseLost, LedgerError)
 
 
 def test_errors_cross_a_process() -> None:

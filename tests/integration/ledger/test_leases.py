@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Lease, Ledger
 
@@ -75,11 +75,11 @@ def test_a_fenced_writer_cannot_write(ledger: Ledger) -> None:
     begin(ledger, "before")
     old = held(ledger)
     new = held(ledger, OTHER, over=1)
-    with pytest.raises(Fenced, match="took over"), ledger.transaction(old):
+    with pytest.raises(LeaseLost, match="took over"), ledger.transaction(old):
         ledger.add_items(STAGING, CATALOG, [item("late")])
-    with pytest.raises(Fenced), ledger.transaction():
+    with pytest.raises(LeaseLost), ledger.transaction():
         ledger.beat(old)
-    with pytest.raises(Fenced), ledger.transaction():
+    with pytest.raises(LeaseLost), ledger.transaction():
         ledger.release(old)
     with ledger.transaction(new):
         ledger.add_items(STAGING, CATALOG, [item("good")])
@@ -97,7 +97,7 @@ def test_nobody_takes_over_in_the_middle_of_a_write(open_ledger: OpenLedger) -> 
             holder.intend(RUN, STAGING, intent("a"), UNLIMITED)
             assert not taking.done()
         assert taking.result(timeout=30) == Lease(STAGING, CATALOG, 2, OTHER)
-    with pytest.raises(Fenced), holder.transaction(old):
+    with pytest.raises(LeaseLost), holder.transaction(old):
         pass
 
 

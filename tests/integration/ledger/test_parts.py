@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.parts import COORDINATOR
@@ -43,7 +43,7 @@ def test_a_grant_is_used_once(ledger: Ledger, hold: Lease) -> None:
     grant = granted(ledger, hold)
     with ledger.transaction(hold):
         ledger.begin_part(hold, 1, grant)
-    with pytest.raises(Fenced, match="Part 1"), ledger.transaction(hold):
+    with pytest.raises(LeaseLost, match="Part 1"), ledger.transaction(hold):
         ledger.begin_part(hold, 1, grant)
 
 
@@ -51,7 +51,7 @@ def test_an_older_grant_is_void(ledger: Ledger, hold: Lease) -> None:
     """Given to another meanwhile: who comes late begins nothing."""
     late = granted(ledger, hold)
     granted(ledger, hold)
-    with pytest.raises(Fenced), ledger.transaction(hold):
+    with pytest.raises(LeaseLost), ledger.transaction(hold):
         ledger.begin_part(hold, 1, late)
 
 
@@ -62,7 +62,7 @@ def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Lease, open_ledg
     with elsewhere.transaction(stood_still):
         elsewhere.tell_part(stood_still, {}, {})
     taken_up = begun(ledger, hold)
-    with pytest.raises(Fenced), elsewhere.transaction(stood_still):
+    with pytest.raises(LeaseLost), elsewhere.transaction(stood_still):
         pytest.fail("it wrote")
     for good in (taken_up, other):
         with elsewhere.transaction(good):
@@ -78,7 +78,7 @@ def test_no_part_outlives_its_run(ledger: Ledger, hold: Lease, how: str) -> None
             ledger.end_parts(RUN)
         else:
             ledger.take(STAGING, CATALOG, RUN, "{}", over=hold.fence)
-    with pytest.raises(Fenced), ledger.transaction(part):
+    with pytest.raises(LeaseLost), ledger.transaction(part):
         pytest.fail("it wrote")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from patternmill.errors import ConfigurationError, LedgerAway, LedgerError
+from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId
 from patternmill.ledger import database
 from patternmill.ledger.database import PostgresDatabase, open_database
@@ -104,7 +104,7 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
     with other.transaction():
         hold = other.take(STAGING, CATALOG, RUN, "{}", over=None)
     assert hold is not None
-    with pytest.raises(LedgerAway), still.transaction(hold):
+    with pytest.raises(LedgerUnavailable), still.transaction(hold):
         still.add_items(STAGING, CATALOG, [item("a")])
         with other.transaction(hold):
             other.beat(hold)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.errors import BudgetReached, Fenced, LedgerAway, LedgerError
+from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger, SpendingLimits
@@ -212,7 +212,7 @@ def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = Pauses().writer(ledger)
-        with pytest.raises(LedgerAway, match="locked"):
+        with pytest.raises(LedgerUnavailable, match="locked"):
             await writer.write(buying("a"))
         await writer.close()
 
@@ -278,7 +278,7 @@ def test_a_writer_that_never_wrote_closes(ledger: Ledger) -> None:
 
 
 def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
-    """From the moment at which another run takes the catalog over, each write of the old one raises Fenced."""
+    """From the moment at which another run takes the catalog over, each write of the old one raises LeaseLost."""
     ledger, other = open_ledger(), open_ledger()
     with ledger.transaction():
         hold = ledger.take(STAGING, CATALOG, RUN, "me", over=None)
@@ -290,9 +290,9 @@ def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
         with other.transaction():
             other.take(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
         for _ in range(2):
-            with pytest.raises(Fenced):
+            with pytest.raises(LeaseLost):
                 await writer.write(buying("late"))
-        assert isinstance(writer.broken, Fenced)
+        assert isinstance(writer.broken, LeaseLost)
         await writer.close()
 
     run(main())
@@ -347,10 +347,10 @@ class LeavingLedger(Ledger):
         with super().transaction(hold):
             yield
             if self._leaves() and not self.committed:
-                raise LedgerAway("It went away.")
+                raise LedgerUnavailable("It went away.")
         if self._leaves():
             self.times -= 1
-            raise LedgerAway("It went away, and the commit was done.")
+            raise LedgerUnavailable("It went away, and the commit was done.")
 
     def _leaves(self) -> bool:
         if not self.committed and self.times > 0:
@@ -385,11 +385,11 @@ def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         assert 50 < sum(time.pauses) < 70
         waited = len(time.pauses)
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.replayable(lambda ledger: _in_transaction(ledger))
         assert len(time.pauses) == waited
         await writer.close()
@@ -415,7 +415,7 @@ def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = time.writer(Slow(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         await writer.close()
 
@@ -430,7 +430,7 @@ def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
     async def main() -> None:
         writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
         writer.hurry()
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         await writer.close()
 

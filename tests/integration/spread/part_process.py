@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from patternmill.errors import Fenced
+from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import PartWork
@@ -20,7 +20,7 @@ async def main(run_id: str, number: str, grant: str, environment: str) -> int:
     try:
         async with work as part:
             await drive_without_prefect(part)
-    except Fenced:
+    except LeaseLost:
         return FENCED
     reason = part.halt.reason
     return FENCED if reason is not None and reason.code == "fenced" else 0

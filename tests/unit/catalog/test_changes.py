@@ -27,7 +27,8 @@ from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import Memory, make_plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import make_plan
 from patternmill.runs.refresh_changes import asked_for
 
 SCOPE = Scope("staging", "spring")

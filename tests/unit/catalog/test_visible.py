@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.catalog.problems import shown, shown_apart, visible
+from patternmill.catalog.problems import contrasted, shown, visible
 
 from .samples import checked_row
 
@@ -42,12 +42,12 @@ def test_what_nobody_sees_is_an_escape(text: str, seen: str) -> None:
 )
 def test_two_texts_that_look_alike_are_told_apart(old: str, new: str, seen: tuple[str, str]) -> None:
     """Escapes where nothing else helps; what differs for every eye stays legible."""
-    assert shown_apart(old, new) == seen
+    assert contrasted(old, new) == seen
 
 
 def test_of_long_texts_the_part_that_differs_is_shown() -> None:
     """With a little before it, so that it can be found."""
-    old, new = shown_apart("herons " * 300 + "blue", "herons " * 300 + "red")
+    old, new = contrasted("herons " * 300 + "blue", "herons " * 300 + "red")
     assert "blue" in old and "red" in new
     assert len(old) < 80
 

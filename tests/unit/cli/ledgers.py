@@ -17,7 +17,8 @@ from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingL
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.row_results import close_rows, understood
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
-from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import Plan, make_plan
 from patternmill.planning.request_ids import canonical_json
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.catalog.samples import HEADER, checked

@@ -13,8 +13,9 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Scope
+from patternmill.planning.memory import Memory
 from patternmill.planning.partition import cut, is_begun, shares
-from patternmill.planning.plan import Memory, Plan, make_plan
+from patternmill.planning.plan import Plan, make_plan
 from patternmill.states import AttemptState
 
 SCOPE = Scope("staging", "spring")
@@ -34,13 +35,13 @@ class Standing:
     state: AttemptState
 
 
-def plan_of(prompts: list[int], standings: Mapping[ItemKey, Standing] | None = None) -> Plan:
+def plan_of(prompts: list[int], last_attempts: Mapping[ItemKey, Standing] | None = None) -> Plan:
     """A row for each prompt, given as a number."""
     entries = tuple(
         Entry(Record(line, ()), Row(line, f"S-{line}", f"motif {prompt}", "mug", "mug", {}, ()), ())
         for line, prompt in enumerate(prompts, start=2)
     )
-    return make_plan(SCOPE, Rows(entries), Memory(standings or {}))
+    return make_plan(SCOPE, Rows(entries), Memory(last_attempts or {}))
 
 
 def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, Standing]:

@@ -14,7 +14,8 @@ from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.plan import TO_BUY, TO_DO, Memory, Plan, Reason, make_plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
 from patternmill.planning.recognition import ContentItems
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked
@@ -37,32 +38,32 @@ _OF_STATE = {
 
 
 @dataclass(frozen=True)
-class Stood:
-    """How an item stands."""
+class LastAttempt:
+    """The last attempt at an item."""
 
     state: AttemptState
 
 
 @dataclass
 class Past:
-    """What earlier runs left, told in words of the rows."""
+    """What earlier runs left, named by the lines of the rows."""
 
-    standings: dict[ItemKey, Stood] = field(default_factory=dict)
+    last_attempts: dict[ItemKey, LastAttempt] = field(default_factory=dict)
     products: dict[str, ItemKey] = field(default_factory=dict)
 
     def left(self, line: str, pattern: AttemptState | None, product: AttemptState | None = None) -> Past:
         planned = plan(line).rows[0]
         assert planned.pattern is not None and planned.product is not None
         if pattern is not None:
-            self.standings[planned.pattern] = Stood(pattern)
+            self.last_attempts[planned.pattern] = LastAttempt(pattern)
         if product is not None:
-            self.standings[planned.product] = Stood(product)
+            self.last_attempts[planned.product] = LastAttempt(product)
         self.products[planned.sku] = planned.product
         return self
 
     @property
     def memory(self) -> Memory:
-        return Memory(self.standings, self.products)
+        return Memory(self.last_attempts, self.products)
 
 
 def catalog(*lines: str, header: str = HEADER) -> CheckedCatalog:
@@ -181,8 +182,8 @@ def test_an_edition_buys_the_same_thing_again_once() -> None:
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     again = plan(HERON, past=past, edition="2")
     assert again.purchases() == (1, 1)
-    done = {key: Stood(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
-    memory = Memory(past.standings | done, past.products)
+    done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
+    memory = Memory(past.last_attempts | done, past.products)
     assert make_plan(SCOPE, catalog(HERON), memory, items=ContentItems(SCOPE, edition="2")).purchases() == (
         0,
         0,

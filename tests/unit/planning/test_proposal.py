@@ -1,4 +1,4 @@
-"""A plan as it is put before a person: the digest, what it may cost, and how far an approval reaches."""
+"""The plan that a person decides about: its digest, what it may cost, and what an approval of N items covers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from patternmill.planning.forecast import Cost
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import TO_DO, Plan, Reason
-from patternmill.planning.proposal import Proposal, within
+from patternmill.planning.plan_limits import restricted
+from patternmill.planning.proposal import Proposal
 from patternmill.states import AttemptState, Stage
 
 from .test_plan import FERN, HERON, HERON_MUG, REFUSED, Past, plan
@@ -83,30 +84,30 @@ def test_its_cost_is_in_the_currency_that_is_set() -> None:
 def test_an_approval_reaches_to_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
     """The first ones of the file, each with its pattern: a pattern without a product would be bought for nothing."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
-    reach = found.reach(most)
-    assert reach.items == items
-    assert [row.sku for row in within(found.plan, reach.keys).to_do()] == skus
+    coverage = found.coverage(most)
+    assert coverage.items == items
+    assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == skus
 
 
 def test_the_ceiling_has_room_for_every_attempt() -> None:
     """An approved item whose job fails is tried again without another word."""
-    reach = proposal(plan(HERON, HERON_MUG, FERN)).reach(3)
-    assert (reach.purchases, reach.amount) == (6, 2 * (50 + 2 * 200))
+    coverage = proposal(plan(HERON, HERON_MUG, FERN)).coverage(3)
+    assert (coverage.purchases, coverage.amount) == (6, 2 * (50 + 2 * 200))
 
 
 def test_what_was_begun_is_reached_and_costs_further_attempts_alone() -> None:
     """Its first attempt is paid for already."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     found = proposal(plan(HERON, FERN, past=past))
-    reach = found.reach(0)
-    assert (reach.items, reach.purchases, reach.amount) == (0, 1, 200)
-    assert [row.sku for row in within(found.plan, reach.keys).to_do()] == ["H-1"]
+    coverage = found.coverage(0)
+    assert (coverage.items, coverage.purchases, coverage.amount) == (0, 1, 200)
+    assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == ["H-1"]
 
 
 def test_a_row_that_is_left_out_says_so() -> None:
     """The pattern that it alone needs is left out with it."""
     planned = plan(HERON, FERN)
-    cut = within(planned, proposal(planned).reach(2).keys)
+    cut = restricted(planned, proposal(planned).coverage(2).keys)
     assert cut.product_counts() == cut.pattern_counts() == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
     assert cut.purchases() == (1, 1)
 
@@ -127,8 +128,8 @@ def test_no_plan_passes_the_reach(
     for line, (_, pattern, product) in zip(lines, rows, strict=True):
         past.left(line, pattern, product)
     found = proposal(plan(*lines, past=past))
-    cut = within(found.plan, found.reach(most).keys)
+    cut = restricted(found.plan, found.coverage(most).keys)
     assert sum(cut.purchases()) <= most
     to_do = {key for key, planned in cut.patterns.items() if planned.reason in TO_DO}
     assert to_do <= {row.pattern for row in cut.to_do()}
-    assert list(within(found.plan, found.reach().keys).to_do()) == list(found.plan.to_do())
+    assert list(restricted(found.plan, found.coverage().keys).to_do()) == list(found.plan.to_do())

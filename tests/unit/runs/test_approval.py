@@ -93,7 +93,7 @@ def standing(shop: Workshop) -> Approval:
 def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], waits: bool) -> None:
     """Items as they are counted, money as it comes at worst; what is asked beforehand is what the run asks."""
     found = proposal(shop, FOUR, **terms)
-    assert approval.needs_word(spec(shop, **terms), found) is waits
+    assert approval.needs_approval(spec(shop, **terms), found) is waits
     if waits:
         assert found.digest()[:12] in refused(shop, FOUR, **terms).remedy
     else:
@@ -271,32 +271,32 @@ def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> 
 def test_a_flow_run_asks_once_and_is_answered(shop: Workshop) -> None:
     """Asked again, by the same run about the same plan, it is the same question under another name."""
     its, found = spec(shop), proposal(shop, FOUR)
-    first = approval.ask(its, found, "flow-run-1", PATIENCE)
-    again = approval.ask(its, found, "flow-run-1", PATIENCE)
+    first = approval.request_approval(its, found, "flow-run-1", PATIENCE)
+    again = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     assert (again.id, again.lapses_at) == (first.id, first.lapses_at)
     assert again.question != first.question
-    assert approval.waiting(its, "flow-run-1") == again
-    said = approval.answer(its, again, found, ApprovalDecision("anna"))
+    assert approval.pending_request(its, "flow-run-1") == again
+    said = approval.record_decision(its, again, found, ApprovalDecision("anna"))
     assert said is not None and said.verdict is Verdict.APPROVED
-    assert approval.waiting(its, "flow-run-1") is None
-    assert not approval.needs_word(its, found)
+    assert approval.pending_request(its, "flow-run-1") is None
+    assert not approval.needs_approval(its, found)
 
 
 def test_an_answer_to_a_plan_that_has_become_smaller_holds(shop: Workshop) -> None:
     """What is left of it was seen."""
-    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     run(shop, rows(("S-000", "prompt 000")))
     left = proposal(shop, FOUR)
-    said = approval.answer(spec(shop), question, left, ApprovalDecision("anna"))
+    said = approval.record_decision(spec(shop), question, left, ApprovalDecision("anna"))
     assert said is not None and (said.ceiling.items, said.ceiling.amount) == (6, 180)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
 def test_an_answer_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
-    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     dearer = {"product_price": 200}
-    said = approval.answer(
+    said = approval.record_decision(
         spec(shop, **dearer), question, proposal(shop, FOUR, **dearer), ApprovalDecision("anna")
     )
     assert said is not None and said.ceiling.amount == question.worst == 240
@@ -304,23 +304,24 @@ def test_an_answer_never_costs_more_than_was_shown(shop: Workshop) -> None:
 
 def test_an_answer_to_another_plan_is_none(shop: Workshop) -> None:
     """Rows that the person never saw are asked about anew."""
-    question = approval.ask(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
+    question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     five = proposal(shop, many(5))
-    assert approval.answer(spec(shop), question, five, ApprovalDecision("anna")) is None
-    assert approval.needs_word(spec(shop), five)
-    assert approval.waiting(spec(shop), "flow-run-1") is None
+    assert approval.record_decision(spec(shop), question, five, ApprovalDecision("anna")) is None
+    assert approval.needs_approval(spec(shop), five)
+    assert approval.pending_request(spec(shop), "flow-run-1") is None
 
 
 def test_a_question_lapses(shop: Workshop) -> None:
     """And then it is no word: the next run asks again."""
     its, found = spec(shop), proposal(shop, FOUR)
-    question = approval.ask(its, found, "flow-run-1", PATIENCE)
+    question = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     assert question.lapses_at is not None
-    assert not approval.has_lapsed(question, question.lapses_at - 1)
-    assert approval.has_lapsed(question, question.lapses_at)
-    lapsed = approval.lapse(its, question)
-    assert "not approved: Nobody answered in time." in approval.refusal(lapsed).message
-    assert approval.needs_word(its, found)
+    assert approval.lapse_if_due(its, question) is None
+    assert approval.pending_request(its, "flow-run-1") == question
+    lapsed = approval.lapse_if_due(its, replace(question, lapses_at=question.asked_at))
+    assert lapsed is not None
+    assert "not approved: Nobody answered in time." in approval.rejection(lapsed).message
+    assert approval.needs_approval(its, found)
 
 
 def test_a_cost_to_be_approved_needs_prices() -> None:
@@ -334,7 +335,7 @@ def test_the_approvers_code() -> None:
     """Plain or as its digest; the digest itself opens nothing."""
     plain, digest = SecretStr("orchard-41"), "sha256:" + hashlib.sha256(b"orchard-41").hexdigest()
     for expected in (plain, SecretStr(digest)):
-        assert approval.is_code(expected, " orchard-41\n")
+        assert approval.is_approval_code(expected, " orchard-41\n")
         for wrong in ("", "orchard-42", digest, digest.removeprefix("sha256:"), "Orchard-41", "ørchard"):
-            assert not approval.is_code(expected, wrong), wrong
-    assert approval.is_code(None, "")
+            assert not approval.is_approval_code(expected, wrong), wrong
+    assert approval.is_approval_code(None, "")

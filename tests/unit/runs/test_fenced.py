@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from patternmill.errors import Fenced, LedgerError
+from patternmill.errors import LeaseLost, LedgerError
 from patternmill.identifiers import RunId
 from patternmill.runs.run import Run
 from patternmill.states import Outcome
@@ -39,7 +39,7 @@ def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> No
         _, run = await shop.begin(many(30), max_in_flight=2)
         await drive(run, run.engine.own_steps)
         assert run.halt.reason is not None and run.halt.reason.code == "fenced"
-        with pytest.raises(Fenced):
+        with pytest.raises(LeaseLost):
             await run.end()
 
     asyncio.run(asyncio.wait_for(main(), 30))
@@ -72,7 +72,7 @@ def test_a_lost_heart_halts_new_items(shop: Workshop) -> None:
     """What the heart finds out before any write does is the run's reason."""
 
     async def watch(run: Run, api: FakeStudioApi) -> None:
-        run._lost(Fenced("Another run took over."))
+        run._lost(LeaseLost("Another run took over."))
 
     ended = shop.run(rows(("H-1", "herons")), watch=watch)
     assert ended.outcome in (Outcome.FAILED, Outcome.COMPLETED)

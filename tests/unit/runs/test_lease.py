@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.errors import Fenced, Overlap, PatternmillError
+from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger
@@ -87,7 +87,7 @@ def test_a_silent_holder_elsewhere_is_taken_over_in_the_end(ledger: Ledger) -> N
     sleeper = Sleeper()
     assert take(ledger, sleeper).fence == hold.fence + 1
     assert sleeper.slept == pytest.approx(SILENCE.total_seconds())
-    with pytest.raises(Fenced), ledger.transaction(hold):
+    with pytest.raises(LeaseLost), ledger.transaction(hold):
         pass
 
 
@@ -206,7 +206,7 @@ def test_a_heart_tells_that_the_hold_is_lost(ledger: Ledger) -> None:
         writer = LedgerWriter(ledger, hold)
         heart = LeaseHeartbeat(writer, lost.set_result)
         heart.start()
-        assert isinstance(await asyncio.wait_for(lost, 5), Fenced)
+        assert isinstance(await asyncio.wait_for(lost, 5), LeaseLost)
         await heart.stop()
         await writer.close()
 

@@ -9,7 +9,8 @@ import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import Memory, Plan, Reason, make_plan
+from patternmill.planning.memory import Memory
+from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.runs.row_selection import Selection, read_selection, write_selection
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked

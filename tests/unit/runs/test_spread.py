@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from patternmill.catalog.rows import Row
 from patternmill.engine.halt import Halt, HaltReason, halts_from
-from patternmill.errors import ConfigurationError, Fenced
+from patternmill.errors import ConfigurationError, LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import SpendingLimits
 from patternmill.ledger.records import PartProgress
@@ -263,7 +263,7 @@ def test_a_part_of_a_run_that_is_over_is_not_begun(spreads: Spreads, service: Se
         async with PartWork(assignment(run_id, 1, "staging"), 1):
             pytest.fail("it was begun")
 
-    with pytest.raises(Fenced):
+    with pytest.raises(LeaseLost):
         asyncio.run(late())
     with pytest.raises(ConfigurationError, match="knows no part 7"):
         assignment(run_id, 7, "staging")
