@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from functools import lru_cache
 from typing import Any
 
@@ -12,10 +11,11 @@ from prefect._internal.result_records import ResultRecord, ResultRecordMetadata
 from prefect.cache_policies import NO_CACHE
 from prefect.states import Cancelled
 
-from patternmill.engine.rows import Steps
+from patternmill.engine.rows import Step
 from patternmill.errors import BudgetReached, NotStarted, RowFailed
-from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.planning.items import Item
 from patternmill.runs.run import ActiveRun
+from patternmill.states import Stage
 from prefect_host.event_batches import Room
 from tasks.markup import line
 from tasks.prefect_states import failed_state
@@ -30,45 +30,14 @@ class ItemTask:
 
     __slots__ = ("item", "label", "run")
 
-    def __init__(self, run: ActiveRun, item: PatternItem | ProductItem) -> None:
+    def __init__(self, run: ActiveRun, item: Item) -> None:
         self.run, self.item, self.label = run, item, item.describe()
 
 
-@task(name="pattern", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def make_pattern(making: ItemTask) -> Any:
-    assert isinstance(making.item, PatternItem), "a pattern is made of a pattern item"
-    return await _shown(making, making.run.engine.make_pattern(making.item))
-
-
-@task(name="product", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def make_product(making: ItemTask) -> Any:
-    assert isinstance(making.item, ProductItem), "a product is made of a product item"
-    return await _shown(making, making.run.engine.make_product(making.item))
-
-
-def task_steps(run: ActiveRun) -> Steps:
-    """The two steps of a run's mill as task runs, named after what they make."""
-    task_runs = logging.getLogger("prefect.task_runs")
-    if _says_something not in task_runs.filters:
-        task_runs.addFilter(_says_something)
-
-    room = Room()
-
-    async def pattern(item: PatternItem) -> None:
-        await room.wait()
-        await make_pattern(ItemTask(run, item))
-
-    async def product(item: ProductItem) -> None:
-        await room.wait()
-        await make_product(ItemTask(run, item))
-
-    return Steps(pattern, product)
-
-
-async def _shown(making: ItemTask, made: Awaitable[str]) -> State[Any] | ResultRecord[None]:
+async def make_item(making: ItemTask) -> State[Any] | ResultRecord[None]:
     """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
     try:
-        await made
+        await making.run.engine.make(making.item)
     except (BudgetReached, NotStarted) as reason:
         return Cancelled(name="NotStarted", message=line(str(reason)), data=_nothing())
     except RowFailed as failed:
@@ -77,6 +46,34 @@ async def _shown(making: ItemTask, made: Awaitable[str]) -> State[Any] | ResultR
         state.data = _nothing()
         return state
     return _nothing()
+
+
+#: Each kind of item has a task of its own, named after what it makes.
+_TASKS = {
+    stage: task(
+        name=stage.value,
+        task_run_name="{making.label}",
+        retries=0,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )(make_item)
+    for stage in Stage
+}
+
+
+def task_step(run: ActiveRun) -> Step:
+    """How a run's items are made as task runs, named after what they make."""
+    task_runs = logging.getLogger("prefect.task_runs")
+    if _says_something not in task_runs.filters:
+        task_runs.addFilter(_says_something)
+
+    room = Room()
+
+    async def step(item: Item) -> None:
+        await room.wait()
+        await _TASKS[item.stage](ItemTask(run, item))
+
+    return step
 
 
 def _says_something(record: logging.LogRecord) -> bool:

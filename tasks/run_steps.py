@@ -26,7 +26,7 @@ async def plan_items(work: ImportPipeline) -> str:
     patterns, products = run.plan.purchases()
     cost = run.forecast
     money = f": {cost.expected:,} expected, {cost.worst:,} at worst (minor units)" if cost.worst else ""
-    left_out = f". {run.beyond.message}" if run.beyond else ""
+    left_out = f". {run.left_out.message}" if run.left_out else ""
     return noted(
         f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}{left_out}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from patternmill.engine.rows import Shard
+from patternmill.engine.shards import Shard
 from patternmill.errors import PatternmillError
 from patternmill.runs.run import ActiveRun
 
@@ -26,4 +26,4 @@ async def drive_shard(run: ActiveRun, part: Shard, as_flow: ShardFlow) -> None:
         raise
     except Exception as error:
         logger.info("%s: the Prefect server lost sight of it (%s)", part.describe(), type(error).__name__)
-    await run.engine.drive(part, run.engine.own_steps)
+    await run.engine.drive(part, run.engine.make)

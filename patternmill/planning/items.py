@@ -54,7 +54,7 @@ class PatternItem:
     def request_id(self, attempt: int) -> RequestId:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
-    def body(self, request_id: RequestId) -> bytes:
+    def body(self, request_id: RequestId, pattern_id: str | None = None) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
         return canonical_json({"requestId": request_id, "prompt": self.prompt}).encode()
 
@@ -99,8 +99,9 @@ class ProductItem:
     def request_id(self, attempt: int) -> RequestId:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
-    def body(self, request_id: RequestId, pattern_id: str) -> bytes:
+    def body(self, request_id: RequestId, pattern_id: str | None) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
+        assert pattern_id is not None, "a product is built on a pattern"
         return canonical_json(
             {
                 "requestId": request_id,

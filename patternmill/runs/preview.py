@@ -10,7 +10,7 @@ from itertools import islice
 from patternmill.catalog.changes import Content, described
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.selections import understood
-from patternmill.engine.items import FINAL_CODES, is_passing
+from patternmill.engine.attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 
+from patternmill.engine.attempts import Attempts
 from patternmill.engine.halt import HaltReason
-from patternmill.engine.items import ItemMaker
 from patternmill.engine.rows import Engine
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning import items
 from patternmill.runs import run
-from patternmill.service import polling, retry, studio_api
+from patternmill.service import polling, resend, studio_api
 from patternmill.service.answers import Answer
 from patternmill.service.outcomes import Accepted, Failed
 from patternmill.service.resend import AskAgain, RetryAfter
@@ -103,7 +103,7 @@ def _tried(ledger: Ledger, change: Callable[[Ledger], Any]) -> Any:
 
 def next_attempt_in_doubt() -> None:
     """An answer that was lost is taken for the service's own word that the attempt failed."""
-    decide = retry.decide_create
+    decide = resend.decide_create
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
@@ -122,7 +122,7 @@ def _failed_job(number: int) -> Accepted:
 
 def poll_error_is_failure() -> None:
     """A poll that brings no usable answer is taken for a job that failed."""
-    decide = retry.decide_poll
+    decide = resend.decide_poll
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
@@ -154,16 +154,16 @@ def fence_ignored() -> None:
 
 def result_not_kept() -> None:
     """What was made is remembered by the process alone."""
-    change = ItemMaker._change
+    change = Attempts._change
 
-    async def seeded(self: ItemMaker, attempt: Any, to: AttemptState, **learned: Any) -> Any:
+    async def seeded(self: Attempts, attempt: Any, to: AttemptState, **learned: Any) -> Any:
         if to is not AttemptState.SUCCEEDED:
             return await change(self, attempt, to, **learned)
         from dataclasses import replace
 
         return replace(attempt, state=to, result_id=learned["result_id"])
 
-    ItemMaker._change = seeded  # type: ignore[method-assign,assignment]
+    Attempts._change = seeded  # type: ignore[method-assign,assignment]
 
 
 def budget_not_reserved() -> None:
