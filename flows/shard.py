@@ -3,7 +3,7 @@
 from prefect import State, flow
 
 from patternmill.runs.registry import running
-from tasks.item_tasks import task_steps
+from tasks.item_tasks import task_step
 from tasks.prefect_states import shard_state
 
 
@@ -12,5 +12,5 @@ async def shard(run_id: str, number: int) -> State:
     """Make the patterns and products of the rows of one shard of a run, or of a part of one, of this process."""
     run = running(run_id)
     part = run.engine.shard(number)
-    await run.engine.drive(part, task_steps(run))
+    await run.engine.drive(part, task_step(run))
     return shard_state(run.engine, part)

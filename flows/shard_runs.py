@@ -3,7 +3,7 @@
 import asyncio
 
 from flows.shard import shard
-from patternmill.engine.rows import Shard
+from patternmill.engine.shards import Shard
 from patternmill.runs.run import ActiveRun, Run
 from patternmill.runs.spread import spread
 from tasks.item_tasks import drive_shard

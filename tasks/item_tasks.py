@@ -12,10 +12,12 @@ from prefect.cache_policies import NO_CACHE
 from prefect.results import get_result_store
 from prefect.states import Cancelled
 
-from patternmill.engine.rows import Shard, Steps
+from patternmill.engine.rows import Step
+from patternmill.engine.shards import Shard
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.planning.items import Item
 from patternmill.runs.run import ActiveRun
+from patternmill.states import Stage
 from prefect_host.event_batches import Backpressure
 from prefect_host.internals import says_something
 from tasks.markup import line
@@ -33,37 +35,48 @@ class ItemTask:
 
     __slots__ = ("item", "label", "run")
 
-    def __init__(self, run: ActiveRun, item: PatternItem | ProductItem) -> None:
+    def __init__(self, run: ActiveRun, item: Item) -> None:
         self.run, self.item, self.label = run, item, item.describe()
 
 
-@task(name="pattern", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def make_pattern(making: ItemTask) -> Any:
-    assert isinstance(making.item, PatternItem), "a pattern is made of a pattern item"
-    return await _recorded(making, making.run.engine.make_pattern(making.item))
+async def make_item(making: ItemTask) -> Any:
+    """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
+    try:
+        await making.run.engine.make(making.item)
+    except (BudgetReached, NotStarted) as reason:
+        return Cancelled(name="NotStarted", message=line(str(reason)), data=_no_result())
+    except RowFailed as failed:
+        item_failed(making.run, making.item, failed)
+        state = failed_state(failed)
+        state.data = _no_result()
+        return state
+    return _no_result()
 
 
-@task(name="product", task_run_name="{making.label}", retries=0, cache_policy=NO_CACHE, persist_result=False)
-async def make_product(making: ItemTask) -> Any:
-    assert isinstance(making.item, ProductItem), "a product is made of a product item"
-    return await _recorded(making, making.run.engine.make_product(making.item))
+#: Each kind of item has a task of its own, named after what it makes.
+_TASKS = {
+    stage: task(
+        name=stage.value,
+        task_run_name="{making.label}",
+        retries=0,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )(make_item)
+    for stage in Stage
+}
 
 
-def task_steps(run: ActiveRun) -> Steps:
-    """The two steps of a run's engine as task runs, named after what they make."""
+def task_step(run: ActiveRun) -> Step:
+    """How a run's items are made as task runs, named after what they make."""
     # Adding it again changes nothing.
     logging.getLogger("prefect.task_runs").addFilter(says_something)
     backpressure = Backpressure()
 
-    async def pattern(item: PatternItem) -> None:
+    async def step(item: Item) -> None:
         await backpressure.wait()
-        await make_pattern(ItemTask(run, item))
+        await _TASKS[item.stage](ItemTask(run, item))
 
-    async def product(item: ProductItem) -> None:
-        await backpressure.wait()
-        await make_product(ItemTask(run, item))
-
-    return Steps(pattern, product)
+    return step
 
 
 async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int], Awaitable[object]]) -> None:
@@ -78,21 +91,7 @@ async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int]
         raise
     except Exception as error:
         logger.info("%s: its flow run was lost (%s)", shard.describe(), type(error).__name__)
-    await run.engine.drive(shard, run.engine.own_steps)
-
-
-async def _recorded(making: ItemTask, made: Awaitable[str]) -> Any:
-    """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
-    try:
-        await made
-    except (BudgetReached, NotStarted) as reason:
-        return Cancelled(name="NotStarted", message=line(str(reason)), data=_no_result())
-    except RowFailed as failed:
-        item_failed(making.run, making.item, failed)
-        state = failed_state(failed)
-        state.data = _no_result()
-        return state
-    return _no_result()
+    await run.engine.drive(shard, run.engine.make)
 
 
 @lru_cache(1)

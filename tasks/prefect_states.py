@@ -8,7 +8,8 @@ from typing import Any
 from prefect import State
 from prefect.client.schemas.objects import StateType
 
-from patternmill.engine.rows import Engine, Shard
+from patternmill.engine.rows import Engine
+from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
 from patternmill.runs.part_worker import Part
 from patternmill.runs.refresh_changes import counts_line, counts_of

@@ -25,5 +25,5 @@ async def check_rows(work: ImportPipeline) -> str:
 async def plan_items(work: ImportPipeline) -> str:
     run = await work.plan(flow_run.id)
     cost = f" for {run.forecast}" if run.forecast.worst else ""
-    left_out = f". {run.beyond.message}" if run.beyond else ""
+    left_out = f". {run.left_out.message}" if run.left_out else ""
     return noted(f"Run {run.record.run_id}: {goods(*run.plan.purchases())} to buy{cost}{left_out}")

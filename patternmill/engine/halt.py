@@ -20,12 +20,12 @@ class HaltReason:
     message: str
 
 
-#: Beside the stages, in what `Halt.on_record` writes down.
+#: Next to the stages, in what `Halt.on_record` returns.
 _NO_STAGE = "held_back"
 
 
 def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[Stage, ...], HaltReason]]:
-    """The reasons, as `Halt.on_record` wrote them down, and the stages that each of them halts."""
+    """The reasons in what `Halt.on_record` returned, each with the stages that it halts."""
     for stage, reason in record.items():
         stages = () if stage == _NO_STAGE else (Stage(stage),)
         yield stages, HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
@@ -54,8 +54,12 @@ class Halt:
     def holds(self, stage: Stage) -> bool:
         return stage in self._reasons
 
+    @property
+    def is_total(self) -> bool:
+        return all(map(self.holds, Stage))
+
     def forbids_sending(self, stage: Stage) -> bool:
-        """Whether what is written down already must not be sent any more; a limit let it pass, so it may."""
+        """Whether what has an intent must not be sent any more; a limit let it pass, so that it may."""
         reason = self._reasons.get(stage)
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from time import monotonic
 
+from patternmill.planning.plan import TO_DO, Plan, Reason
 from patternmill.states import Stage
 
 
@@ -30,6 +31,17 @@ class Progress:
     started: float = field(default_factory=monotonic)
     #: What holds the run back just now, in a few words.
     notice: str = ""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Progress:
+        """What there is to do, before any of it is done."""
+        products = plan.product_counts()
+        return cls(
+            rows=len(plan.rows),
+            refused=plan.refused(),
+            done_before=products[Reason.DONE],
+            to_do=sum(count for reason, count in products.items() if reason in TO_DO),
+        )
 
     def made(self, stage: Stage) -> None:
         self.items_ended += 1

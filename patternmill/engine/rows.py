@@ -1,101 +1,69 @@
-"""The engine: drives the rows of a plan to their ends, all inside one window that never drains between shards."""
+"""The engine: a row's pattern, then its product, each from intent to result, all inside one window.
+
+`Engine._drive_row` is the way of a row, `Engine.make` that of an item.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import timedelta
 
-from patternmill.catalog.problems import plain
+from patternmill.engine.attempts import Attempts, BegunAttempt, failure_of, too_many_failures
 from patternmill.engine.depth import Depth, Group
 from patternmill.engine.halt import Halt, HaltReason
-from patternmill.engine.items import ItemMaker, body_of
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
+from patternmill.engine.shards import Shard, cut_into_shards
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.records import Attempt
-from patternmill.planning.items import Item, PatternItem, ProductItem
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.planning.items import Item
+from patternmill.planning.memory import Memory
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
+from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, Stage
+from patternmill.states import AttemptState, Outcome
 
 logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True)
-class Shard:
-    """Rows of one plan that are driven, and shown, together."""
-
-    number: int
-    rows: tuple[PlannedRow, ...]
-
-    def describe(self) -> str:
-        """What it holds, as a spreadsheet counts: the name of its flow run."""
-        return rows_named(self.rows)
-
-
-@dataclass(frozen=True)
-class Steps:
-    """How the two steps are taken: the flow hands in Prefect tasks, a test the mill's own methods.
-
-    What they return or raise is for the screen; the mill knows from the ledger how an item ended.
-    """
-
-    make_pattern: Callable[[PatternItem], Awaitable[object]]
-    make_product: Callable[[ProductItem], Awaitable[object]]
-
-
-def rows_named(rows: Sequence[PlannedRow]) -> str:
-    """What a flow run holds, as a spreadsheet counts."""
-    first = min(rows, key=lambda row: row.position)
-    last = max(rows, key=lambda row: row.position)
-    lines = f"rows {first.entry.record.line}-{last.entry.record.line}"
-    return (
-        f"{lines} · {plain(first.sku)} … {plain(last.sku)}"
-        if len(rows) > 1
-        else f"{lines} · {plain(first.sku)}"
-    )
+#: How an item is made: `Engine.make`, or a Prefect task around it. What a step returns or raises is for the screen;
+#: the engine knows from the ledger how an item ended.
+Step = Callable[[Item], Awaitable[object]]
 
 
 class Engine:
-    """One run's engine. `make_pattern` and `make_product` are the steps; `drive` takes them for a shard's rows."""
+    """Drives the rows of one run, or of one part of a run."""
 
     def __init__(
         self,
+        record: RunRecord,
         plan: Plan,
-        memory: Callable[[ItemKey], Attempt | None],
-        maker: ItemMaker,
+        memory: Memory,
+        writer: LedgerWriter,
         api: StudioApi,
         options: RunOptions,
-        halt: Halt,
-        progress: Progress,
     ) -> None:
-        self.plan = plan
-        self.options = options
-        self.halt = halt
-        self.progress = progress
-        self._memory = memory
-        self._maker = maker
+        self.plan, self.options = plan, options
+        self.halt = Halt()
+        self.progress = Progress.of(plan)
+        self.shards = cut_into_shards(plan, options.shard_rows)
         self._api = api
+        self._attempts = Attempts(record, writer, options, self.halt, self.progress)
+        planned = _planned_items(plan)
+        self._retried = frozenset(item.key for item, reason in planned if reason is Reason.RETRIED)
+        #: IDs of what there is to build on: patterns of earlier runs, and all that this one has made.
+        self._results = _results_of_earlier_runs(plan, memory)
+        self._failures: dict[ItemKey, RowFailed] = {}
+        self._patterns: dict[ItemKey, asyncio.Task[None]] = {}
         self._depth = Depth(options.max_in_flight)
-        self._patterns: dict[ItemKey, asyncio.Task[Attempt | None]] = {}
-        self._ends: dict[ItemKey, Attempt] = {}
-        self._failed: dict[ItemKey, RowFailed] = {}
-        #: Rows that are driven and wait for their turn.
-        self._queued = 0
-        self._room = asyncio.Condition()
+        #: Positions of rows that are driven and wait for their turn, and a sign that one of them had it.
+        self._queued: set[int] = set()
+        self._left_queue = asyncio.Event()
         self._driven: set[int] = set()
-        self.shards = _cut(plan, options.shard_rows)
-        self._count_rows()
-
-    @property
-    def own_steps(self) -> Steps:
-        """The steps without Prefect."""
-        return Steps(self.make_pattern, self.make_product)
 
     def shard(self, number: int) -> Shard:
         """A shard by its number, from 1."""
@@ -106,30 +74,28 @@ class Engine:
         return shard.number in self._driven
 
     def made(self, shard: Shard) -> int:
-        """How many of a shard's products are there."""
-        return sum(row.product in self._ends for row in shard.rows)
+        """How many of a shard's products there are."""
+        return sum(row.product in self._results for row in shard.rows)
 
     def ended_items(self) -> Iterator[tuple[Item, RowFailed | None]]:
-        """What was asked for in this run and came to its end: made, or failed with this."""
-        patterns = [planned.item for planned in self.plan.patterns.values()]
-        products = [planned.item for planned in self.plan.products.values()]
-        items: tuple[Item, ...] = (*patterns, *products)
-        for item in items:
-            if item.key in self._ends or item.key in self._failed:
-                yield item, self._failed.get(item.key)
+        """What came to its end in this run: made, or failed with this."""
+        for item, reason in _planned_items(self.plan):
+            if reason in TO_DO and (item.key in self._results or item.key in self._failures):
+                yield item, self._failures.get(item.key)
 
     async def opened_shards(self) -> AsyncIterator[Shard]:
         """The shards, each before the rows that wait could fail to fill the window while it opens."""
         enough = self.options.max_in_flight + 2 * self.options.shard_rows
         for shard in self.shards:
-            async with self._room:
-                await self._room.wait_for(lambda: self._queued < enough)
-            if self.halt.holds(Stage.PATTERN) and self.halt.holds(Stage.PRODUCT):
+            while len(self._queued) >= enough:
+                self._left_queue.clear()
+                await self._left_queue.wait()
+            if self.halt.is_total:
                 return
-            self._queued += len(shard.rows)
+            self._queued.update(row.position for row in shard.rows)
             yield shard
 
-    async def drive(self, shard: Shard, steps: Steps) -> None:
+    async def drive(self, shard: Shard, step: Step) -> None:
         """Bring every row of a shard to its end; a shard that was driven already is left alone.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
@@ -137,30 +103,102 @@ class Engine:
         if shard.number in self._driven:
             return
         self._driven.add(shard.number)
-        shared = Counter(row.pattern for row in shard.rows)
-        for pattern, rows in shared.items():
-            if _is_there(self.plan, pattern):
-                self._depth.hold((shard.number, pattern, rows))
-        ways = (
-            self._drive_row(row, steps, (shard.number, row.pattern, shared[row.pattern]))
+        sharing = Counter(row.pattern for row in shard.rows)
+        for pattern, count in sharing.items():
+            if pattern in self._results:
+                self._depth.hold((shard.number, pattern, count))
+        rows = (
+            self._drive_row(row, step, (shard.number, row.pattern, sharing[row.pattern]))
             for row in shard.rows
         )
-        for fault in await asyncio.gather(*ways, return_exceptions=True):
+        for fault in await asyncio.gather(*rows, return_exceptions=True):
             if isinstance(fault, LedgerError):
                 # The run's end will say so; until then nothing new is begun.
                 self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             elif fault is not None:
                 raise fault
 
-    async def make_pattern(self, item: PatternItem) -> str:
-        """Make one pattern and return its ID. Raises RowFailed, or BudgetReached."""
-        return await self._make(item, None)
+    async def _drive_row(self, row: PlannedRow, step: Step, group: Group) -> None:
+        """Pattern, then product. A pattern is made once, by whichever of its rows comes first."""
+        assert row.pattern is not None and row.product is not None, "a refused row is not driven"
+        pattern, product = self.plan.patterns[row.pattern], self.plan.products[row.product]
+        try:
+            if pattern.reason in TO_DO:
+                if row.pattern not in self._patterns:
+                    making = self._make_in_window(pattern.item, row, step, begins=group)
+                    self._patterns[row.pattern] = asyncio.create_task(making)
+                # Shielded: the other rows go on waiting for it when this one is cancelled.
+                await asyncio.shield(self._patterns[row.pattern])
+            if row.pattern in self._results:
+                await self._make_in_window(product.item, row, step)
+        finally:
+            self._leave_queue(row)
+            self._depth.leave(group)
+            self._count_row(row.product)
 
-    async def make_product(self, item: ProductItem) -> str:
-        """Build one product on its pattern, which exists, and return its ID. Raises RowFailed, or BudgetReached."""
-        pattern = self._ends.get(item.pattern_key) or self._memory(item.pattern_key)
-        assert pattern is not None, "a product is begun after its pattern has succeeded"
-        return await self._make(item, pattern.result_id)
+    async def _make_in_window(
+        self, item: Item, row: PlannedRow, step: Step, *, begins: Group | None = None
+    ) -> None:
+        """Have a step make an item once there is room for it. `begins`: the rows that are begun with it.
+
+        A failure is in the ledger already, so that only a ledger that cannot be trusted is raised. A step that broke
+        around the engine's own work is done without what is around it: the ledger keeps that from being paid twice.
+        """
+        if begins is not None:
+            await self._depth.enter(begins)
+        await self._api.window.acquire(item.stage)
+        self.progress.in_flight += 1
+        self._leave_queue(row)
+        try:
+            if self.halt.holds(item.stage):
+                return
+            try:
+                await step(item)
+            except PatternmillError:
+                raise
+            except Exception:
+                logger.exception("A step broke outside of the engine; it is made without it.")
+                await self.make(item)
+        except LedgerError:
+            raise
+        except PatternmillError:
+            pass
+        finally:
+            self.progress.in_flight -= 1
+            self._api.window.release()
+
+    async def make(self, item: Item) -> str:
+        """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
+
+        Raises RowFailed when it ended otherwise; BudgetReached or NotStarted when it could not be begun. Asked again,
+        it answers the same.
+        """
+        if item.key in self._failures:
+            raise self._failures[item.key]
+        if item.key in self._results:
+            return self._results[item.key]
+        pattern_id = self._results[item.pattern_key] if item.pattern_key is not None else None
+        begun: BegunAttempt | None
+        begun = await self._attempts.begin(item, pattern_id, retried=item.key in self._retried)
+        while begun is not None:
+            attempt, job = begun.attempt, None
+            if self._may_be_sent(begun):
+                created = await self._api.create(
+                    item.stage,
+                    attempt.body,
+                    known_job_id=attempt.job_id,
+                    age=begun.sent_ago,
+                    stopping=lambda: self.halt.forbids_sending(item.stage),
+                )
+                attempt = await self._attempts.record_create(attempt, created)
+                job = created.job if isinstance(created, Accepted) else None
+            if attempt.state is AttemptState.ACCEPTED:
+                assert attempt.job_id is not None, "an accepted attempt has a job ID"
+                age = self._attempts.age_of_job(attempt)
+                ended = await self._api.follow(attempt.job_id, item.stage, age=age, known=job)
+                attempt = await self._attempts.record_end(item, attempt, ended)
+            begun = await self._attempts.begin_another(item, pattern_id, attempt, begun.last_number)
+        return self._result(item, attempt)
 
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""
@@ -173,152 +211,52 @@ class Engine:
 
     # -- inside
 
-    async def _make(self, item: Item, pattern_id: str | None) -> str:
-        planned = (
-            self.plan.patterns[item.key] if isinstance(item, PatternItem) else self.plan.products[item.key]
-        )
-        if item.key in self._failed:
-            # Asked once more after its step broke: it has come to its end all the same.
-            raise self._failed[item.key]
-        retried = planned.reason is Reason.RETRIED
-        try:
-            attempt = await self._maker.make(item, body_of(item, pattern_id), retried=retried)
-        except RowFailed as failed:
-            self._failed[item.key] = failed
-            raise
-        self._ends[item.key] = attempt
-        assert attempt.result_id is not None, "what succeeded has an ID"
-        return attempt.result_id
+    def _may_be_sent(self, begun: BegunAttempt) -> bool:
+        """A request that is so old that the service may have forgotten its ID waits for a person."""
+        sent_ago = begun.sent_ago or timedelta(0)
+        return begun.attempt.state is AttemptState.INTENDED and sent_ago <= self.options.in_doubt_limit
 
-    async def _drive_row(self, row: PlannedRow, steps: Steps, group: Group) -> None:
-        assert row.pattern is not None and row.product is not None, "a refused row is not driven"
-        waiting = _Once(self._leave_queue)
-        try:
-            pattern = await self._pattern_of(row.pattern, steps, group, waiting)
-            if pattern is not None:
-                await self._build(row.product, steps)
-        finally:
-            await waiting()
-            self._depth.leave(group)
-            self._row_ended(row.product)
+    def _result(self, item: Item, attempt: Attempt) -> str:
+        """What an item's last attempt came to."""
+        if attempt.state is AttemptState.SUCCEEDED:
+            assert attempt.result_id is not None, "what succeeded has an ID"
+            self._results[item.key] = attempt.result_id
+            self.progress.made(item.stage)
+            return attempt.result_id
+        failure = failure_of(item, attempt)
+        if isinstance(failure, RowFailed):
+            self._failures[item.key] = failure
+            if failure.is_final:
+                self._count_failure()
+        raise failure
 
-    async def _pattern_of(
-        self, key: ItemKey, steps: Steps, group: Group, waiting: Callable[[], Awaitable[None]]
-    ) -> Attempt | None:
-        """The pattern's succeeded attempt; made once, whichever of its rows comes first."""
-        if _is_there(self.plan, key):
-            return self._memory(key)
-        if key not in self._patterns:
-            self._patterns[key] = asyncio.create_task(self._generate(key, steps, group, waiting))
-        return await asyncio.shield(self._patterns[key])
+    def _count_failure(self) -> None:
+        self.progress.item_failed()
+        failed, ended = self.progress.items_failed, self.progress.items_ended
+        if self.options.failure_limit.passed(failed, ended):
+            self.halt.begin(too_many_failures(failed, ended))
 
-    async def _generate(
-        self, key: ItemKey, steps: Steps, group: Group, waiting: Callable[[], Awaitable[None]]
-    ) -> Attempt | None:
-        planned = self.plan.patterns[key]
-        if planned.reason not in TO_DO:
-            return None
-        await self._depth.enter(group)
-        async with self._slot(Stage.PATTERN):
-            await waiting()
-            if not self.halt.holds(Stage.PATTERN):
-                item = planned.item
-                await _taken(lambda: steps.make_pattern(item), lambda: self.make_pattern(item))
-        return self._ends.get(key)
+    def _leave_queue(self, row: PlannedRow) -> None:
+        self._queued.discard(row.position)
+        self._left_queue.set()
 
-    async def _build(self, key: ItemKey, steps: Steps) -> None:
-        async with self._slot(Stage.PRODUCT):
-            if not self.halt.holds(Stage.PRODUCT):
-                item = self.plan.products[key].item
-                await _taken(lambda: steps.make_product(item), lambda: self.make_product(item))
-
-    @asynccontextmanager
-    async def _slot(self, stage: Stage) -> AsyncIterator[None]:
-        await self._api.window.acquire(stage)
-        self.progress.in_flight += 1
-        try:
-            yield
-        finally:
-            self.progress.in_flight -= 1
-            self._api.window.release()
-
-    async def _leave_queue(self) -> None:
-        async with self._room:
-            self._queued -= 1
-            self._room.notify_all()
-
-    def _row_ended(self, product: ItemKey) -> None:
+    def _count_row(self, product: ItemKey) -> None:
         self.progress.ended += 1
-        if product not in self._ends and self.halt.reason is None:
+        if product not in self._results and self.halt.reason is None:
             self.progress.failed += 1
 
-    def _count_rows(self) -> None:
-        progress, products = self.progress, self.plan.product_counts()
-        progress.rows = len(self.plan.rows)
-        progress.refused = self.plan.refused()
-        progress.done_before = products[Reason.DONE]
-        progress.to_do = sum(count for reason, count in products.items() if reason in TO_DO)
+
+def _planned_items(plan: Plan) -> Iterator[tuple[Item, Reason]]:
+    for pattern in plan.patterns.values():
+        yield pattern.item, pattern.reason
+    for product in plan.products.values():
+        yield product.item, product.reason
 
 
-def _cut(plan: Plan, size: int) -> list[Shard]:
-    """The rows that need work, cut into shards.
-
-    In order; but rows of one pattern stay together, and those whose pattern is there already go first: so that
-    a stop finds few patterns without their products.
-    """
-    groups: dict[ItemKey | None, list[PlannedRow]] = {}
-    for row in plan.to_do():
-        groups.setdefault(row.pattern, []).append(row)
-    shards: list[list[PlannedRow]] = [[]]
-    for group in sorted(groups.values(), key=lambda rows: _turn(plan, rows[0])):
-        for first in range(0, len(group), size):
-            part = group[first : first + size]
-            if shards[-1] and len(shards[-1]) + len(part) > size:
-                shards.append([])
-            shards[-1] += part
-    return [Shard(number, tuple(rows)) for number, rows in enumerate(shards, start=1) if rows]
-
-
-def _turn(plan: Plan, row: PlannedRow) -> int:
-    """What failed before comes last: by then others have shown whether it is the item's own fault."""
-    assert row.pattern is not None and row.product is not None, "a row to do has items"
-    reasons = (plan.patterns[row.pattern].reason, plan.products[row.product].reason)
-    if Reason.TRIED_AGAIN in reasons:
-        return 2
-    return 0 if _is_there(plan, row.pattern) else 1
-
-
-def _is_there(plan: Plan, pattern: ItemKey | None) -> bool:
-    """Whether a pattern was made by an earlier run."""
-    return pattern is not None and plan.patterns[pattern].reason is Reason.DONE
-
-
-class _Once:
-    """Calls a coroutine function the first time only."""
-
-    def __init__(self, call: Callable[[], Awaitable[None]]) -> None:
-        self._call: Callable[[], Awaitable[None]] | None = call
-
-    async def __call__(self) -> None:
-        call, self._call = self._call, None
-        if call is not None:
-            await call()
-
-
-async def _taken(step: Callable[[], Awaitable[object]], own: Callable[[], Awaitable[object]]) -> None:
-    """Take a step whose failure is in the ledger already; only a ledger that cannot be trusted goes further.
-
-    A step that broke for a reason of its own wrapping is taken without it: the ledger keeps it from being paid twice.
-    """
-    try:
-        try:
-            await step()
-        except PatternmillError:
-            raise
-        except Exception:
-            logger.exception("A step broke outside of the engine; it is taken without its wrapping.")
-            await own()
-    except LedgerError:
-        raise
-    except PatternmillError:
-        pass
+def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
+    found = {}
+    for key, planned in plan.patterns.items():
+        last = memory.last_attempts.get(key) if planned.reason is Reason.DONE else None
+        if isinstance(last, Attempt) and last.result_id is not None:
+            found[key] = last.result_id
+    return found

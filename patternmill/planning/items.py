@@ -60,7 +60,7 @@ class PatternItem(_WorkItem):
     def prompt(self) -> str:
         return str(self.content["prompt"])
 
-    def body(self, request_id: RequestId) -> bytes:
+    def body(self, request_id: RequestId, pattern_id: str | None = None) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
         return canonical_json({"requestId": request_id, "prompt": self.prompt}).encode()
 
@@ -95,8 +95,9 @@ class ProductItem(_WorkItem):
     def pattern_key(self) -> ItemKey:
         return ItemKey(self.content["pattern"])
 
-    def body(self, request_id: RequestId, pattern_id: str) -> bytes:
+    def body(self, request_id: RequestId, pattern_id: str | None) -> bytes:
         """The JSON that is sent, byte for byte, each time this attempt is sent."""
+        assert pattern_id is not None, "a product is built on a pattern"
         body = {
             "requestId": request_id,
             "patternId": pattern_id,

@@ -12,8 +12,8 @@ from datetime import timedelta
 from patternmill.catalog.csv_reader import Record
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
+from patternmill.engine.attempts import too_many_failures
 from patternmill.engine.halt import HaltReason, halts_from
-from patternmill.engine.items import too_many_failures
 from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
@@ -168,11 +168,7 @@ class Part(ActiveRun):
         return own + sum(standing.counts.get(name, 0) for standing in others)
 
     def _stop_with_the_run(self, reason: HaltReason) -> None:
-        if not self._stopped:
-            self._stopped = True
-            self.writer.hurry()
-            self.engine.stop(reason.message)
-            asyncio.get_running_loop().call_later(_DRAIN.total_seconds(), self.engine.abandon)
+        self._drain(reason.message, _DRAIN)
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class ImportPipeline:
         run = await self.plan()
         async with asyncio.TaskGroup() as shards:
             async for part in run.engine.opened_shards():
-                shards.create_task(run.engine.drive(part, run.engine.own_steps))
+                shards.create_task(run.engine.drive(part, run.engine.make))
         await self.end()
         await self.publish()
 

@@ -9,7 +9,7 @@ from itertools import islice
 
 from patternmill.catalog.changes import Content, described
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.engine.items import FINAL_CODES, is_passing
+from patternmill.engine.attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import ledger_if_any, open_ledger

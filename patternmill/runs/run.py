@@ -1,28 +1,25 @@
-"""One run from its first write to its last: the hold on the catalog, the plan on record, the engine, the outcome."""
+"""One run from its first write to its last: the lease, the plan on record, the engine, the outcome."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.engine.halt import Halt, HaltReason
-from patternmill.engine.items import ItemMaker
+from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Progress
 from patternmill.engine.rows import Engine
 from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
-from patternmill.identifiers import ItemKey
 from patternmill.ledger.catalog_rows import settle_catalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
-from patternmill.ledger.records import Approval, Attempt, RunRecord
+from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.overview import Spent, spent_by_run
 from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
@@ -31,7 +28,7 @@ from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan
 from patternmill.results.summary import joined
 from patternmill.runs.approval import ApprovedItems, propose, rejection, require_approval
-from patternmill.runs.duplicates import known_duplicates, refuse_duplicates
+from patternmill.runs.duplicates import Duplicates, known_duplicates, refuse_duplicates
 from patternmill.runs.lease import LeaseHeartbeat, take_lease
 from patternmill.runs.limits import apply_limits, with_spending_limits
 from patternmill.runs.preview import remember_and_plan
@@ -51,7 +48,6 @@ from patternmill.states import Outcome, RowStatus, Stage
 if TYPE_CHECKING:
     from patternmill.results.rebuild import Results
 
-_CHUNK = 5000
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
 
@@ -82,31 +78,25 @@ class ActiveRun:
         api: StudioApi,
         options: RunOptions,
     ) -> None:
-        self.record = record
-        self.plan = plan
-        self.writer = writer
-        self.halt = Halt()
-        self.progress = Progress()
-        maker = ItemMaker(writer, api, record.run_id, record.environment, options, self.halt, self.progress)
-        self.engine = Engine(plan, _pattern_memory(memory), maker, api, options, self.halt, self.progress)
+        self.record, self.plan, self.writer = record, plan, writer
+        self.engine = Engine(record, plan, memory, writer, api, options)
+        self.halt, self.progress = self.engine.halt, self.engine.progress
         #: By which it is found in this process.
         self.name: str = record.run_id
         #: How it ended, once that is so.
         self.ending: RunEnding | None = None
-        self._stopped = False
-
-    @property
-    def is_stopped(self) -> bool:
-        return self._stopped
+        self.is_stopped = False
 
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
-        if not self._stopped:
-            self._stopped = True
+        self._drain(why, self.engine.options.drain)
+
+    def _drain(self, why: str, drain: timedelta) -> None:
+        if not self.is_stopped:
+            self.is_stopped = True
             self.writer.hurry()
             self.engine.stop(why)
-            drain = self.engine.options.drain.total_seconds()
-            asyncio.get_running_loop().call_later(drain, self.engine.abandon)
+            asyncio.get_running_loop().call_later(drain.total_seconds(), self.engine.abandon)
 
     def _lost(self, error: PatternmillError) -> None:
         code = "fenced" if isinstance(error, LeaseLost) else "ledger"
@@ -114,33 +104,27 @@ class ActiveRun:
 
 
 class Run(ActiveRun):
-    """A run that holds its catalog. Made by `begin`, driven through `mill`, ended by `end`."""
+    """A run that has the lease of its catalog. Made by `begin`, driven through `engine`, ended by `end`."""
 
     def __init__(
         self,
         spec: RunSpec,
-        record: RunRecord,
-        plan: Plan,
-        memory: Memory,
+        recorded: _RecordedPlan,
         writer: LedgerWriter,
         api: StudioApi,
-        heart: LeaseHeartbeat,
-        beyond: HaltReason | None = None,
+        heartbeat: LeaseHeartbeat,
     ) -> None:
-        super().__init__(record, plan, memory, writer, api, spec.options)
+        plan, options = recorded.plan, spec.options
+        super().__init__(recorded.record, plan, recorded.memory, writer, api, options)
         self.spec = spec
         #: What it was expected to cost as it began.
-        self.forecast = cost_of(
-            plan,
-            {stage: spec.options.price(stage) for stage in Stage},
-            spec.options.attempts,
-            spec.options.currency,
-        )
+        prices = {stage: options.price(stage) for stage in Stage}
+        self.forecast = cost_of(plan, prices, options.attempts, options.currency)
         #: What was written at the end, once that is so.
         self.results: Results | None = None
-        self._heart = heart
-        #: Why rows were left out of the plan from the beginning: no limit or approval reaches to them.
-        self.beyond = beyond
+        #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
+        self.left_out = recorded.left_out
+        self._heartbeat = heartbeat
 
     @classmethod
     async def begin(
@@ -153,74 +137,56 @@ class Run(ActiveRun):
         prefect_flow_run_id: str | None = None,
         refused: Approval | None = None,
     ) -> Run:
-        """Take the catalog, plan, and put the plan on record.
+        """Acquire the lease of the catalog, plan, and put the plan on record.
 
-        `refused`: a person's word against the plan, or the end of their time; then nothing is begun.
+        `refused`: a person's decision against the plan, or the end of their time; then nothing is begun.
         Raises Overlap when another run drives the catalog; that is on record too. Raises ApprovalNeeded when the plan
-        is above what may be bought without a person's word, and none covers it.
+        is above what may be bought without a person's approval, and none covers it.
         """
         collect_rarely()
         # Everything that asks the database is done off the event loop: it may take as long as an answer may.
         ledger = await asyncio.to_thread(_opened, spec)
         record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
         try:
-            hold = await take_lease(ledger, record.environment, record.catalog, record.run_id)
+            lease = await take_lease(ledger, record.environment, record.catalog, record.run_id)
         except Overlap as overlap:
             await asyncio.to_thread(record_overlap, ledger, record, checked, overlap)
             raise
 
         run: Run | None = None
-        writer = LedgerWriter(ledger, hold)
-        heart = LeaseHeartbeat(writer, lambda error: run._lost(error) if run is not None else None)
-        # From here on: to plan a large catalog takes longer than a silent holder is left alone.
-        heart.start()
+        writer = LedgerWriter(ledger, lease)
+        heartbeat = LeaseHeartbeat(writer, lambda error: run._lost(error) if run is not None else None)
+        # From here on: to plan a large catalog takes longer than a holder without a heartbeat is left alone.
+        heartbeat.start()
         try:
-            memory, plan = await asyncio.to_thread(remember_and_plan, spec, checked)
-            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(record.environment)))
-            duplicates = await asyncio.to_thread(known_duplicates, spec, plan, checked.offer)
-            proposal = propose(spec, plan)
-
-            def write(ledger: Ledger) -> tuple[RunRecord, ApprovedItems | None, Plan, HaltReason | None]:
-                with ledger.transaction(hold):
-                    approved = require_approval(ledger, spec, proposal) if refused is None else None
-                    if approved is None and refused is None:
-                        require_confirmation(spec, plan)
-                        refuse_duplicates(spec, duplicates)
-                    close_broken_runs(ledger, spec.scope)
-                    decision = approved.approval if approved is not None else refused
-                    recorded = with_approval(record, decision) if decision is not None else record
-                    limited = apply_limits(ledger, spec, plan, approved)
-                    written = put_on_record(ledger, spec, recorded, plan, checked, offer, hold.fence)
-                    return written, approved, *limited
-
-            record, approved, bought, left_out = await writer.aside(write)
+            recorded = await _Planning(spec, checked, offer, refused, record, lease).of(writer, api)
         except BaseException:
-            await heart.stop()
+            await heartbeat.stop()
             writer.hurry()
             with suppress(LedgerError):
-                await writer.write(lambda ledger: ledger.release(hold))
+                await writer.write(lambda ledger: ledger.release(lease))
             await writer.close()
             raise
-        limited_spec = with_spending_limits(spec, bought, approved)
-        run = cls(limited_spec, record, bought, memory, writer, api, heart, left_out)
+        spec = with_spending_limits(spec, recorded.plan, recorded.approved)
+        run = cls(spec, recorded, writer, api, heartbeat)
         if refused is not None:
             run.halt.begin(rejection(refused))
         return run
 
     async def end(self) -> RunEnding:
-        """Decide the outcome from the ledger, fix how every row stands, and give the catalog back."""
-        await self._heart.stop()
-        hold = self.writer.hold
-        assert hold is not None, "a run holds its catalog"
+        """Decide the outcome from the ledger, fix the status of every row, and release the lease."""
+        await self._heartbeat.stop()
+        lease = self.writer.hold
+        assert lease is not None, "a run has a lease"
 
         def close(ledger: Ledger) -> RunEnding:
-            with ledger.transaction(hold):
+            with ledger.transaction(lease):
                 counts = close_rows(ledger, replace(self.record, outcome=self._halted_outcome()))
                 record = self._ended(counts, moment(ledger))
                 settle_catalog(ledger, record)
                 ledger.update_run(record)
                 ledger.end_parts(record.run_id)
-                ledger.release(hold)
+                ledger.release(lease)
                 spent = spent_by_run(ledger, record.run_id)
             return RunEnding(record, counts, spent)
 
@@ -234,14 +200,14 @@ class Run(ActiveRun):
     @property
     def _held_back(self) -> HaltReason | None:
         """What kept the run from its whole plan."""
-        return self.halt.reason or self.beyond or self.halt.held_back
+        return self.halt.reason or self.left_out or self.halt.held_back
 
     def _halted_outcome(self) -> Outcome:
         reason = self._held_back
         return reason.outcome if reason else _PARTLY
 
     def _ended(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
-        """All products there is Completed, whatever was said on the way; else the halt's reason counts.
+        """With all products there it is Completed, whatever halted it meanwhile; else the halt's reason counts.
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
@@ -258,6 +224,57 @@ class Run(ActiveRun):
         )
 
 
+@dataclass(frozen=True)
+class _RecordedPlan:
+    """A plan on record, as far as limits and an approval let the run carry it out."""
+
+    record: RunRecord
+    memory: Memory
+    plan: Plan
+    approved: ApprovedItems | None
+    #: Why rows were left out of it.
+    left_out: HaltReason | None
+
+
+@dataclass(frozen=True)
+class _Planning:
+    """A run that has its lease, and no plan yet."""
+
+    spec: RunSpec
+    checked: CheckedCatalog
+    offer: Offer | None
+    refused: Approval | None
+    record: RunRecord
+    lease: Lease
+
+    async def of(self, writer: LedgerWriter, api: StudioApi) -> _RecordedPlan:
+        memory, plan = await asyncio.to_thread(remember_and_plan, self.spec, self.checked)
+        environment = self.record.environment
+        api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(environment)))
+        duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
+        return await writer.aside(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+
+    def _put_on_record(
+        self, ledger: Ledger, memory: Memory, plan: Plan, duplicates: Duplicates | None
+    ) -> _RecordedPlan:
+        spec, record = self.spec, self.record
+        proposal = propose(spec, plan)
+        with ledger.transaction(self.lease):
+            approved = None
+            if self.refused is None:
+                approved = require_approval(ledger, spec, proposal)
+                if approved is None:
+                    require_confirmation(spec, plan)
+                    refuse_duplicates(spec, duplicates)
+            close_broken_runs(ledger, spec.scope)
+            decision = approved.approval if approved is not None else self.refused
+            if decision is not None:
+                record = with_approval(record, decision)
+            plan, left_out = apply_limits(ledger, spec, plan, approved)
+            record = put_on_record(ledger, spec, record, plan, self.checked, self.offer, self.lease.fence)
+        return _RecordedPlan(record, memory, plan, approved, left_out)
+
+
 def _opened(spec: RunSpec) -> Ledger:
     """The ledger, once it is sure that the service is not another environment's."""
     ledger = open_ledger(spec.settings)
@@ -267,11 +284,3 @@ def _opened(spec: RunSpec) -> Ledger:
         ledger.database.close()
         raise
     return ledger
-
-
-def _pattern_memory(memory: Memory) -> Callable[[ItemKey], Attempt | None]:
-    def recall(key: ItemKey) -> Attempt | None:
-        last = memory.last_attempts.get(key)
-        return last if isinstance(last, Attempt) else None
-
-    return recall

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from patternmill.engine.halt import HaltReason, halts_from
-from patternmill.engine.rows import rows_named
+from patternmill.engine.shards import rows_named
 from patternmill.errors import LedgerError, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
@@ -27,7 +27,7 @@ from patternmill.runs.assignment import assignment, assignments, with_address
 from patternmill.runs.lease import SILENCE
 from patternmill.runs.part_worker import COUNTS, Part, PartWork
 from patternmill.runs.run import Run
-from patternmill.states import Outcome, PartState, Stage
+from patternmill.states import Outcome, PartState
 
 logger = logging.getLogger(__name__)
 
@@ -206,13 +206,13 @@ class PartSupervisor:
             logger.info("%s: all its rows have ended; its process is not waited for", part.name)
             part.done = True
             return
-        if standing.state is PartState.GRANTED and self._is_halted():
+        if standing.state is PartState.GRANTED and self._run.halt.is_total:
             # Should it begin after all, it hears the same before it asks for anything.
             part.done = True
             return
         if not await self._is_lost(part, standing):
             return
-        if self._is_halted() or part.here is not None:
+        if self._run.halt.is_total or part.here is not None:
             part.done = True
         else:
             logger.info("%s: its process is lost; it is given away again", part.name)
@@ -249,9 +249,6 @@ class PartSupervisor:
             part.gone = await part.hand.is_gone()
         return False
 
-    def _is_halted(self) -> bool:
-        return all(self._run.halt.holds(stage) for stage in Stage)
-
     def _over(self) -> bool:
         if all(part.done for part in self._parts):
             return True
@@ -282,4 +279,4 @@ async def drive_without_prefect(part: Part) -> None:
     """Drive a part's rows in this process, with nobody watching."""
     async with asyncio.TaskGroup() as shards:
         async for shard in part.engine.opened_shards():
-            shards.create_task(part.engine.drive(shard, part.engine.own_steps))
+            shards.create_task(part.engine.drive(shard, part.engine.make))

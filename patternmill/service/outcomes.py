@@ -44,7 +44,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Unresolved:
     """A person decides; the run goes on with other items."""
 
     code: str
@@ -90,5 +90,5 @@ class GaveUp:
     reason: str
 
 
-CreateEnd = Accepted | Refused | Conflict | Kept | Stopped | InDoubt | NotBegun
-JobEnd = Succeeded | Failed | GaveUp | Kept | Conflict | Stopped
+CreateEnd = Accepted | Refused | Conflict | Unresolved | Stopped | InDoubt | NotBegun
+JobEnd = Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped

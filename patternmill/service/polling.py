@@ -15,7 +15,7 @@ from statistics import median
 from patternmill.service.answers import Answer
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Kept, Succeeded
+from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Succeeded, Unresolved
 from patternmill.service.pacing import Clock, RateLimiter, Sleeper
 from patternmill.service.resend import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
 from patternmill.states import Stage
@@ -333,7 +333,7 @@ class Poller:
 
     def _given_up(self, job: Followed) -> JobEnd:
         if job.unknown_status is not None:
-            return Kept("unknown_status", f"Job {job.job_id} stands at {job.unknown_status[:40]!r}.")
+            return Unresolved("unknown_status", f"Job {job.job_id} stands at {job.unknown_status[:40]!r}.")
         waited = duration(self._clock() - job.accepted_at)
         return GaveUp(job.job_id, f"Job {job.job_id} had not ended after {waited}.")
 

@@ -15,10 +15,10 @@ from patternmill.service.outcomes import (
     Conflict,
     Failed,
     GaveUp,
-    Kept,
     Refused,
     Stopped,
     Succeeded,
+    Unresolved,
 )
 from patternmill.states import Stage
 
@@ -116,8 +116,8 @@ class AskAgain:
     unknown_status: str | None = None
 
 
-CreateDecision = RetryAfter | Accepted | Refused | Stopped | Conflict | Kept
-PollDecision = AskAgain | Succeeded | Failed | GaveUp | Kept | Conflict | Stopped
+CreateDecision = RetryAfter | Accepted | Refused | Stopped | Conflict | Unresolved
+PollDecision = AskAgain | Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped
 
 
 def decide_create(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
@@ -166,7 +166,7 @@ def decide_poll(answer: Answer, job: Polled, policy: RetryPolicy, jitter: Jitter
     if status in REDIRECTS and job.tries >= policy.unclear_tries and not job.well:
         return _stopped("redirected", answer, in_doubt=False)
     if status in {404, 410} and _is_job_unknown(answer, job, policy):
-        return Kept("job_unknown", f"The service does not know the job {job.job_id} any more.")
+        return Unresolved("job_unknown", f"The service does not know the job {job.job_id} any more.")
     if answer.good:
         return _progress(answer, job, policy, jitter)
     return _poll_pause(answer, job.tries, policy, jitter)
@@ -238,7 +238,7 @@ def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
     """Tried long enough: one item is kept for a person; a service that answers nobody stops the run."""
     if not well:
         return _stopped("service_away", answer, in_doubt)
-    return Kept("no_clear_answer", f"{said(answer)} It was asked for long enough.", in_doubt)
+    return Unresolved("no_clear_answer", f"{said(answer)} It was asked for long enough.", in_doubt)
 
 
 def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
@@ -250,11 +250,11 @@ def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: J
     )
 
 
-def _refused(code: str, answer: Answer, now: Situation) -> Refused | Kept:
+def _refused(code: str, answer: Answer, now: Situation) -> Refused | Unresolved:
     """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
         return Refused(code, said(answer))
-    return Kept(
+    return Unresolved(
         "refused_in_doubt", f"{said(answer)} The same request was sent before, and that answer was lost."
     )
 
@@ -278,7 +278,9 @@ def _unclear(
         wait = pause(now.tries, policy, jitter)
         return RetryAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
     if executed and now.works:
-        return Kept(code, f"{said(answer)} That is how some answer what they have executed.", in_doubt=True)
+        return Unresolved(
+            code, f"{said(answer)} That is how some answer what they have executed.", in_doubt=True
+        )
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
     return _stopped(code, answer, now.in_doubt or executed, item_refused=True)
@@ -311,7 +313,7 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     job = read_job(answer.body)
     if job and job.job_id == now.known_job_id:
         return Accepted(job)
-    return Kept(
+    return Unresolved(
         "repeated_request", f"{said(answer)} It has a request of this ID, and names no job that is ours."
     )
 
@@ -339,12 +341,12 @@ def _progress(answer: Answer, asked: Polled, policy: RetryPolicy, jitter: Jitter
     return verdict_on(job, asked.stage, asked.age) or _unfinished(job, asked.tries, policy, jitter)
 
 
-def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | Kept | None:
+def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | Unresolved | None:
     """How a job that was to make this ended, if it did. One that made something else is for a person to look at."""
     if job.status not in {SUCCEEDED, FAILED}:
         return None
     if job.is_of_another_kind(stage):
-        return Kept(
+        return Unresolved(
             "job_of_another_kind",
             f"The job {job.job_id} was to make a {stage}, and the service says that it made something else.",
         )

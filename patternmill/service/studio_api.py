@@ -28,9 +28,9 @@ from patternmill.service.outcomes import (
     CreateEnd,
     InDoubt,
     JobEnd,
-    Kept,
     NotBegun,
     Stopped,
+    Unresolved,
 )
 from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
 from patternmill.service.polling import Poller, PollPolicy
@@ -169,7 +169,7 @@ class StudioApi:
         began = self._clock()
         while True:
             if (age or timedelta(0)) + self._since(began) > self._retry.in_doubt_limit and sending.in_doubt:
-                return Kept("in_doubt_too_long", "The service may have forgotten this request.", True)
+                return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", True)
             if (held := await self._hold(sending)) is not None:
                 return held
             end = await self._send(sending)

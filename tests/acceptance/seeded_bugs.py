@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
+from patternmill.engine.attempts import Attempts
 from patternmill.engine.halt import HaltReason
-from patternmill.engine.items import ItemMaker
 from patternmill.engine.rows import Engine
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.writer import LedgerWriter
@@ -154,16 +154,16 @@ def fence_ignored() -> None:
 
 def result_not_kept() -> None:
     """What was made is remembered by the process alone."""
-    change = ItemMaker._change
+    change = Attempts._change
 
-    async def seeded(self: ItemMaker, attempt: Any, to: AttemptState, **learned: Any) -> Any:
+    async def seeded(self: Attempts, attempt: Any, to: AttemptState, **learned: Any) -> Any:
         if to is not AttemptState.SUCCEEDED:
             return await change(self, attempt, to, **learned)
         from dataclasses import replace
 
         return replace(attempt, state=to, result_id=learned["result_id"])
 
-    ItemMaker._change = seeded  # type: ignore[method-assign,assignment]
+    Attempts._change = seeded  # type: ignore[method-assign,assignment]
 
 
 def budget_not_reserved() -> None:

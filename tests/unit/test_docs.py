@@ -172,10 +172,11 @@ def test_every_error_code_of_a_row_is_explained() -> None:
     """Those that the service's answers lead to, found where they are decided."""
     written = {
         *re.findall(
-            r'(?:Kept|Conflict|Refused)\(\s*"(\w+)"', _source("service", "resend", "polling", "studio_api")
+            r'(?:Unresolved|Conflict|Refused)\(\s*"(\w+)"',
+            _source("service", "resend", "polling", "studio_api"),
         ),
-        *re.findall(r'"(job_of_another_item)"', _source("engine", "items")),
-        *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "items"), re.M),
+        *re.findall(r'"(job_of_another_item)"', _source("engine", "attempts")),
+        *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "attempts"), re.M),
         WRITTEN_OFF,
         *re.findall(r'RowStanding\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "row_status")),
         *(f"{stage}_failed" for stage in ("pattern", "product")),

@@ -160,7 +160,7 @@ class Freezing:
     async def _drive(self, run: object, api: FakeStudioApi) -> None:
         from tests.unit.runs.workshop import drive
 
-        await drive(run, run.engine.own_steps)  # type: ignore[arg-type, attr-defined]
+        await drive(run, run.engine.make)  # type: ignore[arg-type, attr-defined]
 
     async def _beat(self, run: object) -> None:
         while True:

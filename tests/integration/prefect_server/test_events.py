@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from patternmill.engine.rows import Steps
+from patternmill.engine.rows import Step
 from patternmill.errors import RowFailed
-from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.planning.items import Item
 from patternmill.results.rebuild import rebuild
 from patternmill.runs.run import Run
 from patternmill.service.outcomes import Failed
@@ -21,26 +21,19 @@ from tests.unit.runs.workshop import Ended, Workshop, many, rows
 Sent = list[dict[str, Any]]
 
 
-def telling_steps(send: Callable[..., object]) -> Callable[[Run], Steps]:
-    """The engine's own steps, with each failure told twice, as a step that is taken again does."""
+def reporting_step(send: Callable[..., object]) -> Callable[[Run], Step]:
+    """The engine's own step, with each failure reported twice, as by a step that is made again."""
 
-    def steps(run: Run) -> Steps:
+    def step(run: Run) -> Step:
         run_started(run, send)
+        return lambda item: told(run, item)
 
-        async def pattern(item: PatternItem) -> None:
-            await told(run, item, run.engine.make_pattern(item))
-
-        async def product(item: ProductItem) -> None:
-            await told(run, item, run.engine.make_product(item))
-
-        return Steps(pattern, product)
-
-    return steps
+    return step
 
 
-async def told(run: Run, item: PatternItem | ProductItem, making: Any) -> None:
+async def told(run: Run, item: Item) -> None:
     try:
-        await making
+        await run.engine.make(item)
     except RowFailed as failed:
         item_failed(run, item, failed)
         item_failed(run, item, failed)
@@ -49,7 +42,7 @@ async def told(run: Run, item: PatternItem | ProductItem, making: Any) -> None:
 
 def play(folder: Path, catalog: str, service: Service, send: Callable[..., object]) -> Ended:
     workshop = Workshop(folder, service)
-    ended = workshop.run(catalog, steps=telling_steps(send), attempts=1, pattern_price=40, product_price=10)
+    ended = workshop.run(catalog, step=reporting_step(send), attempts=1, pattern_price=40, product_price=10)
     ended.run.ending = ended.ending
     with workshop.ledger() as ledger:
         run_finished(ended.run, rebuild(ledger, ended.ending.record.run_id, folder / "out"))

@@ -235,7 +235,7 @@ class _Player:
         self.runs.append(run)
         if how == "stop":
             self.loop.call_later(after, self._stop, run)
-        driving = asyncio.create_task(drive(run, run.engine.own_steps))
+        driving = asyncio.create_task(drive(run, run.engine.make))
         if self.chance.random() < setup.overlaps:
             await self._overlap(self.chance.expovariate(1 / 40), driving)
         await driving

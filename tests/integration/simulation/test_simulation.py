@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from patternmill.engine.items import ItemMaker
+from patternmill.engine.attempts import Attempts
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState
 from tests.integration.simulation import judge
@@ -101,13 +101,13 @@ def test_a_limit_that_nobody_told(rate: float) -> None:
 
 def test_a_new_id_for_what_is_in_doubt_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seeded bug: an open intent is left behind, and the next run makes another attempt."""
-    right = ItemMaker._next_number
+    right = Attempts._next_number
 
-    def wrong(self: ItemMaker, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:
+    def wrong(self: Attempts, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:
         if attempts and attempts[-1].state is AttemptState.INTENDED:
             return attempts[-1].attempt + 1
         return right(self, attempts, retried, after)
 
-    monkeypatch.setattr(ItemMaker, "_next_number", wrong)
+    monkeypatch.setattr(Attempts, "_next_number", wrong)
     found = [fault for seed in (2, 7) for fault in judge.faults(play(mixed_setup(seed)))]
     assert any("had not failed" in fault for fault in found)

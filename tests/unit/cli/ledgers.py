@@ -11,7 +11,6 @@ from typing import Any
 
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
-from patternmill.engine.items import body_of
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingLimits
 from patternmill.ledger.records import Attempt, RunRecord
@@ -125,7 +124,7 @@ class BegunRun:
         """Bring the n-th attempt at an item to a state; a second later each."""
         request_id = item.request_id(number)
         name = request_id[:8]
-        body = body_of(item, PATTERN_ID)(request_id)
+        body = item.body(request_id, PATTERN_ID)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
             found = self.ledger.intend(self.record.run_id, self.record.environment, intent, SpendingLimits())

@@ -240,7 +240,7 @@ def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
         api = FakeStudioApi(service)
         checked = check_rows(shop.file(FOUR), service.offer, prompt_limit=100)
         begun = await Run.begin(spec(shop), checked, api, refused=said)  # type: ignore[arg-type]
-        await drive(begun, begun.engine.own_steps)
+        await drive(begun, begun.engine.make)
         await begun.end()
         return begun
 

@@ -201,7 +201,7 @@ class Charging(RuleBasedStateMachine):
 
     async def _whole_run(self, catalog: str, options: dict[str, Any]) -> tuple[Run, list[RowResult]] | None:
         api, run = await self.shop.begin(catalog, **options)
-        driving = asyncio.ensure_future(drive(run, run.engine.own_steps))
+        driving = asyncio.ensure_future(drive(run, run.engine.make))
         crashing = asyncio.ensure_future(api.crashed.wait())
         await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
         if api.crashed.is_set():

@@ -37,7 +37,7 @@ def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> No
 
     async def main() -> None:
         _, run = await shop.begin(many(30), max_in_flight=2)
-        await drive(run, run.engine.own_steps)
+        await drive(run, run.engine.make)
         assert run.halt.reason is not None and run.halt.reason.code == "fenced"
         with pytest.raises(LeaseLost):
             await run.end()
@@ -55,7 +55,7 @@ def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Ser
     async def main() -> None:
         _, run = await shop.begin(many(200), max_in_flight=4)
         await run.writer.aside(lambda ledger: ledger.database.run("PRAGMA max_page_count = 1"))
-        await drive(run, run.engine.own_steps)
+        await drive(run, run.engine.make)
         assert run.halt.reason is not None and run.halt.reason.outcome is Outcome.FAILED
         with pytest.raises(LedgerError):
             await run.end()

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from patternmill.engine.options import FailureLimit
-from patternmill.engine.rows import Steps
+from patternmill.engine.rows import Step
 from patternmill.errors import RowFailed
 from patternmill.ledger.ledger import SpendingLimits
-from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.planning.items import Item
 from patternmill.runs.run import Run
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
@@ -235,14 +235,14 @@ def test_a_retry_gives_a_failed_item_its_attempts_again(shop: Workshop, service:
             "second_job",
         ),
         (
-            outcomes.Kept("known_there", "409"),
+            outcomes.Unresolved("known_there", "409"),
             AttemptState.HELD,
             RowStatus.HELD,
             Outcome.COMPLETED_WITH_FAILURES,
             "known_there",
         ),
         (
-            outcomes.Kept("still_500", "for ever", in_doubt=True),
+            outcomes.Unresolved("still_500", "for ever", in_doubt=True),
             AttemptState.INTENDED,
             RowStatus.IN_DOUBT,
             Outcome.COMPLETED_WITH_FAILURES,
@@ -311,9 +311,14 @@ def test_what_was_certainly_not_executed_is_withdrawn(
 @pytest.mark.parametrize(
     ("end", "state", "status", "outcome"),
     [
-        (outcomes.Kept("gone", "404"), AttemptState.HELD, RowStatus.HELD, Outcome.COMPLETED_WITH_FAILURES),
         (
-            outcomes.Kept("odd", "a word", in_doubt=True),
+            outcomes.Unresolved("gone", "404"),
+            AttemptState.HELD,
+            RowStatus.HELD,
+            Outcome.COMPLETED_WITH_FAILURES,
+        ),
+        (
+            outcomes.Unresolved("odd", "a word", in_doubt=True),
             AttemptState.ACCEPTED,
             RowStatus.WAITING,
             Outcome.COMPLETED_WITH_FAILURES,
@@ -499,17 +504,15 @@ def test_a_step_that_breaks_outside_of_the_engine_is_taken_without_it(
 ) -> None:
     """Prefect gone, before or after the work: everything is made, once."""
 
-    def broken(run: Run) -> Steps:
-        async def pattern(item: PatternItem) -> None:
+    def broken(run: Run) -> Step:
+        async def step(item: Item) -> None:
+            if item.stage is Stage.PRODUCT:
+                await run.engine.make(item)
             raise ConnectionError("the server is gone")
 
-        async def product(item: ProductItem) -> None:
-            await run.engine.make_product(item)
-            raise ConnectionError("the server is gone")
+        return step
 
-        return Steps(pattern, product)
-
-    assert shop.run(THREE, steps=broken).outcome is Outcome.COMPLETED
+    assert shop.run(THREE, step=broken).outcome is Outcome.COMPLETED
     assert sorted(service.bought) == ALL_THREE
 
 
@@ -518,16 +521,16 @@ def test_a_step_that_breaks_after_a_failed_retry_buys_nothing_more(shop: Worksho
     service.on_follow["herons"] = [failed() for _ in range(10)]
     shop.run(ONE)
 
-    def broken(run: Run) -> Steps:
-        async def pattern(item: PatternItem) -> None:
+    def broken(run: Run) -> Step:
+        async def step(item: Item) -> None:
             try:
-                await run.engine.make_pattern(item)
+                await run.engine.make(item)
             except RowFailed as lost:
                 raise ConnectionError("the server is gone") from lost
 
-        return Steps(pattern, run.engine.make_product)
+        return step
 
-    shop.run(ONE, steps=broken, retry=lambda row: True)
+    shop.run(ONE, step=broken, retry=lambda row: True)
     assert service.bought == ["herons"] * 4
 
 
@@ -536,7 +539,7 @@ def test_a_shard_is_driven_once(shop: Workshop, service: Service) -> None:
 
     async def again(run: Run, api: FakeStudioApi) -> None:
         await until(lambda: run.progress.ended == 3)
-        await run.engine.drive(run.engine.shard(1), run.engine.own_steps)
+        await run.engine.drive(run.engine.shard(1), run.engine.make)
 
     assert shop.run(THREE, watch=again).run.progress.ended == 3
     assert len(service.creates) == 5

@@ -17,7 +17,7 @@ from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
-from patternmill.engine.rows import Steps
+from patternmill.engine.rows import Step
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import open_ledger
 from patternmill.ledger.records import Attempt, RowResult
@@ -96,7 +96,7 @@ class Workshop:
         catalog: str,
         *,
         watch: Watch | None = None,
-        steps: Callable[[Run], Steps] | None = None,
+        step: Callable[[Run], Step] | None = None,
         retry: Callable[[Row], bool] = lambda row: False,
         chance: random.Random | None = None,
         **options: Any,
@@ -106,7 +106,7 @@ class Workshop:
         async def main() -> Ended:
             api, run = await self.begin(catalog, retry=retry, chance=chance, **options)
             watching = asyncio.create_task(watch(run, api)) if watch else None
-            await drive(run, steps(run) if steps else run.engine.own_steps)
+            await drive(run, step(run) if step else run.engine.make)
             if watching:
                 await watching
             ending = await run.end()
@@ -119,7 +119,7 @@ class Workshop:
 
         async def main() -> Run:
             api, run = await self.begin(catalog, chance=chance, **options)
-            driving = asyncio.ensure_future(drive(run, run.engine.own_steps))
+            driving = asyncio.ensure_future(drive(run, run.engine.make))
             crashing = asyncio.ensure_future(api.crashed.wait())
             await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
             assert api.crashed.is_set(), "the run ended before it crashed"
@@ -198,11 +198,11 @@ class _Opened:
         self._ledger.database.close()
 
 
-async def drive(run: Run, steps: Steps) -> None:
+async def drive(run: Run, step: Step) -> None:
     """The shards of a run, as the flow drives them."""
     parts = []
     async for part in run.engine.opened_shards():
-        parts.append(asyncio.ensure_future(run.engine.drive(part, steps)))
+        parts.append(asyncio.ensure_future(run.engine.drive(part, step)))
         await asyncio.sleep(0)
     await asyncio.gather(*parts)
 

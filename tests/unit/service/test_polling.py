@@ -12,7 +12,7 @@ import pytest
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import read_job
-from patternmill.service.outcomes import Conflict, Failed, GaveUp, JobEnd, Kept, Stopped, Succeeded
+from patternmill.service.outcomes import Conflict, Failed, GaveUp, JobEnd, Stopped, Succeeded, Unresolved
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.polling import Poller
 from patternmill.service.resend import RetryPolicy
@@ -223,7 +223,7 @@ def test_a_job_of_an_earlier_run_is_asked_at_once_and_waited_for_a_little() -> N
 def test_an_unknown_status_is_said_once_and_kept_at_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
     """25."""
     end, _, _ = _follow(_ok({**JOB, "status": "paused"}), job_timeout=timedelta(minutes=5))
-    assert isinstance(end, Kept)
+    assert isinstance(end, Unresolved)
     assert end.code == "unknown_status"
     assert len([record for record in caplog.records if "paused" in record.getMessage()]) == 1
 
@@ -234,7 +234,7 @@ def test_an_unknown_status_is_said_once_and_kept_at_the_deadline(caplog: pytest.
         (_ok({**JOB, "status": "failed", "error": {"message": "no"}}), 0, Failed),
         (_ok({**JOB, "jobId": "job-2"}), 0, Conflict),
         (Answer(ExchangeResult.ANSWERED, status=403), 0, Stopped),
-        (Answer(ExchangeResult.ANSWERED, status=404), 600, Kept),
+        (Answer(ExchangeResult.ANSWERED, status=404), 600, Unresolved),
     ],
 )
 def test_other_ends(answer: Answer, age: float, kind: type) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
-from patternmill.service.outcomes import Accepted, Conflict, Failed, Kept, Refused, Stopped, Succeeded
+from patternmill.service.outcomes import Accepted, Conflict, Failed, Refused, Stopped, Succeeded, Unresolved
 from patternmill.service.resend import (
     AskAgain,
     Polled,
@@ -98,7 +98,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
             (f"15 {status} of three requests", answered(status), STRAY, (Stopped, "wrong_address")),
             (f"15 {status} of the only one", answered(status), ALONE, (Stopped, "wrong_address")),
             (f"46 {status} of one item", answered(status), WORKS, (Refused, "not_found")),
-            (f"46 {status} in doubt", answered(status), DOUBTED, (Kept, "refused_in_doubt")),
+            (f"46 {status} in doubt", answered(status), DOUBTED, (Unresolved, "refused_in_doubt")),
         )
     ],
     ("46 404 of the only one, others answered", answered(404), ONLY_ITS_OWN, (Refused, "wrong_address")),
@@ -107,11 +107,16 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("46 404 of a proxy for all", answered(404, None, Trouble.HTML), STORM, (Stopped, "wrong_address")),
     ("11 400 of a proxy", answered(400, None, Trouble.HTML), WORKS, R),
     ("11 400 of a proxy for ever", answered(400, None, Trouble.HTML), TIRED, (Refused, "proxy_page")),
-    ("46 400 in doubt", answered(400), DOUBTED, (Kept, "refused_in_doubt")),
-    ("46 422 in doubt", answered(422), DOUBTED, (Kept, "refused_in_doubt")),
-    ("46 422 after a redirect", answered(422), Situation(redirected=True), (Kept, "refused_in_doubt")),
-    ("46 a repeated ID", answered(422, detail="requestId already used"), WORKS, (Kept, "repeated_request")),
-    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Kept, "repeated_request")),
+    ("46 400 in doubt", answered(400), DOUBTED, (Unresolved, "refused_in_doubt")),
+    ("46 422 in doubt", answered(422), DOUBTED, (Unresolved, "refused_in_doubt")),
+    ("46 422 after a redirect", answered(422), Situation(redirected=True), (Unresolved, "refused_in_doubt")),
+    (
+        "46 a repeated ID",
+        answered(422, detail="requestId already used"),
+        WORKS,
+        (Unresolved, "repeated_request"),
+    ),
+    ("46 a duplicate", answered(400, detail="Duplicate request_id."), None, (Unresolved, "repeated_request")),
     ("17 429 with seconds", answered(429, retry_after="7"), None, waits(7)),
     (
         "17 429 with a date",
@@ -134,7 +139,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         (Stopped, "rate_limited"),
     ),
     ("18 500 once", answered(500), None, D),
-    ("18 500 for ever", answered(500), LATE, (Kept, "no_clear_answer")),
+    ("18 500 for ever", answered(500), LATE, (Unresolved, "no_clear_answer")),
     ("18 500 for ever, of everything", answered(500), AWAY, (Stopped, "service_away")),
     ("19 502", answered(502), None, D),
     ("19 503", answered(503), None, D),
@@ -157,13 +162,13 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
                 f"46 {status} of one item",
                 answered(status),
                 TIRED,
-                (Kept if status == 303 else Refused, "redirected"),
+                (Unresolved if status == 303 else Refused, "redirected"),
             ),
             (
                 f"46 {status} in doubt",
                 answered(status),
                 DOUBTED,
-                (Kept, "redirected" if status == 303 else "refused_in_doubt"),
+                (Unresolved, "redirected" if status == 303 else "refused_in_doubt"),
             ),
         )
     ],
@@ -178,7 +183,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
     ("23 jobId a number", answered(200, {**JOB, "jobId": 7}), None, D),
     ("23 jobId empty", answered(200, {**JOB, "jobId": " "}), None, D),
     ("23 jobId with a line break", answered(200, {**JOB, "jobId": "a\nb"}), None, D),
-    ("23 no jobId for ever", answered(200, {}), LATE, (Kept, "no_clear_answer")),
+    ("23 no jobId for ever", answered(200, {}), LATE, (Unresolved, "no_clear_answer")),
     ("26 over the cap", lost(Trouble.TOO_LARGE), None, D),
     (
         "31 a second job for one request",
@@ -186,12 +191,12 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         Situation(known_job_id="job-1"),
         (Conflict, "second_job"),
     ),
-    ("32 409", answered(409, JOB), None, (Kept, "repeated_request")),
+    ("32 409", answered(409, JOB), None, (Unresolved, "repeated_request")),
     (
         "32 409 with another job",
         answered(409, JOB),
         Situation(known_job_id="job-9"),
-        (Kept, "repeated_request"),
+        (Unresolved, "repeated_request"),
     ),
     ("32 409 with our job", answered(409, JOB), Situation(known_job_id="job-1"), Accepted),
     ("200 with a job", answered(200, JOB), None, Accepted),
@@ -279,7 +284,7 @@ DONE = {
     "status": "succeeded",
     "result": {"patternId": "p-1", "imageUrl": "https://pics.example/1.png"},
 }
-ANOTHER_KIND = (Kept, "job_of_another_kind")
+ANOTHER_KIND = (Unresolved, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
     ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png", OLD)),
@@ -302,7 +307,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         Failed("the service gave no reason"),
     ),
     ("16 404 on a young job", answered(404), YOUNG, AskAgain(timedelta(milliseconds=250))),
-    ("16 404 on an old job", answered(404), OLD, (Kept, "job_unknown")),
+    ("16 404 on an old job", answered(404), OLD, (Unresolved, "job_unknown")),
     ("13 401", answered(401), OLD, (Stopped, "unauthorized")),
     ("14 402", answered(402), OLD, (Stopped, "payment_required")),
     ("9 bad certificate", not_sent(Trouble.TLS), OLD, (Stopped, "tls")),
@@ -349,7 +354,7 @@ def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expe
         (answered(302), False, (Stopped, "redirected")),
         (answered(302), True, AskAgain),
         (answered(404, None, Trouble.HTML), False, AskAgain),
-        (answered(404, None, Trouble.HTML), True, (Kept, "job_unknown")),
+        (answered(404, None, Trouble.HTML), True, (Unresolved, "job_unknown")),
     ],
 )
 def test_an_unclear_answer_to_many_polls_is_weighed_by_how_others_fare(

@@ -16,11 +16,11 @@ from patternmill.service.outcomes import (
     Conflict,
     CreateEnd,
     InDoubt,
-    Kept,
     NotBegun,
     Refused,
     Stopped,
     Succeeded,
+    Unresolved,
 )
 from patternmill.service.resend import RetryPolicy
 from patternmill.service.studio_api import StudioApi
@@ -100,7 +100,7 @@ def test_products_go_to_their_own_address() -> None:
     [
         (says(422), Refused),
         (says(401), Stopped),
-        (says(409, JOB), Kept),
+        (says(409, JOB), Unresolved),
     ],
 )
 def test_what_is_clear_is_not_sent_again(answer: Answer, kind: type) -> None:
@@ -150,7 +150,7 @@ def test_the_same_500_for_ever_is_kept_after_ten_minutes_while_others_do_well() 
         async with _api(script) as api:
             poll = asyncio.create_task(api.follow("job-1", Stage.PATTERN))
             end = await api.create(Stage.PATTERN, BODY)
-            assert isinstance(end, Kept)
+            assert isinstance(end, Unresolved)
             assert end.in_doubt
             assert 600 <= virtual.clock() < 660
             assert len(script.bodies("patterns/create")) < 60
@@ -203,7 +203,7 @@ def test_another_job_than_the_known_one_is_a_conflict() -> None:
 def test_past_the_age_limit_nothing_is_sent() -> None:
     """The service may have forgotten the ID; a person decides."""
     end, script, _ = _create(says(200, JOB), age=timedelta(hours=13))
-    assert isinstance(end, Kept)
+    assert isinstance(end, Unresolved)
     assert end.in_doubt
     assert script.sent == []
 

@@ -1,0 +1,241 @@
+"""An item's attempts in the ledger: begun before a request is sent, then whatever the service answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import assert_never
+
+from patternmill.engine.halt import Halt, HaltReason
+from patternmill.engine.options import RunOptions
+from patternmill.engine.progress import Progress
+from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
+from patternmill.identifiers import RequestId
+from patternmill.ledger.ledger import Intent, Ledger
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.spending import SECOND_ATTEMPT
+from patternmill.ledger.writer import LedgerWriter
+from patternmill.planning.items import Item
+from patternmill.service import outcomes
+from patternmill.service.jobs import Job
+from patternmill.states import PASSING_REFUSALS, REOPENED, WRITTEN_OFF, AttemptState, Outcome, Stage
+from patternmill.text import plural
+
+#: The error code of a failed job whose reason a setting marks as final.
+FINAL_FAILURE = "failed_for_good"
+#: After these no attempt follows unless a person asks for one.
+FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+
+
+@dataclass(frozen=True, slots=True)
+class BegunAttempt:
+    """An attempt to go on with."""
+
+    attempt: Attempt
+    #: The number of the last attempt at its item that this run may make.
+    last_number: int
+    #: How long ago its request may have been sent by somebody else; None: nobody can have sent it yet.
+    sent_ago: timedelta | None
+
+
+class Attempts:
+    """Writes the attempts of one run; safe for many tasks of one event loop."""
+
+    def __init__(
+        self, record: RunRecord, writer: LedgerWriter, options: RunOptions, halt: Halt, progress: Progress
+    ) -> None:
+        self._run_id, self._environment = record.run_id, record.environment
+        self._writer = writer
+        self._options = options
+        self._halt = halt
+        self._progress = progress
+
+    async def begin(
+        self, item: Item, pattern_id: str | None, *, retried: bool = False, after: int = 0
+    ) -> BegunAttempt:
+        """The attempt to go on with, in one transaction: the last one where it is open, else the next one.
+
+        `pattern_id`: what a product is built on. `retried`: a person asked for the item again. `after`: the number of
+        an attempt that has just failed. Raises BudgetReached.
+        """
+        #: Written by this very call, also when its transaction is done once more after a lost connection.
+        written: set[RequestId] = set()
+
+        def begin(ledger: Ledger) -> BegunAttempt:
+            attempts = ledger.attempts_of(item.key)
+            number = self._next_number(attempts, retried, after)
+            if number is None:
+                last = attempts[-1]
+                sent_ago = None if last.request_id in written else _sent_ago(ledger, last)
+                return self._begun(last, retried, sent_ago)
+            intent = self._intent(item, pattern_id, number)
+            written.add(intent.request_id)
+            attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
+            # Some services redirect what they have executed.
+            redirected = any(
+                before.request_id == intent.request_id and before.error_code == "redirected"
+                for before in attempts
+            )
+            return self._begun(attempt, retried, timedelta(0) if redirected else None)
+
+        try:
+            return await self._writer.write(begin)
+        except BudgetReached as reached:
+            reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
+            # Without products, patterns would be bought for nothing; the other way round, what is there is used.
+            stages = tuple(Stage)[: list(Stage).index(item.stage) + 1]
+            self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
+            raise
+
+    async def begin_another(
+        self, item: Item, pattern_id: str | None, last: Attempt, last_number: int
+    ) -> BegunAttempt | None:
+        """The attempt after one whose job failed, as the service itself said; None where none follows."""
+        if last.state is not AttemptState.FAILED or last.error_code in FINAL_CODES:
+            return None
+        if last.attempt >= last_number or self._halt.holds(item.stage):
+            return None
+        try:
+            begun = await self.begin(item, pattern_id, after=last.attempt)
+        except BudgetReached:
+            return None
+        self._progress.tried_again += 1
+        return BegunAttempt(begun.attempt, last_number, begun.sent_ago)
+
+    async def record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
+        """Write how a create ended. What may have been executed stays in doubt."""
+        match end:
+            case outcomes.Accepted(job=job):
+                return await self._accept(attempt, job)
+            case outcomes.Refused(code=code, message=message):
+                return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
+            case outcomes.Conflict() | outcomes.Unresolved():
+                return await self._hold(attempt, end)
+            case outcomes.Stopped(code=code, message=message, in_doubt=in_doubt):
+                self._stop(code, message)
+                if in_doubt:
+                    return attempt
+                if not end.item_refused:
+                    return await self._change(attempt, AttemptState.WITHDRAWN)
+                return await self._change(attempt, AttemptState.REJECTED, error_code=code, error=message)
+            case outcomes.NotBegun():
+                return await self._change(attempt, AttemptState.WITHDRAWN)
+            case outcomes.InDoubt():
+                return attempt
+            case _:
+                assert_never(end)
+
+    async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
+        """Write how a job ended; one that did not stays accepted."""
+        match end:
+            case outcomes.Succeeded(result_id=made, picture_url=picture):
+                return await self._change(
+                    attempt, AttemptState.SUCCEEDED, result_id=made, picture_url=picture
+                )
+            case outcomes.Failed(message=message):
+                code = FINAL_FAILURE if self._options.is_final(message) else f"{item.stage}_failed"
+                return await self._change(attempt, AttemptState.FAILED, error_code=code, error=message)
+            case outcomes.Conflict() | outcomes.Unresolved():
+                return await self._hold(attempt, end)
+            case outcomes.Stopped(code=code, message=message):
+                self._stop(code, message)
+                return attempt
+            case outcomes.GaveUp():
+                return attempt
+            case _:
+                assert_never(end)
+
+    def age_of_job(self, attempt: Attempt) -> timedelta:
+        """How long ago an attempt was accepted."""
+        return timedelta(seconds=max(0.0, self._writer.now() - (attempt.accepted_at or 0.0)))
+
+    def _next_number(self, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:
+        """Of the attempt whose intent is to be written; None where the last one is open, or is not tried again."""
+        if not attempts:
+            return 1
+        last = attempts[-1]
+        first_tries = last.attempt < self._options.attempts and last.error_code not in FINAL_CODES
+        again = retried or last.attempt == after or first_tries
+        if last.state is AttemptState.FAILED and again:
+            return last.attempt + 1
+        if last.state in REOPENED and (last.state is AttemptState.WITHDRAWN or retried or is_passing(last)):
+            return last.attempt
+        return None
+
+    def _begun(self, attempt: Attempt, retried: bool, sent_ago: timedelta | None) -> BegunAttempt:
+        number, allowed = attempt.attempt, self._options.attempts
+        return BegunAttempt(attempt, number + allowed - 1 if retried else max(number, allowed), sent_ago)
+
+    def _intent(self, item: Item, pattern_id: str | None, number: int) -> Intent:
+        request_id = item.request_id(number)
+        body, price = item.body(request_id, pattern_id), self._options.price(item.stage)
+        return Intent(request_id, item.key, item.stage, number, body, price)
+
+    async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
+        """Write the job ID before anything builds on it; a job of another request is a contradiction."""
+
+        def accept(ledger: Ledger) -> Attempt | RequestId:
+            other = ledger.request_of_job(job.job_id, self._environment)
+            if other is not None and other != attempt.request_id:
+                return other
+            return ledger.change(self._run_id, attempt.request_id, AttemptState.ACCEPTED, job_id=job.job_id)
+
+        accepted = await self._writer.write(accept)
+        if isinstance(accepted, Attempt):
+            return accepted
+        message = f"The service answered with job {job.job_id}, which belongs to request {accepted}."
+        return await self._hold(attempt, outcomes.Conflict("job_of_another_item", message))
+
+    async def _hold(self, attempt: Attempt, end: outcomes.Conflict | outcomes.Unresolved) -> Attempt:
+        """A person decides about the attempt; a contradiction stops the run as well."""
+        if isinstance(end, outcomes.Conflict):
+            self._stop(end.code, end.message)
+        elif end.in_doubt:
+            return attempt
+        return await self._change(attempt, AttemptState.HELD, error_code=end.code, error=end.message)
+
+    async def _change(self, attempt: Attempt, to: AttemptState, **learned: str | None) -> Attempt:
+        return await self._writer.write(
+            lambda ledger: ledger.change(self._run_id, attempt.request_id, to, **learned)
+        )
+
+    def _stop(self, code: str, message: str) -> None:
+        self._halt.begin(HaltReason(Outcome.FAILED, code, message))
+
+
+def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
+    """Why an item's last attempt made nothing, as an error to raise."""
+    if attempt.state is AttemptState.WITHDRAWN:
+        return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
+    fail = partial(RowFailed, request_id=attempt.request_id, job_id=attempt.job_id)
+    if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
+        code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
+        message = f"{item.describe()}: {code.replace('_', ' ')}; the next run goes on with it."
+        return fail(message, code=code)
+    return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
+
+
+def is_passing(attempt: Attempt) -> bool:
+    """Whether an attempt was refused by an answer that says nothing about its item."""
+    return attempt.state is AttemptState.REJECTED and attempt.error_code in PASSING_REFUSALS
+
+
+def too_many_failures(failed: int, ended: int) -> HaltReason:
+    """Why a run stops whose limit of failures was exceeded."""
+    return HaltReason(
+        Outcome.FAILED,
+        "too_many_failures",
+        f"{failed:,} of {plural(ended, 'item')} failed, which is more than --max-failures allows.",
+    )
+
+
+def _sent_ago(ledger: Ledger, attempt: Attempt) -> timedelta:
+    """Of an open attempt that another run, or another process, began: its request may have been sent since.
+
+    Longer than any limit where the clocks contradict one another, so that a person decides about it.
+    """
+    if attempt.state is not AttemptState.INTENDED:
+        return timedelta(0)
+    age = ledger.age_of(attempt)
+    return timedelta.max if age is None else age
