@@ -8,7 +8,7 @@ PatternmillError
 ├── NotStarted            nothing was begun for an item, because the run was stopped: run again
 ├── RowFailed             one item ended without its pattern or product: fix the row, or retry it
 ├── LedgerError           the durable memory cannot be trusted or written: the run stops before the next purchase
-│   ├── LedgerAway        its database does not answer just now: tried again for a while, then the run stops
+│   ├── LedgerUnavailable its database does not answer just now: tried again for a while, then the run stops
 │   ├── Overlap           another run holds this catalog: wait for it, or look at it
 │   └── Fenced            another run took this catalog over while this one stood still: this one stops
 └── BudgetReached         a limit set by a person holds the next purchase back: raise it, then run again
@@ -95,7 +95,7 @@ class LedgerError(PatternmillError):
     code = "ledger"
 
 
-class LedgerAway(LedgerError):
+class LedgerUnavailable(LedgerError):
     """The ledger's database cannot be reached, or was lost: what was under way may be done again."""
 
     code = "ledger_away"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any, TypeVar, cast
 
-from patternmill.errors import LedgerAway, LedgerError, PatternmillError
+from patternmill.errors import LedgerUnavailable, LedgerError, PatternmillError
 from patternmill.ledger.ledger import Lease, Ledger
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class LedgerWriter:
             for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
                 try:
                     answer = work()
-                except LedgerAway as away:
+                except LedgerUnavailable as away:
                     self._is_away(began, away)
                     if self._clock() >= self._given_up_at():
                         raise
@@ -153,7 +153,7 @@ class LedgerWriter:
         finally:
             self._writing_since = None
 
-    def _is_away(self, since: float, away: LedgerAway) -> None:
+    def _is_away(self, since: float, away: LedgerUnavailable) -> None:
         if self._away_since is None:
             self._away_since = since
             logger.warning("%s It is waited for, for %.0f s at most.", away.message, _PATIENCE)

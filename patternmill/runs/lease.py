@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from patternmill.errors import LedgerAway, Overlap, PatternmillError
+from patternmill.errors import LedgerUnavailable, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Lease, Ledger
 from patternmill.ledger.processes import birth, is_stopped, kill, machine
@@ -103,7 +103,7 @@ def _unlock(ledger: Ledger, run_id: str, holder: LeaseHolder) -> None:
     except PermissionError:
         gone = False
     if not gone:
-        raise LedgerAway(
+        raise LedgerUnavailable(
             f"{what}, and this process may not end it.",
             remedy=f"Nothing is lost. Let it go on (`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`) "
             "as its owner, then run the same command again.",

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from patternmill.errors import LedgerAway
-from patternmill.ledger import database, writer
-from patternmill.ledger.database import PostgresDatabase
+from patternmill.errors import LedgerUnavailable
+from patternmill.ledger import postgres, writer
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import Outcome
 from tests.unit.runs.fake_studio import FakeStudioApi, Service
 from tests.unit.runs.workshop import Workshop, many
@@ -26,8 +26,8 @@ from .samples import CATALOG, STAGING, begin, item
 @pytest.fixture
 def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
     """The way to the server, and deadlines that a test can wait for."""
-    monkeypatch.setattr(database, "_ANSWER_WITHIN", 1.0)
-    monkeypatch.setitem(database._KEEPALIVES, "connect_timeout", 2)
+    monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
+    monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
     monkeypatch.setattr(writer, "_PATIENCE", 4.0)
     monkeypatch.setattr(writer, "_PATIENCE_STOPPED", 1.0)
     with Frost(postgres_url) as way:
@@ -61,7 +61,7 @@ def test_every_wait_ends(frost: Frost, wait: str) -> None:
     begin(ledger, "a")
     frost.is_frozen.set()
     began = time.monotonic()
-    with pytest.raises(LedgerAway, match=r"PostgreSQL \(patternmill_test_.* does not answer"):
+    with pytest.raises(LedgerUnavailable, match=r"PostgreSQL \(patternmill_test_.* does not answer"):
         WAITS[wait](ledger)
     assert time.monotonic() - began < 5
     frost.is_frozen.clear()
@@ -72,7 +72,7 @@ def test_every_wait_ends(frost: Frost, wait: str) -> None:
 def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
     """The server freezes between the last statement and the commit."""
     ledger = Ledger(PostgresDatabase(frost.url))
-    with pytest.raises(LedgerAway), ledger.transaction():
+    with pytest.raises(LedgerUnavailable), ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item("a")])
         frost.is_frozen.set()
     frost.is_frozen.clear()
@@ -90,7 +90,7 @@ def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
     time.sleep(1.8)
     next(stream)
     frost.is_frozen.set()
-    with pytest.raises(LedgerAway):
+    with pytest.raises(LedgerUnavailable):
         list(stream)
     ledger.database.close()
 
@@ -99,7 +99,7 @@ def test_nobody_connects_without_end(frost: Frost) -> None:
     """A server that takes the connection and says nothing."""
     frost.is_frozen.set()
     began = time.monotonic()
-    with pytest.raises(LedgerAway, match="cannot be reached"):
+    with pytest.raises(LedgerUnavailable, match="cannot be reached"):
         PostgresDatabase(frost.url)
     assert time.monotonic() - began < 6
 
@@ -148,7 +148,7 @@ class Freezing:
             run.stop("Stopped by SIGINT.")
         try:
             await driving
-            with pytest.raises(LedgerAway) as caught:
+            with pytest.raises(LedgerUnavailable) as caught:
                 await run.end()
         finally:
             beating.cancel()

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from patternmill.errors import LedgerAway
+from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
 from patternmill.ledger import processes
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.runs import lease
 from patternmill.runs.lease import take_lease
 
@@ -32,12 +32,12 @@ HOLDS = """
 import json, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.runs.lease import Holder
+from patternmill.runs.lease import LeaseHolder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(Holder.this_process())), over=None)
+    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
 with ledger.transaction(hold):
     ledger.beat(hold)
     print("inside", flush=True)
@@ -105,7 +105,7 @@ def test_who_holds_the_lock_is_named(
 ) -> None:
     """By process and run, with what to do; once it goes on, the ledger is written again."""
     ledger = impatient(file)
-    with pytest.raises(LedgerAway) as caught:
+    with pytest.raises(LedgerUnavailable) as caught:
         begin(ledger, "a")
     assert (
         f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
@@ -113,7 +113,7 @@ def test_who_holds_the_lock_is_named(
     for way in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
         assert way in caught.value.remedy
     holder.send_signal(signal.SIGCONT)
-    with pytest.raises(LedgerAway, match=r"process \d+ \(run theirs of 'spring'\)\. ") as caught:
+    with pytest.raises(LedgerUnavailable, match=r"process \d+ \(run theirs of 'spring'\)\. ") as caught:
         begin(ledger, "a")
     assert "wait for it" in caught.value.remedy
     holder.kill()
@@ -149,7 +149,7 @@ def test_another_catalog_kills_nobody(
 ) -> None:
     """It waits for a while, then ends with the name of who is in its way."""
     ledger = impatient(file)
-    with pytest.raises(LedgerAway, match=f"process {holder.pid}"):
+    with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
         asyncio.run(take_lease(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
     assert holder.poll() is None
     ledger.database.close()
@@ -168,7 +168,7 @@ def test_one_that_may_not_be_ended_is_named(
 
     monkeypatch.setattr(signal, "pidfd_send_signal", not_ours)
     ledger = impatient(file)
-    with pytest.raises(LedgerAway, match="may not end it") as caught:
+    with pytest.raises(LedgerUnavailable, match="may not end it") as caught:
         asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
     assert f"kill -CONT {holder.pid}" in caught.value.remedy
     assert holder.poll() is None
@@ -210,7 +210,7 @@ def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
 def test_a_first_ledger_is_made_by_many_at_once(tmp_path: Path) -> None:
     """Whoever comes second finds the tables made."""
     code = (
-        "import sys; from pathlib import Path; from patternmill.ledger.database import SqliteDatabase; "
+        "import sys; from pathlib import Path; from patternmill.ledger.sqlite import SqliteDatabase; "
         "sys.stdin.readline(); print(SqliteDatabase(Path(sys.argv[1])).rows('SELECT count(*) FROM runs'))"
     )
     path = tmp_path / "new" / "ledger.sqlite3"

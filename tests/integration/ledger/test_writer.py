@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from patternmill.errors import BudgetReached, Fenced, LedgerAway, LedgerError
+from patternmill.errors import BudgetReached, Fenced, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger, SpendingLimits
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.states import AttemptState
 
@@ -172,7 +172,7 @@ def test_a_full_disk_breaks_all_that_waits_and_loses_nothing(tmp_path: Path) -> 
     async def main() -> set[str]:
         writer = LedgerWriter(ledger, linger=TIMES)
         acknowledged = set()
-        await writer.write(lambda ledger: ledger.database.run("PRAGMA max_page_count = 60"))
+        await writer.write(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 60"))
         with pytest.raises(LedgerError, match="full"):
             for number in range(5000):
                 acknowledged.add((await writer.write(buying(f"p{number:04}"))).item_key)
@@ -193,7 +193,7 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = LedgerWriter(ledger, linger=TIMES)
-        await writer.write(lambda ledger: ledger.database.run("PRAGMA query_only = ON"))
+        await writer.write(lambda ledger: ledger.database.execute("PRAGMA query_only = ON"))
         with pytest.raises(LedgerError, match="readonly"):
             await writer.write(buying("a"))
         with pytest.raises(LedgerError):
@@ -212,7 +212,7 @@ def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = Pauses().writer(ledger)
-        with pytest.raises(LedgerAway, match="locked"):
+        with pytest.raises(LedgerUnavailable, match="locked"):
             await writer.write(buying("a"))
         await writer.close()
 
@@ -347,10 +347,10 @@ class LeavingLedger(Ledger):
         with super().transaction(hold):
             yield
             if self._leaves() and not self.committed:
-                raise LedgerAway("It went away.")
+                raise LedgerUnavailable("It went away.")
         if self._leaves():
             self.times -= 1
-            raise LedgerAway("It went away, and the commit was done.")
+            raise LedgerUnavailable("It went away, and the commit was done.")
 
     def _leaves(self) -> bool:
         if not self.committed and self.times > 0:
@@ -385,11 +385,11 @@ def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         assert 50 < sum(time.pauses) < 70
         waited = len(time.pauses)
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.replayable(lambda ledger: _in_transaction(ledger))
         assert len(time.pauses) == waited
         await writer.close()
@@ -415,7 +415,7 @@ def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = time.writer(Slow(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         await writer.close()
 
@@ -430,7 +430,7 @@ def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
     async def main() -> None:
         writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
         writer.hurry()
-        with pytest.raises(LedgerAway):
+        with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         await writer.close()
 

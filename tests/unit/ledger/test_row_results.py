@@ -12,7 +12,7 @@ import pytest
 
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.ledger import Ledger, RunRow
 from patternmill.ledger.records import Attempt, RowResult, RunRecord
 from patternmill.ledger.row_results import close_rows, input_file, row_results, understood

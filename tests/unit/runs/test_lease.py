@@ -15,7 +15,7 @@ import pytest
 
 from patternmill.errors import Fenced, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.runs.lease import BEAT, SILENCE, LeaseHeartbeat, LeaseHolder, take_lease
