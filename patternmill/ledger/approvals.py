@@ -25,13 +25,13 @@ class ApprovalBook(Book):
 
     def ask(self, approval: Approval, items: Collection[ItemKey]) -> None:
         """Remember what is put before a person: a plan that waits, with the items that it would make."""
-        self.database.run(
+        self.database.execute(
             "INSERT INTO approvals (id, environment, catalog, digest, items, expected, worst, asked_at, "
             "lapses_at, flow_run_id, question, verdict) VALUES (:id, :environment, :catalog, :digest, :items, "
             ":expected, :worst, :asked_at, :lapses_at, :flow_run_id, :question, 'waiting')",
             {name: getattr(approval, name) for name in _ASKED},
         )
-        self.database.run_many(
+        self.database.execute_many(
             "INSERT INTO approval_items (approval_id, item_key) VALUES (:id, :key)",
             ({"id": approval.id, "key": key} for key in items),
         )
@@ -39,7 +39,7 @@ class ApprovalBook(Book):
 
     def ask_again(self, approval_id: str, question: str) -> None:
         """The same plan, put before a person under another name."""
-        self.database.run(
+        self.database.execute(
             "UPDATE approvals SET question = :question WHERE id = :id AND verdict = 'waiting'",
             {"id": approval_id, "question": question},
         )
@@ -65,7 +65,7 @@ class ApprovalBook(Book):
         decided = replace(
             waiting, verdict=verdict, decided_at=self.now(), who=who, note=note, ceiling=ceiling
         )
-        self.database.run(
+        self.database.execute(
             "UPDATE approvals SET verdict = :verdict, decided_at = :decided_at, who = :who, note = :note, "
             "most_items = :items, most_purchases = :purchases, most_amount = :amount WHERE id = :id",
             {
@@ -79,7 +79,7 @@ class ApprovalBook(Book):
                 "id": approval_id,
             },
         )
-        self.database.run_many(
+        self.database.execute_many(
             "UPDATE approval_items SET approved = 1 WHERE approval_id = :id AND item_key = :key",
             ({"id": approval_id, "key": key} for key in approved),
         )
@@ -120,7 +120,7 @@ class ApprovalBook(Book):
 
     def draw(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
         """Take one purchase from an approval. Raises BudgetReached where it does not reach, and takes nothing."""
-        drawn = self.database.run(
+        drawn = self.database.execute(
             "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
             "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
             "AND amount + :price <= most_amount AND EXISTS (SELECT 1 FROM approval_items i "
@@ -142,7 +142,7 @@ class ApprovalBook(Book):
 
     def put_back(self, approval_id: str, price: int) -> None:
         """Give one purchase back, of which nothing came."""
-        self.database.run(
+        self.database.execute(
             "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
             {"id": approval_id, "price": price},
         )

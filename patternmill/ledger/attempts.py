@@ -33,7 +33,7 @@ class AttemptBook(SpendingBook):
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Remember items; those known already stay as they are, but for what is first learned of their rows."""
         now = self.now()
-        self.database.run_many(
+        self.database.execute_many(
             "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, written, created_at) "
             "VALUES (:key, :environment, :catalog, :stage, :sku, :pattern_key, :content, :written, :now) "
             "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
@@ -178,7 +178,7 @@ class AttemptBook(SpendingBook):
         now, uptime = self.now(), _uptime()
         self.reserve(run_id, environment, intent, limits, day_of(now))
         if known is not None:
-            self.database.run(
+            self.database.execute(
                 "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now, approval_id = :approval, "
                 "uptime = :uptime WHERE request_id = :request_id",
                 {
@@ -191,7 +191,7 @@ class AttemptBook(SpendingBook):
                 },
             )
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
-        self.database.run(
+        self.database.execute(
             "INSERT INTO attempts "
             "(request_id, item_key, attempt, state, body, run_id, price, intended_at, approval_id, uptime) "
             "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now, :approval, "
@@ -268,7 +268,7 @@ class AttemptBook(SpendingBook):
             accepted_at=now if to is AttemptState.ACCEPTED else before.accepted_at,
             ended_at=None if to in (AttemptState.INTENDED, AttemptState.ACCEPTED) else now,
         )
-        self.database.run(
+        self.database.execute(
             "UPDATE attempts SET state = :state, job_id = :job_id, result_id = :result_id, "
             "picture_url = :picture_url, error_code = :error_code, error = :error, "
             "accepted_at = :accepted_at, ended_at = :ended_at WHERE request_id = :request_id",

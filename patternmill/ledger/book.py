@@ -33,7 +33,7 @@ class Book:
         at: float | None = None,
     ) -> None:
         """Add to the record of what happened, which is never changed."""
-        self.database.run(
+        self.database.execute(
             "INSERT INTO events (at, run_id, request_id, kind, detail) "
             "VALUES (:at, :run_id, :request_id, :kind, :detail)",
             {

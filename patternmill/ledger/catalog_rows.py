@@ -83,8 +83,8 @@ def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
         "now": ledger.now(),
     }
     made_here = _MADE_HERE if RETRY_OF in record.options else ""
-    ledger.database.run(_ACCEPT.format(made_here=made_here), params)
-    ledger.database.run(_RETIRE, params)
+    ledger.database.execute(_ACCEPT.format(made_here=made_here), params)
+    ledger.database.execute(_RETIRE, params)
 
 
 def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[CurrentRow]:
@@ -127,7 +127,7 @@ def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
 
 def add_changes(ledger: Ledger, run_id: RunId, changes: Iterable[Change]) -> None:
     """Remember what a refresh found, with what is to be replaced as it is now."""
-    ledger.database.run_many(
+    ledger.database.execute_many(
         "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
         "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",
         (

@@ -39,14 +39,14 @@ class LeaseBook(Book):
             "over": over,
         }
         if over is None:
-            taken = self.database.run(
+            taken = self.database.execute(
                 "INSERT INTO leases (environment, catalog, fence, run_id, holder, beats) "
                 "VALUES (:environment, :catalog, :fence, :run_id, :holder, 0) "
                 "ON CONFLICT (environment, catalog) DO NOTHING",
                 params,
             )
         else:
-            taken = self.database.run(
+            taken = self.database.execute(
                 "UPDATE leases SET fence = :fence, run_id = :run_id, holder = :holder, beats = 0 "
                 "WHERE environment = :environment AND catalog = :catalog AND fence = :over",
                 params,
@@ -62,7 +62,7 @@ class LeaseBook(Book):
         self._update_lease(hold, "holder = ''")
 
     def _update_lease(self, hold: Lease, assignment: str) -> None:
-        changed = self.database.run(
+        changed = self.database.execute(
             f"UPDATE leases SET {assignment} "  # noqa: S608
             "WHERE environment = :environment AND catalog = :catalog AND fence = :fence",
             _lease_params(hold),

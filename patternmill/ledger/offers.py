@@ -17,7 +17,7 @@ class OfferBook(Book):
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
         """Keep an offer, in place of the one before."""
-        self.database.run(
+        self.database.execute(
             "INSERT INTO offers (environment, offer, read_at) VALUES (:environment, :offer, :now) "
             "ON CONFLICT (environment) DO UPDATE SET offer = excluded.offer, read_at = excluded.read_at",
             {

@@ -21,7 +21,7 @@ class PartBook(LeaseBook):
 
     def add_parts(self, run_id: RunId, works: Iterable[tuple[int, str]]) -> None:
         """Put on record what each part has to do: by number, as JSON."""
-        self.database.run_many(
+        self.database.execute_many(
             "INSERT INTO run_parts (run_id, number, work, state, fence, beats, counts, halt) "
             "VALUES (:run_id, :number, :work, 'granted', 0, 0, '{}', '{}') "
             # Done again after a commit that was done and only unheard, it finds itself done.
@@ -51,7 +51,7 @@ class PartBook(LeaseBook):
     def grant_part(self, hold: Lease, number: int) -> int:
         """Give a part away, from now on in vain for whoever has it; returns the grant, with which it is begun."""
         params = {"run_id": hold.run_id, "number": number}
-        self.database.run(
+        self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, state = 'granted' "
             "WHERE run_id = :run_id AND number = :number",
             params,
@@ -65,7 +65,7 @@ class PartBook(LeaseBook):
     def begin_part(self, hold: Lease, number: int, grant: int) -> PartHold:
         """Take a part up. Raises LeaseLost when the grant was used, or another one was given since."""
         begun = PartHold(hold.environment, hold.catalog, hold.fence, hold.run_id, number, grant + 1)
-        changed = self.database.run(
+        changed = self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, beats = beats + 1, state = 'begun' "
             "WHERE run_id = :run_id AND number = :number AND fence = :grant",
             {"run_id": hold.run_id, "number": number, "grant": grant},
@@ -82,7 +82,7 @@ class PartBook(LeaseBook):
         state: PartState = PartState.BEGUN,
     ) -> None:
         """A part's beat: that it lives, how far it is, why it stops."""
-        self.database.run(
+        self.database.execute(
             "UPDATE run_parts SET beats = beats + 1, counts = :counts, halt = :halt, state = :state "
             "WHERE run_id = :run_id AND number = :number AND fence = :fence",
             {
@@ -97,14 +97,16 @@ class PartBook(LeaseBook):
 
     def tell_parts(self, run_id: RunId, halt: Mapping[str, Any]) -> None:
         """What the run itself has to say to its parts."""
-        self.database.run(
+        self.database.execute(
             "UPDATE run_parts SET halt = :halt WHERE run_id = :run_id AND number = :number",
             {"halt": json.dumps(halt, ensure_ascii=False), "run_id": run_id, "number": COORDINATOR},
         )
 
     def end_parts(self, run_id: RunId) -> None:
         """The run ends: what a part writes from now on does not count."""
-        self.database.run("UPDATE run_parts SET fence = fence + 1 WHERE run_id = :run_id", {"run_id": run_id})
+        self.database.execute(
+            "UPDATE run_parts SET fence = fence + 1 WHERE run_id = :run_id", {"run_id": run_id}
+        )
 
     def check_fence(self, hold: Lease) -> None:
         super().check_fence(hold)

@@ -27,11 +27,11 @@ class RunBook(Book):
 
         `number` is the fence under which it holds its catalog; None: it never held it.
         """
-        self.database.run(
+        self.database.execute(
             "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
             {"sha256": record.input_sha256, "raw": zlib.compress(raw, 6)},
         )
-        self.database.run(
+        self.database.execute(
             "INSERT INTO runs (run_id, environment, catalog, record, started_at, number) "
             "VALUES (:run_id, :environment, :catalog, :record, :started_at, :number)",
             {
@@ -46,7 +46,7 @@ class RunBook(Book):
 
     def update_run(self, record: RunRecord) -> None:
         """Write a run's record anew: its end, outcome and reason, once they are known."""
-        self.database.run(
+        self.database.execute(
             "UPDATE runs SET record = :record, ended_at = :ended_at, outcome = :outcome WHERE run_id = :run_id",
             {
                 "record": _dump_run(record),
@@ -89,7 +89,7 @@ class RunBook(Book):
 
     def add_rows(self, run_id: RunId, rows: Iterable[RunRow]) -> None:
         """Remember the rows of a run."""
-        self.database.run_many(
+        self.database.execute_many(
             "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
             "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
             (
@@ -108,7 +108,7 @@ class RunBook(Book):
 
     def set_standings(self, run_id: RunId, standings: Iterable[tuple[int, str]]) -> None:
         """Fix how each row (by position) stood when the run ended."""
-        self.database.run_many(
+        self.database.execute_many(
             "UPDATE run_rows SET standing = :standing WHERE run_id = :run_id AND position = :position",
             (
                 {"run_id": run_id, "position": position, "standing": standing}

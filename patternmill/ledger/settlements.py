@@ -108,7 +108,7 @@ def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
         before = ledger.change(run_id, request_id, AttemptState.INTENDED)
     now = ledger.now()
     _move_reservation(ledger, request_id, _day(before.intended_at), _day(now))
-    ledger.database.run(
+    ledger.database.execute(
         "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL WHERE request_id = :request_id",
         {"now": now, "request_id": request_id},
     )
@@ -125,12 +125,12 @@ def _move_reservation(ledger: Ledger, request_id: RequestId, before: str, after:
         {"request_id": request_id},
     )[0]
     scope = {"environment": environment, "run_id": run_id, "stage": stage, "price": price}
-    ledger.database.run(
+    ledger.database.execute(
         "UPDATE spending SET items = items - 1, amount = amount - :price "
         "WHERE environment = :environment AND day = :day AND run_id = :run_id AND stage = :stage",
         {**scope, "day": before},
     )
-    ledger.database.run(
+    ledger.database.execute(
         "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
         "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
         "ON CONFLICT (environment, day, run_id, stage) "

@@ -38,7 +38,7 @@ class SpendingBook(ApprovalBook):
             self._refuse_beyond(run_id, environment, intent, limits, day)
         if limits.approval is not None:
             self.draw(limits.approval, intent, limits.currency)
-        self.database.run(
+        self.database.execute(
             "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
             "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
             "ON CONFLICT (environment, day, run_id, stage) "
@@ -59,7 +59,7 @@ class SpendingBook(ApprovalBook):
             "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
             {"request_id": request_id},
         )[0]
-        self.database.run(
+        self.database.execute(
             "UPDATE spending SET items = items - 1, amount = amount - :price "
             "WHERE environment = :environment AND day = :day AND run_id = :run_id AND stage = :stage",
             {

@@ -21,7 +21,7 @@ from patternmill.states import (
     Stage,
 )
 
-SCHEMA = (Path(patternmill.ledger.__file__).parent / "schema.sql").read_text(encoding="utf-8")
+SCHEMA = (Path(patternmill.ledger.__file__).parent / "migrations" / "1.sql").read_text(encoding="utf-8")
 
 
 def quoted(after: str) -> set[str]:

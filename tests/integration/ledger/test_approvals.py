@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import sqlite3
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
-import psycopg
 import pytest
 
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import SCHEMA_VERSION, open_database
 from patternmill.ledger.ledger import Ledger, SpendingLimits
 from patternmill.ledger.records import Approval, Ceiling
 from patternmill.ledger.reports.export import csv_lines, jsonl
@@ -30,14 +25,6 @@ UP_TO = Ceiling(2, 4, 40)
 UNDER = SpendingLimits(approval="approval-1")
 OTHER_RUN = RunId("run-2")
 #: The columns in minor units.
-AMOUNTS = (
-    ("attempts", "price"),
-    ("spending", "amount"),
-    ("approvals", "expected"),
-    ("approvals", "worst"),
-    ("approvals", "most_amount"),
-    ("approvals", "amount"),
-)
 ASKED = Approval("approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, worst=60, asked_at=1.0)
 
 
@@ -250,7 +237,7 @@ def test_a_ledger_that_disagrees_with_itself_is_found(ledger: Ledger, damage: st
     begin(ledger, "a", limits=UNDER, price=10)
     assert list(problems(ledger)) == []
     with ledger.transaction():
-        ledger.database.run(damage)
+        ledger.database.execute(damage)
     assert [told in problem for problem in problems(ledger)] == [True]
 
 
@@ -267,94 +254,6 @@ def test_approvals_are_written_out(ledger: Ledger) -> None:
     assert b"anna@mill" in list(csv_lines(ledger, "approvals"))[1]
 
 
-# -- a ledger of version 1
-
-VERSION_1 = (Path(__file__).parent / "version_1.sql").read_text("utf-8")
-OLD_ATTEMPT = (
-    "INSERT INTO items VALUES ('a', 'staging', 'spring', 'pattern', NULL, NULL, '{}', 1.0);"
-    "INSERT INTO attempts (request_id, item_key, attempt, state, body, run_id, price, intended_at) "
-    "VALUES ('a/1', 'a', 1, 'intended', {body}, 'run-1', 10, 1.0);"
-    "INSERT INTO events (at, run_id, request_id, kind) VALUES (1.0, 'run-1', 'a/1', 'intended');"
-    "INSERT INTO spending VALUES ('staging', '1970-01-01', 'run-1', 'pattern', 1, 10)"
-)
-
-
-def old_ledger(url: str) -> None:
-    """Made by the first version, with a request in it."""
-    script = re.sub(r"--.*", "", VERSION_1) + ";" + OLD_ATTEMPT
-    if url.startswith("sqlite"):
-        path = Path(url.removeprefix("sqlite:///"))
-        path.parent.mkdir(parents=True)
-        with sqlite3.connect(path) as connection:
-            serial = "INTEGER PRIMARY KEY AUTOINCREMENT"
-            connection.executescript(
-                _spelled(script, blob="BLOB", real="REAL", serial=serial, body="X'7B7D'")
-            )
-            connection.execute("PRAGMA user_version = 1")
-        connection.close()
-        return
-    with psycopg.connect(url, autocommit=True) as server:
-        serial = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-        server.execute(_spelled(script, blob="BYTEA", real="DOUBLE PRECISION", serial=serial, body="'{}'"))  # type: ignore[arg-type]
-        server.execute("CREATE TABLE ledger_version (version INTEGER NOT NULL)")
-        server.execute("INSERT INTO ledger_version VALUES (1)")
-
-
-def _spelled(script: str, **spelling: str) -> str:
-    for word, spelled in spelling.items():
-        script = script.replace("{" + word + "}", spelled)
-    return script
-
-
-def tables(ledger: Ledger, url: str) -> list[tuple[object, ...]]:
-    """Every column with its type, and every index."""
-    if url.startswith("sqlite"):
-        return sorted(
-            ledger.database.rows(
-                'SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_master m '
-                "JOIN pragma_table_info(m.name) c"
-            )
-        )
-    return sorted(
-        ledger.database.rows(
-            "SELECT table_name, column_name, data_type, is_nullable, coalesce(column_default, '') "
-            "FROM information_schema.columns WHERE table_schema = 'public'"
-        )
-        + ledger.database.rows("SELECT indexname, '', '', '', '' FROM pg_indexes WHERE schemaname = 'public'")
-    )
-
-
-def test_a_ledger_of_version_1_is_brought_up(open_ledger: OpenLedger, url: str) -> None:
-    """What it knows stays; it becomes what a new one is, and takes approvals."""
-    old_ledger(url)
-    ledger = open_ledger()
-    assert SCHEMA_VERSION == 4
-    known = ledger.attempt(RequestId("a/1"))
-    assert known is not None and known.state is AttemptState.INTENDED
-    approved(ledger)
-    begin(ledger, "b", limits=UNDER, price=10)
-    assert drawn(ledger) == (1, 10)
-    assert list(problems(ledger)) == []
-    assert open_ledger().attempt(RequestId("a/1")) == known
-
-
-def test_a_ledger_brought_up_is_as_a_new_one(
-    open_ledger: OpenLedger, url: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    """The same tables, columns and indexes, whichever way they came."""
-    new = tables(open_ledger(), url)
-    if url.startswith("sqlite"):
-        url = f"sqlite:///{tmp_path}/old/ledger.sqlite3"
-    else:
-        with psycopg.connect(url, autocommit=True) as server:
-            server.execute("DROP SCHEMA public CASCADE")
-            server.execute("CREATE SCHEMA public")
-    old_ledger(url)
-    ledger = Ledger(open_database(url, Path("unused")))
-    assert tables(ledger, url) == new
-    ledger.database.close()
-
-
 @pytest.mark.parametrize("price", [2**31, 10**15])
 def test_a_ceiling_of_large_amounts(ledger: Ledger, price: int) -> None:
     """Beyond 32 bits: asked about, approved, drawn from to its end, and told as whole numbers when it disagrees."""
@@ -369,37 +268,5 @@ def test_a_ceiling_of_large_amounts(ledger: Ledger, price: int) -> None:
     assert drawn(ledger) == (2, 2 * price)
     assert list(problems(ledger)) == []
     with ledger.transaction():
-        ledger.database.run("UPDATE attempts SET price = price - 1 WHERE item_key = 'a'")
+        ledger.database.execute("UPDATE attempts SET price = price - 1 WHERE item_key = 'a'")
     assert f"and its attempts come to 2 for {2 * price - 1}." in "".join(problems(ledger))
-
-
-def _as_of_version_3(ledger: Ledger) -> None:
-    """Take back what version 4 added, as far as it matters here."""
-    run = ledger.database.run
-    with ledger.transaction():
-        for table, column in (("items", "written"), ("attempts", "uptime"), ("runs", "number")):
-            run(f"ALTER TABLE {table} DROP COLUMN {column}")
-        if ledger.database.lock_suffix:
-            for table, column in AMOUNTS:
-                run(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE INTEGER")
-            run("DELETE FROM ledger_version WHERE version > 3")
-            run("INSERT INTO ledger_version VALUES (3)")
-        else:
-            run("PRAGMA user_version = 3")
-
-
-def test_a_ledger_of_version_3_takes_large_amounts(open_ledger: OpenLedger) -> None:
-    """Brought up by the next program that opens it; what stood in it stands there still."""
-    old = open_ledger()
-    approved(old, Ceiling(2, 4, 5 * 2**31))
-    begin(old, "a", price=7, limits=UNDER)
-    with old.transaction():
-        old.database.run("UPDATE approvals SET most_amount = 100")
-    _as_of_version_3(old)
-    new = open_ledger()
-    with new.transaction():
-        new.database.run("UPDATE approvals SET most_amount = :most", {"most": 5 * 2**31})
-    begin(new, "b", price=2**32, limits=UNDER)
-    assert drawn(new) == (2, 2**32 + 7)
-    assert list(problems(new)) == []
-    assert new.runs() == []

@@ -298,9 +298,9 @@ def test_a_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) 
     ledger = open_ledger()
     with ledger.transaction():
         if url.startswith("sqlite"):
-            ledger.database.run(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+            ledger.database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
         else:
-            ledger.database.run("UPDATE ledger_version SET version = version + 1")
+            ledger.database.execute("UPDATE ledger_version SET version = version + 1")
     ledger.database.close()
     with pytest.raises(LedgerError, match=f"of version {SCHEMA_VERSION + 1}.*newer program"):
         open_ledger()
@@ -320,7 +320,7 @@ def test_a_sound_ledger_passes_its_check(ledger: Ledger) -> None:
 
 def test_a_damaged_file_is_found(tmp_path: Path) -> None:
     """SQLite: pages that were overwritten are seen, at opening or by the check."""
-    from patternmill.ledger.database import SqliteDatabase
+    from patternmill.ledger.sqlite import SqliteDatabase
 
     path = tmp_path / "ledger.sqlite3"
     ledger = Ledger(SqliteDatabase(path))

@@ -12,10 +12,11 @@ from pydantic import SecretStr
 
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.catalog_rows import RETRY_OF, catalog_rows, settle_catalog
-from patternmill.ledger.database import PostgresDatabase, SqliteDatabase
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.reports.run_lookup import latest_run
 from patternmill.ledger.server_clock import ServerClock
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.runs.fake_studio import Service
 from tests.unit.runs.workshop import Workshop, many

@@ -12,9 +12,9 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.errors import LedgerUnavailable
-from patternmill.ledger import database, writer
-from patternmill.ledger.database import PostgresDatabase
+from patternmill.ledger import postgres, writer
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import Outcome
 from tests.unit.runs.fake_studio import FakeStudioApi, Service
 from tests.unit.runs.workshop import Workshop, many
@@ -26,8 +26,8 @@ from .samples import CATALOG, STAGING, begin, item
 @pytest.fixture
 def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
     """The way to the server, and deadlines that a test can wait for."""
-    monkeypatch.setattr(database, "_ANSWER_WITHIN", 1.0)
-    monkeypatch.setitem(database._KEEPALIVES, "connect_timeout", 2)
+    monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
+    monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
     monkeypatch.setattr(writer, "_PATIENCE", 4.0)
     monkeypatch.setattr(writer, "_PATIENCE_STOPPED", 1.0)
     with Frost(postgres_url) as way:

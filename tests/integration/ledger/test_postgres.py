@@ -10,9 +10,9 @@ import pytest
 
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId
-from patternmill.ledger import database
-from patternmill.ledger.database import PostgresDatabase, open_database
+from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import AttemptState
 
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
@@ -99,7 +99,7 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends it; the next one has its locks, and the one that wakes up has written nothing."""
-    monkeypatch.setattr(database, "_LONGEST_PAUSE_MS", 500)
+    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
         hold = other.take(STAGING, CATALOG, RUN, "{}", over=None)
@@ -117,7 +117,7 @@ def test_whoever_reads_a_long_answer_may_take_his_time(
     postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream that nobody asks for more of is not ended: it waits for a person, as with an export into a pager."""
-    monkeypatch.setattr(database, "_LONGEST_PAUSE_MS", 200)
+    monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 200)
     begin(postgres, "a")
     reader = Ledger(PostgresDatabase(postgres_url))
     stream = reader.last_attempts(STAGING, CATALOG)

@@ -18,8 +18,8 @@ from cli import main
 from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
 from patternmill.ledger import processes
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.runs import lease
 from patternmill.runs.lease import take_lease
 
@@ -32,12 +32,12 @@ HOLDS = """
 import json, sys, time
 from dataclasses import asdict
 from pathlib import Path
-from patternmill.ledger.database import SqliteDatabase
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.runs.lease import Holder
+from patternmill.runs.lease import LeaseHolder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(Holder.this_process())), over=None)
+    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
 with ledger.transaction(hold):
     ledger.beat(hold)
     print("inside", flush=True)
@@ -210,7 +210,7 @@ def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
 def test_a_first_ledger_is_made_by_many_at_once(tmp_path: Path) -> None:
     """Whoever comes second finds the tables made."""
     code = (
-        "import sys; from pathlib import Path; from patternmill.ledger.database import SqliteDatabase; "
+        "import sys; from pathlib import Path; from patternmill.ledger.sqlite import SqliteDatabase; "
         "sys.stdin.readline(); print(SqliteDatabase(Path(sys.argv[1])).rows('SELECT count(*) FROM runs'))"
     )
     path = tmp_path / "new" / "ledger.sqlite3"

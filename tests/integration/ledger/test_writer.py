@@ -14,9 +14,9 @@ import pytest
 
 from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger, SpendingLimits
 from patternmill.ledger.records import Attempt
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.states import AttemptState
 
@@ -172,7 +172,7 @@ def test_a_full_disk_breaks_all_that_waits_and_loses_nothing(tmp_path: Path) -> 
     async def main() -> set[str]:
         writer = LedgerWriter(ledger, linger=TIMES)
         acknowledged = set()
-        await writer.write(lambda ledger: ledger.database.run("PRAGMA max_page_count = 60"))
+        await writer.write(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 60"))
         with pytest.raises(LedgerError, match="full"):
             for number in range(5000):
                 acknowledged.add((await writer.write(buying(f"p{number:04}"))).item_key)
@@ -193,7 +193,7 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = LedgerWriter(ledger, linger=TIMES)
-        await writer.write(lambda ledger: ledger.database.run("PRAGMA query_only = ON"))
+        await writer.write(lambda ledger: ledger.database.execute("PRAGMA query_only = ON"))
         with pytest.raises(LedgerError, match="readonly"):
             await writer.write(buying("a"))
         with pytest.raises(LedgerError):

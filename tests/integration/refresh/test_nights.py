@@ -192,7 +192,7 @@ def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
             async for part in run.engine.opened_shards():
                 await run.engine.drive(part, run.engine.make)
             await run._heartbeat.stop()
-            await run.writer.aside(lambda ledger: ledger.database.run("UPDATE leases SET holder = ''"))
+            await run.writer.aside(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
             await run.writer.close()
 
     asyncio.run(dies())

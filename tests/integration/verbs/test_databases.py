@@ -111,7 +111,7 @@ def test_damage_is_found(run: BegunRun) -> None:
         "UPDATE attempts SET attempt = 2 WHERE state = 'held'",
     ):
         with run.ledger.transaction():
-            run.ledger.database.run(damage)
+            run.ledger.database.execute(damage)
     assert len(list(problems(run.ledger))) == 3
 
 

@@ -43,7 +43,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with ledger.transaction():
         ledger.add_run(_record(), b"sku,prompt,category\n")
         for sql, records in _tables():
-            ledger.database.run_many(sql, records)
+            ledger.database.execute_many(sql, records)
     ledger.database.close()
     return home
 

@@ -61,15 +61,15 @@ def test_good_ledger_has_no_problems(past: Past, capsys: pytest.CaptureFixture[s
 def test_each_fault_is_found(past: Past, fault: str) -> None:
     """A ledger that was tampered with, or written by a faulty program, is told from a good one."""
     busy(past)
-    past.ledger.database.run("PRAGMA foreign_keys=OFF")
-    past.ledger.database.run(fault)
+    past.ledger.database.execute("PRAGMA foreign_keys=OFF")
+    past.ledger.database.execute(fault)
     assert any(FAULTS[fault] in problem for problem in problems(past.ledger))
 
 
 def test_problems_end_with_1(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """A problem is a line, and the exit code says so."""
     busy(past)
-    past.ledger.database.run("DELETE FROM spending")
+    past.ledger.database.execute("DELETE FROM spending")
     assert main.run(["ledger", "check"]) == 1
     assert "booked" in capsys.readouterr().out
 

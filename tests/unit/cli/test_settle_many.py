@@ -194,7 +194,7 @@ def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.
 
     async def sleep(seconds: float) -> None:
         with past.ledger.transaction():
-            past.ledger.database.run("UPDATE leases SET beats = beats + 1")
+            past.ledger.database.execute("UPDATE leases SET beats = beats + 1")
 
     monkeypatch.setattr(take_lease, "__kwdefaults__", {"sleep": sleep})
     command = ["settle", "--all", "--write-off", "--yes", *WHY]

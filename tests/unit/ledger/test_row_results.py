@@ -12,11 +12,11 @@ import pytest
 
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger, RunRow
 from patternmill.ledger.records import Attempt, RowResult, RunRecord
 from patternmill.ledger.row_results import close_rows, input_file, row_results, understood
 from patternmill.ledger.row_status import row_standing
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
 from tests.unit.catalog.samples import HEADER, checked

@@ -38,8 +38,8 @@ def executed(shop: Workshop, service: Service) -> Workshop:
 def shift(shop: Workshop, seconds: float) -> None:
     """What is on record was written by a clock that was so much ahead."""
     with shop.ledger() as ledger, ledger.transaction():
-        ledger.database.run("UPDATE attempts SET intended_at = intended_at + :by", {"by": seconds})
-        ledger.database.run("UPDATE events SET at = at + :by", {"by": seconds})
+        ledger.database.execute("UPDATE attempts SET intended_at = intended_at + :by", {"by": seconds})
+        ledger.database.execute("UPDATE events SET at = at + :by", {"by": seconds})
 
 
 @pytest.mark.parametrize("ahead", [-48 * HOUR, -HOUR, 0.0, HOUR, 48 * HOUR])
@@ -78,7 +78,7 @@ def test_a_clock_that_was_turned_back_since_is_not_believed(executed: Workshop, 
     with executed.ledger() as ledger, ledger.transaction():
         ledger.note(ledger.runs()[0].run_id, "noted")
         # The right clock, some 13 hours later.
-        ledger.database.run("UPDATE attempts SET intended_at = intended_at - :by", {"by": 13 * HOUR})
+        ledger.database.execute("UPDATE attempts SET intended_at = intended_at - :by", {"by": 13 * HOUR})
     sent = len(service.creates)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.IN_DOUBT}
     assert len(service.creates) == sent
@@ -91,7 +91,7 @@ def test_the_uptime_of_the_machine_outlives_a_clock_that_is_set(executed: Worksh
         ((uptime,),) = ledger.database.rows("SELECT uptime FROM attempts")
         boot, _, seconds = uptime.partition(" ")
         then = f"{boot} {float(seconds) - 13 * HOUR}"
-        ledger.database.run("UPDATE attempts SET uptime = :then", {"then": then})
+        ledger.database.execute("UPDATE attempts SET uptime = :then", {"then": then})
     sent = len(service.creates)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.IN_DOUBT}
     assert len(service.creates) == sent

@@ -111,7 +111,7 @@ def test_a_catalog_that_has_them_no_longer(shop: Workshop) -> None:
     """Retired rows have moved on."""
     shop.run(SIX)
     with shop.ledger() as ledger, ledger.transaction():
-        ledger.database.run("UPDATE catalog_rows SET retired_at = 1")
+        ledger.database.execute("UPDATE catalog_rows SET retired_at = 1")
     run(shop, spec(shop), SIX)
 
 

@@ -54,7 +54,7 @@ def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Ser
 
     async def main() -> None:
         _, run = await shop.begin(many(200), max_in_flight=4)
-        await run.writer.aside(lambda ledger: ledger.database.run("PRAGMA max_page_count = 1"))
+        await run.writer.aside(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 1"))
         await drive(run, run.engine.make)
         assert run.halt.reason is not None and run.halt.reason.outcome is Outcome.FAILED
         with pytest.raises(LedgerError):

@@ -15,8 +15,8 @@ import pytest
 
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.runs.lease import BEAT, SILENCE, LeaseHeartbeat, LeaseHolder, take_lease
 

@@ -266,7 +266,7 @@ def test_environments_that_shared_a_service_before_go_on(desk: Desk, monkeypatch
     for environment in ("staging", "production"):
         desk.run(desk.file(), environment=environment)
     with existing_ledger(load_settings()) as ledger, ledger.transaction():
-        ledger.database.run("UPDATE runs SET record = REPLACE(record, '127.0.0.1:10', 'localhost:9')")
+        ledger.database.execute("UPDATE runs SET record = REPLACE(record, '127.0.0.1:10', 'localhost:9')")
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://localhost:9/v1")
     for environment in ("staging", "production"):

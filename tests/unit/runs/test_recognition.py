@@ -119,7 +119,7 @@ def test_an_item_of_an_older_ledger_is_not_bought_anew_by_a_run_that_knows_less(
     service.offer = KNOWN
     shop.run(row(size="Large"))
     with shop.ledger() as ledger, ledger.transaction():
-        ledger.database.run("UPDATE items SET written = NULL")
+        ledger.database.execute("UPDATE items SET written = NULL")
     service.offer = BLIND
     shop.run(row(size="Large"))
     assert service.bought == ["herons", "S-1"]
@@ -171,12 +171,12 @@ def _as_if_bought_raw(ledger: object) -> None:
     pattern = PatternItem(scope, {**known.pattern_content, "prompt": "a\r\n b"})
     product = ProductItem(scope, {**known.content, "pattern": pattern.key})
     database = ledger.database
-    database.run("PRAGMA defer_foreign_keys = ON")
+    database.execute("PRAGMA defer_foreign_keys = ON")
     for item, old in ((pattern, known.pattern_key), (product, known.key)):
         params = {"new": item.key, "old": old, "content": canonical_json(item.content)}
-        database.run("UPDATE items SET key = :new, content = :content WHERE key = :old", params)
-        database.run("UPDATE attempts SET item_key = :new WHERE item_key = :old", params)
-        database.run("UPDATE items SET pattern_key = :new WHERE pattern_key = :old", params)
+        database.execute("UPDATE items SET key = :new, content = :content WHERE key = :old", params)
+        database.execute("UPDATE attempts SET item_key = :new WHERE item_key = :old", params)
+        database.execute("UPDATE items SET pattern_key = :new WHERE pattern_key = :old", params)
 
 
 @pytest.mark.parametrize("later", ["a heron", "a  heron", "a\u00a0heron", "a heron\u200b", " a heron  "])
@@ -195,8 +195,8 @@ def test_a_job_of_another_environment_may_have_the_same_name(
     """They are different services."""
     shop.run(row())
     with shop.ledger() as ledger, ledger.transaction():
-        ledger.database.run("UPDATE items SET environment = 'production'")
-        ledger.database.run("UPDATE runs SET environment = 'production'")
+        ledger.database.execute("UPDATE items SET environment = 'production'")
+        ledger.database.execute("UPDATE runs SET environment = 'production'")
     service.jobs.clear()
     service.names.clear()
     assert shop.run(row(sku="S-2")).statuses == {"S-2": RowStatus.SUCCEEDED}

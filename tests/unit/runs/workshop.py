@@ -151,7 +151,7 @@ class Workshop:
         """The process that held the catalog is dead: seen from the next run, it was another one."""
         dead = json.dumps(asdict(replace(LeaseHolder.this_process(), born="0")))
         with self.ledger() as ledger, ledger.transaction():
-            ledger.database.run("UPDATE leases SET holder = :dead", {"dead": dead})
+            ledger.database.execute("UPDATE leases SET holder = :dead", {"dead": dead})
 
     def ledger(self) -> _Opened:
         return _Opened(open_ledger(self.settings))

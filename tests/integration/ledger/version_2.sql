@@ -1,4 +1,4 @@
--- The ledger, version 4 (an older one is brought up by migrations/). {blob}, {real}, {bigint} and {serial} are spelled by the database at hand.
+-- The ledger, version 2 (an older one is brought up by migrations/). {blob}, {real} and {serial} are spelled by the database at hand.
 -- Times are Unix seconds. An item's standing is its attempt with the highest number.
 
 CREATE TABLE items (
@@ -9,8 +9,7 @@ CREATE TABLE items (
     sku         TEXT,               -- of a product item
     pattern_key TEXT,               -- of a product item
     content     TEXT NOT NULL,      -- canonical JSON of what is bought
-    created_at  {real} NOT NULL,
-    written     TEXT                -- of a product item: canonical JSON of what the row said, before the offer was consulted
+    created_at  {real} NOT NULL
 );
 CREATE INDEX items_by_scope ON items (environment, catalog, stage, sku);
 
@@ -24,7 +23,7 @@ CREATE TABLE attempts (
         state IN ('intended', 'withdrawn', 'accepted', 'succeeded', 'failed', 'rejected', 'held')),
     body        {blob} NOT NULL,    -- the exact bytes that are sent, each time
     run_id      TEXT NOT NULL,      -- the run that wrote the intent
-    price       {bigint} NOT NULL DEFAULT 0,  -- minor units, reserved with the intent
+    price       INTEGER NOT NULL DEFAULT 0,  -- minor units, reserved with the intent
     job_id      TEXT,
     result_id   TEXT,
     picture_url TEXT,
@@ -34,7 +33,6 @@ CREATE TABLE attempts (
     accepted_at {real},
     ended_at    {real},
     approval_id TEXT,               -- what it was bought under, where a person's word was needed
-    uptime      TEXT,               -- when the intent was written by a clock that nobody sets: boot ID and seconds since boot
     UNIQUE (item_key, attempt),
     CHECK (state NOT IN ('accepted', 'succeeded') OR job_id IS NOT NULL),
     CHECK (state <> 'succeeded' OR result_id IS NOT NULL)
@@ -67,8 +65,7 @@ CREATE TABLE runs (
     record      TEXT NOT NULL,      -- JSON of the run's record
     started_at  {real} NOT NULL,
     ended_at    {real},
-    outcome     TEXT,
-    number      INTEGER             -- the fence under which it held its catalog: orders the runs of a catalog, whatever the clocks say
+    outcome     TEXT
 );
 CREATE INDEX runs_by_scope ON runs (environment, catalog, started_at);
 
@@ -103,7 +100,7 @@ CREATE TABLE spending (
     run_id      TEXT NOT NULL,
     stage       TEXT NOT NULL,
     items       INTEGER NOT NULL,
-    amount      {bigint} NOT NULL,  -- minor units
+    amount      INTEGER NOT NULL,   -- minor units
     PRIMARY KEY (environment, day, run_id, stage)
 );
 
@@ -150,8 +147,8 @@ CREATE TABLE approvals (
     catalog        TEXT NOT NULL,
     digest         TEXT NOT NULL,   -- SHA-256 of the plan
     items          INTEGER NOT NULL, -- that the plan would buy
-    expected       {bigint} NOT NULL, -- minor units
-    worst          {bigint} NOT NULL,
+    expected       INTEGER NOT NULL, -- minor units
+    worst          INTEGER NOT NULL,
     asked_at       {real} NOT NULL,
     lapses_at      {real},
     flow_run_id    TEXT,            -- that waits for the word
@@ -163,9 +160,9 @@ CREATE TABLE approvals (
     -- The ceiling, and what was bought under it.
     most_items     INTEGER NOT NULL DEFAULT 0,
     most_purchases INTEGER NOT NULL DEFAULT 0,
-    most_amount    {bigint} NOT NULL DEFAULT 0,
+    most_amount    INTEGER NOT NULL DEFAULT 0,
     purchases      INTEGER NOT NULL DEFAULT 0,
-    amount         {bigint} NOT NULL DEFAULT 0,
+    amount         INTEGER NOT NULL DEFAULT 0,
     CHECK (purchases <= most_purchases AND amount <= most_amount),
     CHECK (verdict NOT IN ('approved', 'rejected') OR (who IS NOT NULL AND decided_at IS NOT NULL))
 );
@@ -177,17 +174,4 @@ CREATE TABLE approval_items (
     item_key    TEXT NOT NULL,
     approved    INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (approval_id, item_key)
-);
-
--- What each part of a spread run has to do, and what it says of itself; of no use once its run has ended.
-CREATE TABLE run_parts (
-    run_id      TEXT NOT NULL,
-    number      INTEGER NOT NULL,   -- from 1; 0 is the run's own voice
-    work        TEXT NOT NULL,      -- JSON: which rows, under which terms
-    state       TEXT NOT NULL CHECK (state IN ('granted', 'begun', 'left', 'ended')),
-    fence       INTEGER NOT NULL,   -- grows with each grant and each beginning: an older holder writes no more
-    beats       INTEGER NOT NULL,   -- counts up while its process lives
-    counts      TEXT NOT NULL,      -- JSON: how far it is
-    halt        TEXT NOT NULL,      -- JSON: why it begins nothing new, by stage
-    PRIMARY KEY (run_id, number)
 );

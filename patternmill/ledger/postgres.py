@@ -1,0 +1,250 @@
+"""A ledger in a PostgreSQL database."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from patternmill.errors import LedgerUnavailable
+from patternmill.ledger.database import (
+    NO_PARAMS,
+    SCHEMA_VERSION,
+    Params,
+    is_older,
+    migrations_after,
+    unusable,
+)
+from patternmill.ledger.server_clock import ServerClock
+from patternmill.ledger.watchdog import Watchdog
+from patternmill.settings import mask_passwords
+
+if TYPE_CHECKING:
+    import psycopg
+
+_TYPES = {
+    "blob": "BYTEA",
+    "real": "DOUBLE PRECISION",
+    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+}
+#: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
+#: PostgreSQL ends it after this, before anybody takes its lease over for 20 seconds without a heartbeat.
+_LONGEST_PAUSE_MS = 12_000
+#: Seconds in which PostgreSQL has to answer a statement, send the next rows, or accept a connection.
+_ANSWER_WITHIN = 20.0
+_CONNECT_WITHIN = 10
+#: The same while its tables are brought up to this version.
+_MIGRATE_WITHIN = 600.0
+#: What finds a server or a network that does not answer any more, where the address does not say otherwise.
+_KEEPALIVES = {
+    "connect_timeout": _CONNECT_WITHIN,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": int(_ANSWER_WITHIN * 1000),
+}
+_BATCH = 1000
+
+
+class PostgresDatabase:
+    """PostgreSQL, for a ledger shared by several machines. Its connection is made anew after it was lost.
+
+    Every wait for it ends: an answer that is overdue is a lost connection.
+    """
+
+    lock_suffix = " FOR UPDATE"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.name = "PostgreSQL"
+        self._inside = False
+        self._answer_within = _ANSWER_WITHIN
+        self._clock = ServerClock()
+        self._connection, self._watchdog = self._connect()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self) -> tuple[psycopg.Connection[tuple[Any, ...]], Watchdog]:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        try:
+            address = conninfo_to_dict(self._url)
+            self.name = _server_name(address)
+            missing = {name: value for name, value in _KEEPALIVES.items() if name not in address}
+            connection = psycopg.connect(make_conninfo(self._url, **missing), autocommit=True)
+        except psycopg.Error as error:
+            # The message of a failed connection may quote the address, and with it a password.
+            raise self._unavailable(f"cannot be reached ({type(error).__name__})") from None
+        watchdog = Watchdog(connection)
+        try:
+            with watchdog.awaiting(_CONNECT_WITHIN):
+                connection.execute(f"SET idle_in_transaction_session_timeout = {_LONGEST_PAUSE_MS}")
+                self._measure(connection)
+        except psycopg.Error as error:
+            watchdog.end()
+            connection.close()
+            raise self._unavailable(f"cannot be reached ({type(error).__name__})") from None
+        return connection, watchdog
+
+    def _measure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._clock.measure(
+            lambda: connection.execute("SELECT extract(epoch FROM clock_timestamp())").fetchall()[0][0]
+        )
+
+    def _prepare(self) -> None:
+        """Tables of this version are found without a lock, which another process may keep."""
+        if not is_older(self._version()):
+            return
+        self._answer_within = _MIGRATE_WITHIN
+        with self.transaction():
+            self.execute("SELECT pg_advisory_xact_lock(7310841)")
+            self.execute("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
+            self._migrate()
+        self._answer_within = _ANSWER_WITHIN
+
+    def _migrate(self) -> None:
+        """Within a transaction: of several processes that open an old ledger at once, one finds something to do."""
+        version = self._version()
+        if is_older(version):
+            with self._errors(), self._answering() as connection:
+                # Without parameters psycopg sends a whole script at once.
+                connection.execute(migrations_after(version, "postgres", _TYPES).encode())
+            self.execute("INSERT INTO ledger_version VALUES (:version)", {"version": SCHEMA_VERSION})
+
+    def _version(self) -> int:
+        """The version of the tables; 0: there are none."""
+        if self.rows("SELECT to_regclass('ledger_version')")[0][0] is None:
+            return 0
+        return int(self.rows("SELECT max(version) FROM ledger_version")[0][0] or 0)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing; a lost connection is an error here, and made anew for the next one."""
+        import psycopg
+
+        with self._errors(), self._answering() as connection, connection.transaction():
+            self._watchdog.rest()
+            self._inside = True
+            try:
+                yield
+            finally:
+                self._inside = False
+                self._watchdog.expect(self._answer_within)
+            if connection.closed:
+                # psycopg ends the transaction of a lost connection without an error.
+                raise psycopg.OperationalError("the connection was lost")
+
+    def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
+        with self._errors(), self._answering() as connection:
+            return connection.execute(_percent(sql), params).fetchall()
+
+    def stream(self, sql: str, params: Params = NO_PARAMS) -> Iterator[tuple[Any, ...]]:
+        with (
+            self._errors(),
+            self._answering() as connection,
+            connection.transaction(),
+            connection.cursor("stream") as cursor,
+        ):
+            # A slow reader keeps nobody waiting.
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            cursor.execute(_percent(sql), params)
+            while rows := cursor.fetchmany(_BATCH):
+                self._watchdog.rest()
+                try:
+                    yield from rows
+                finally:
+                    self._watchdog.expect(self._answer_within)
+
+    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
+        with self._errors(), self._answering() as connection:
+            return connection.execute(_percent(sql), params).rowcount
+
+    def execute_many(self, sql: str, params: Iterable[Params]) -> None:
+        rest = iter(params)
+        while batch := list(islice(rest, _BATCH)):
+            with self._errors(), self._answering() as connection, connection.cursor() as cursor:
+                cursor.executemany(_percent(sql), batch)
+                # After psycopg's pipeline the server's watch over idle transactions is off, until the next statement.
+                cursor.execute("SELECT 1")
+
+    def lock(self, name: str) -> None:
+        """Wait until no other transaction has this name locked, then lock it until this one ends."""
+        self.execute("SELECT pg_advisory_xact_lock(hashtextextended(:name, 7310841))", {"name": name})
+
+    def clock(self) -> Callable[[], float]:
+        """The server's: machines whose clocks differ share one ledger."""
+        return self._clock
+
+    def locked_by(self) -> None:
+        """Nobody for long: the server ends a transaction in which nothing happens."""
+
+    @contextmanager
+    def _answering(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """The connection, with the watchdog set to the time that an answer may take."""
+        connection = self._live()
+        with self._watchdog.awaiting(self._answer_within):
+            if self._clock.is_due() and not self._inside:
+                self._measure(connection)
+            yield connection
+
+    def _live(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The connection, made anew where it was lost; never within a transaction, half of which would be missing."""
+        if self._connection.closed and not self._inside:
+            self._watchdog.end()
+            self._connection, self._watchdog = self._connect()
+        return self._connection
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            lost = self._connection.closed
+            if self._connection.broken:
+                self._connection.close()
+            if not lost:
+                raise unusable("in PostgreSQL", mask_passwords(str(error), self._url)) from error
+            if self._watchdog.has_fired:
+                what = f"does not answer: nothing came for {self._answer_within:.0f} s"
+            else:
+                what = f"went away: {mask_passwords(str(error), self._url)}"
+            raise self._unavailable(what) from error
+
+    def _unavailable(self, what: str) -> LedgerUnavailable:
+        return LedgerUnavailable(
+            f"The ledger's {self.name} {what}.",
+            remedy="Nothing that it acknowledged is lost. See that PATTERNMILL_LEDGER_URL is right and the server is "
+            "up, then run the same command again.",
+        )
+
+    def check(self) -> list[str]:
+        """PostgreSQL checks its own pages; what can be seen from here is whether it answers."""
+        self.rows("SELECT 1")
+        return []
+
+    def close(self) -> None:
+        self._watchdog.end()
+        self._connection.close()
+
+
+def _server_name(address: Mapping[str, Any]) -> str:
+    """Where a database is, for people. What is misread of an address may be a part of its password."""
+    database, host, port = (
+        str(address.get(name, default))
+        for name, default in (("dbname", "default"), ("host", "localhost"), ("port", "5432"))
+    )
+    plain = re.fullmatch(r"[\w./:,-]+", host) and re.fullmatch(r"\d{1,5}(,\d{1,5})*", port)
+    return f"PostgreSQL ({database} on {host}:{port})" if plain else "PostgreSQL"
+
+
+def _percent(sql: str) -> Any:
+    return re.sub(r"(?<!:):([a-z_][a-z0-9_]*)", r"%(\1)s", sql)

@@ -1,0 +1,188 @@
+"""A ledger in an SQLite file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from patternmill.errors import LedgerError, LedgerUnavailable
+from patternmill.ledger.database import (
+    NO_PARAMS,
+    SCHEMA_VERSION,
+    Params,
+    is_older,
+    migrations_after,
+    unusable,
+)
+from patternmill.ledger.processes import is_stopped, machine, write_locker
+from patternmill.settings import mask_passwords
+
+_TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+#: The bytes of SQLite's `-shm` file that stand for writing and for recovery: https://sqlite.org/walformat.html
+_WRITE_LOCKS = (120, 122)
+
+
+class SqliteDatabase:
+    """SQLite in WAL with `synchronous=FULL`: a committed change survives the power cord."""
+
+    lock_suffix = ""  # a transaction is the only one that writes
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = f"SQLite file {path}"
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            is_new = not path.exists()
+            self._connection = sqlite3.connect(
+                path, timeout=30, isolation_level=None, check_same_thread=False
+            )
+            if is_new:
+                # For its owner alone, and empty as yet; SQLite's files next to it take their mode from it.
+                path.chmod(0o600)
+        except (sqlite3.Error, OSError) as error:
+            raise self._unopened(error) from error
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            refused = self._locked() if _is_busy(error) else self._unopened(error)
+            self._connection.close()
+            raise refused from error
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _unopened(self, error: Exception) -> LedgerError:
+        return LedgerError(
+            f"The ledger {self._masked_path} cannot be opened: {mask_passwords(str(error))}.",
+            remedy="See that its folder can be written to and that the file is whole "
+            "(`patternmill ledger check`); nothing was spent.",
+        )
+
+    def _prepare(self) -> None:
+        """A ledger of this version is opened without the lock to write, which another process may keep."""
+        for pragma in ("busy_timeout=30000", "synchronous=FULL", "foreign_keys=ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        if self._pragma("journal_mode") != "wal":
+            self._connection.execute("PRAGMA journal_mode=WAL")
+        if is_older(self._pragma("user_version")):
+            with self.transaction():
+                self._migrate()
+
+    def _migrate(self) -> None:
+        """Within a transaction: of several processes that open an old ledger at once, one finds something to do."""
+        version = self._pragma("user_version")
+        if is_older(version):
+            for statement in _statements(migrations_after(version, "sqlite", _TYPES)):
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _pragma(self, name: str) -> Any:
+        return self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing. IMMEDIATE: a transaction that reads first and writes later would fail when another writes."""
+        with self._errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, sql: str, params: Params = NO_PARAMS) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._connection.execute(sql, params).fetchall()
+
+    def stream(self, sql: str, params: Params = NO_PARAMS) -> Iterator[tuple[Any, ...]]:
+        with self._errors():
+            yield from self._connection.execute(sql, params)
+
+    def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
+        with self._errors():
+            return self._connection.execute(sql, params).rowcount
+
+    def execute_many(self, sql: str, params: Iterable[Params]) -> None:
+        with self._errors():
+            self._connection.executemany(sql, params)
+
+    def lock(self, name: str) -> None:
+        """Nothing to do: a transaction is the only one that writes."""
+
+    def check(self) -> list[str]:
+        return [text for (text,) in self.rows("PRAGMA integrity_check") if text != "ok"]
+
+    def clock(self) -> None:
+        """It has none of its own."""
+
+    def locked_by(self) -> int | None:
+        return write_locker(Path(f"{self.path}-shm"), _WRITE_LOCKS)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _is_busy(error):
+                raise self._locked() from error
+            raise unusable(self._masked_path, mask_passwords(str(error))) from error
+
+    @property
+    def _masked_path(self) -> str:
+        return mask_passwords(str(self.path))
+
+    def _locked(self) -> LedgerUnavailable:
+        """Who keeps this process from writing, as far as that can be seen, and what to do about it."""
+        pid, path = self.locked_by(), self._masked_path
+        if pid is None or pid == os.getpid():
+            return LedgerUnavailable(
+                f"The ledger {path} is locked by another program, which cannot be seen from here.",
+                remedy=f"Nothing is lost. See who has it open (`fuser {path}`), then run the same command again.",
+            )
+        stopped = is_stopped(pid)
+        remedy = (
+            f"let it go on (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
+            if stopped
+            else f"wait for it, or end it (`kill {pid}`)"
+        )
+        return LedgerUnavailable(
+            f"The ledger {path} is locked by process {pid}{self._runs_of(pid)}"
+            f"{', which is stopped' if stopped else ''}.",
+            remedy=f"Nothing is lost: {remedy}, then run the same command again.",
+        )
+
+    def _runs_of(self, pid: int) -> str:
+        """The runs that a process of this machine drives, for a sentence."""
+        found = []
+        with suppress(sqlite3.Error):
+            for run_id, catalog, text in self._connection.execute(
+                "SELECT run_id, catalog, holder FROM leases WHERE holder <> '' ORDER BY catalog"
+            ):
+                holder = json.loads(text)
+                if (holder.get("pid"), holder.get("machine")) == (pid, machine()):
+                    found.append(f"run {run_id} of {catalog!r}")
+        return f" ({', '.join(found)})" if found else ""
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one, where SQLite finds them complete: `executescript` would commit the transaction first."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
