@@ -16,7 +16,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning import items
 from patternmill.runs import run
-from patternmill.service import polling, retry, studio_api
+from patternmill.service import polling, resend, studio_api
 from patternmill.service.answers import Answer
 from patternmill.service.outcomes import Accepted, Failed
 from patternmill.service.resend import AskAgain, RetryAfter
@@ -103,7 +103,7 @@ def _tried(ledger: Ledger, change: Callable[[Ledger], Any]) -> Any:
 
 def next_attempt_in_doubt() -> None:
     """An answer that was lost is taken for the service's own word that the attempt failed."""
-    decide = retry.decide_create
+    decide = resend.decide_create
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
@@ -122,7 +122,7 @@ def _failed_job(number: int) -> Accepted:
 
 def poll_error_is_failure() -> None:
     """A poll that brings no usable answer is taken for a job that failed."""
-    decide = retry.decide_poll
+    decide = resend.decide_poll
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
