@@ -168,7 +168,7 @@ def _unexpected(error: Exception) -> int:
     where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
     _report_error(
         f"Something unexpected happened: {summary}",
-        f"{where} What was begun is in the ledger: run the same command again.",
+        f"{where} The ledger has what was begun: run the command again.",
     )
     return EXIT_FAILED
 

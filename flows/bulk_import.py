@@ -54,7 +54,7 @@ async def bulk_import(
         file: The CSV, as the worker sees its path: from the project's folder, or absolute.
         catalog: The catalog that the rows belong to; none: named after the file.
         environment: staging, production, or another name that your addresses have; scopes all identity.
-        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
         max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).

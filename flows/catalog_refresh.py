@@ -42,7 +42,7 @@ async def catalog_refresh(
         environment: staging, production, or another name that your addresses have; scopes all identity.
         retire_at_most: When more rows than this are gone, they wait: a count (20), a share (10%), or both (20,10%).
         retire: Lets at most so many rows go this once, whatever the limit above says.
-        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
         max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).

@@ -44,7 +44,7 @@ async def retry_failed(
         category: Only rows of these categories, as the file writes them; none: all.
         code: Only rows with these error codes, as in failures.csv; none: all.
         sku: Only these rows; none: all.
-        budget: The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.
+        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
         max_patterns: The most patterns to buy; none: no limit.
         max_products: The most products to buy; none: no limit.
         confirm: Says that a large purchase in production, or another catalog's products once more, is meant.

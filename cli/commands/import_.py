@@ -56,7 +56,9 @@ confirm_option = click.option(
 @click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
 @click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
 @click.option(
-    "--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units (cents)."
+    "--budget",
+    type=click.IntRange(0),
+    help="The most that this run may spend, in minor units (50000: €500.00).",
 )
 @confirm_option
 @click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)

@@ -45,7 +45,11 @@ _MOST_LEFT_OUT = 10
 @click.option("--max-failures", metavar="N|N%", help="Stops new items when more have failed.")
 @click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
 @click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
-@click.option("--budget", type=click.IntRange(0), help="The most that this run may spend, in minor units.")
+@click.option(
+    "--budget",
+    type=click.IntRange(0),
+    help="The most that this run may spend, in minor units (50000: €500.00).",
+)
 @confirm_option
 def command(
     run: str | None,

@@ -51,7 +51,7 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     """Show the runs, the newest first, what they bought, what is open or waits for approval, and how to go on.
 
     Reads the ledger alone, also while a run goes on. Amounts include what is reserved with requests, and are in
-    PATTERNMILL_CURRENCY, or else in minor units (cents); times are UTC.
+    PATTERNMILL_CURRENCY, or else in minor units; times are UTC.
 
     \b
     Examples:

@@ -63,6 +63,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         "attempts": spec.options.attempts,
         "edition": spec.edition,
     }
+    if spec.options.currency is not None:
+        options["currency"] = spec.options.currency
     if spec.settings.embedded:
         options[BESIDE] = True
     if spec.taken_up is not None:

@@ -78,6 +78,27 @@ def test_the_budget_of_a_run(ledger: Ledger) -> None:
     assert spent(ledger) == (2, 100)
 
 
+@pytest.mark.parametrize(
+    ("currency", "text"),
+    [
+        (
+            "EUR",
+            "The budget of €10.00 for this run is reached: €6.00 is spent or reserved, and the next",
+        ),
+        (
+            None,
+            "The budget of 1,000 minor units for this run is reached: 600 minor units is spent or reserved",
+        ),
+    ],
+)
+def test_a_refusal_has_amounts_for_people(ledger: Ledger, currency: str | None, text: str) -> None:
+    """In the currency that is set; the limit itself is one of minor units."""
+    limits = SpendingLimits(run_amount=1000, currency=currency)
+    begin(ledger, "a", limits=limits, price=600)
+    assert text in refused(ledger, "b", limits, price=401).message
+    assert replace(limits, currency="USD") == limits
+
+
 def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock) -> None:
     """All runs and catalogs of a day; another environment has its own; tomorrow is another day (UTC)."""
     limits = SpendingLimits(day_amount=100)

@@ -59,7 +59,7 @@ def test_story_of_one_row_of_many(home: Path, name: str) -> None:
 def test_status_of_many_rows(home: Path) -> None:
     """The overview too."""
     told, seconds = _measured(home, "status")
-    assert f"{ROWS} succeeded" in told
+    assert f"{ROWS:,} succeeded" in told
     assert seconds < SECONDS
 
 

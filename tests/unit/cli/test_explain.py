@@ -80,7 +80,7 @@ def test_prices_are_in_the_currency_that_is_set(
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
     text = told(capsys, "H-2")
     assert "price:  €4.50, over all attempts" in text
-    assert "attempt 2: succeeded, €0.50" in text
+    assert "attempt 2: succeeded, €2.00" in text
 
 
 def test_pattern_tells_who_shares_it(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,15 @@ def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
     )
 
 
+def test_the_plan_that_is_shown_has_amounts_in_the_currency_that_is_set(shop: Workshop) -> None:
+    """Its cost, and the limit."""
+    found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000, currency="EUR"), **PRICES)
+    checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
+    lines = list(plan_lines(found, checked, "digest"))
+    assert "Limit: The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
+    assert "Cost: €30.00, at most €60.00 if jobs fail." in lines
+
+
 def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
     day = SpendingLimits(day_amount=500)
