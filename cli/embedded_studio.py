@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def embedded_studio(
         return _arguments(directory, ready_file, environment=environment, pace=pace, port=port)
 
     try:
-        process.take(arguments, dict)
+        process.start_or_join(arguments, dict)
         running = _await_ready(process, ready_file)
         _check_environment(running, environment)
         yield RunningStudio(str(running["base_url"]), lasting_key(directory / "api-key"), process)
@@ -75,7 +76,7 @@ def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str
         "--environment": environment,
         "--ready-file": str(ready_file),
     }
-    return ["studio", *(word for option in options.items() for word in option)]
+    return ["studio", *chain.from_iterable(options.items())]
 
 
 def _await_ready(process: SharedProcess, ready_file: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "worker": ("cli.commands.worker", "Run what is scheduled, or started from the Prefect UI."),
     "automations": (
         "cli.commands.automations",
-        "Have runs that fail, fall silent or come late told and taken up.",
+        "Set up notifications about runs, and the resumption of those that crash.",
     ),
     "studio": ("cli.commands.studio", "Serve the embedded studio, to try things out on."),
 }

@@ -76,8 +76,8 @@ class OwnServer:
 
     def start(self) -> None:
         """Take hold of the running server, or start one. Does not wait for it to answer."""
-        if not self._process.take(self._arguments, self._environment):
-            self.port = self._noted_port()
+        if not self._process.start_or_join(self._arguments, self._environment):
+            self.port = self._last_port()
 
     def for_this_process(self) -> Self:
         """Take hold of it, and point Prefect in this process at it; before Prefect is imported."""
@@ -158,14 +158,14 @@ class OwnServer:
             with self._changing:
                 if not self._is_supervised:
                     return
-                self._process.take(self._arguments, self._environment)
+                self._process.start_or_join(self._arguments, self._environment)
 
     def _arguments(self) -> list[str]:
-        self.port = usable_port(self.port or self._noted_port())
-        note = self.directory / "server.json"
-        fresh = note.with_suffix(".new")
+        self.port = usable_port(self.port or self._last_port())
+        file = self.directory / "server.json"
+        fresh = file.with_suffix(".new")
         write_private(fresh, json.dumps({"port": self.port}))
-        fresh.replace(note)
+        fresh.replace(file)
         return ["prefect"]
 
     def _environment(self) -> dict[str, str]:
@@ -177,8 +177,8 @@ class OwnServer:
     def _auth_string(self) -> str:
         return own_password(self.directory.parent)
 
-    def _noted_port(self) -> int:
-        """The port of the server that runs or ran here; kept, so that addresses given to people stay good."""
+    def _last_port(self) -> int:
+        """The port of the server that runs or ran here; kept, so that addresses that people have stay good."""
         try:
             return int(json.loads((self.directory / "server.json").read_text())["port"])
         except (OSError, ValueError, KeyError, TypeError):

@@ -7,17 +7,17 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import flow_run
 
 from patternmill.runs.pipeline import ImportPipeline
-from tasks.run_log import noted
+from tasks.run_log import logged
 
 
 @task(name="read", task_run_name="read the file", cache_policy=NO_CACHE, persist_result=False)
 async def read_file(work: ImportPipeline) -> str:
-    return noted(await work.read())
+    return logged(await work.read())
 
 
 @task(name="check", task_run_name="check every row", cache_policy=NO_CACHE, persist_result=False)
 async def check_rows(work: ImportPipeline) -> str:
-    return noted(await work.check())
+    return logged(await work.check())
 
 
 @task(name="plan", task_run_name="take the catalog and plan", cache_policy=NO_CACHE, persist_result=False)
@@ -27,6 +27,6 @@ async def plan_items(work: ImportPipeline) -> str:
     cost = run.forecast
     money = f": {cost.expected:,} expected, {cost.worst:,} at worst (minor units)" if cost.worst else ""
     left_out = f". {run.beyond.message}" if run.beyond else ""
-    return noted(
+    return logged(
         f"Run {run.record.run_id}: {patterns} patterns and {products} products to buy{money}{left_out}"
     )

@@ -37,7 +37,7 @@ _POOL_SECONDS = 60.0
 
 
 class LastingServer(OwnServer):
-    """The server of one home, with what a server needs that is not there for one command alone."""
+    """The server of one home, with what one needs that does not end with a single command."""
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {
