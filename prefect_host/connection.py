@@ -148,15 +148,15 @@ class Screen:
         """Wait for the record, and correct what a server that was unavailable for a while has lost of it."""
         from prefect.client.orchestration import get_client
 
-        from prefect_host.record import close_task_runs, correct_record, settle
+        from prefect_host.record import close_inside, correct_flow_runs, settle
 
         gap, unknown = self._breaker is not None and self._breaker.has_opened, 0
         async with get_client() as client:
             counts = await settle(client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
             if counts.open:
-                unknown = await close_task_runs(client, flow_run_id, ends.tasks if ends is not None else {})
+                unknown = await close_inside(client, flow_run_id, ends.inside if ends is not None else {})
             if ends is not None:
-                await correct_record(client, flow_run_id, ends)
+                await correct_flow_runs(client, flow_run_id, ends)
         return unknown == 0
 
     def _go_without(self, why: str) -> None:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
@@ -134,23 +134,12 @@ class SharedProcess:
 
 def usable_port(wanted: int) -> int:
     """`wanted` if it is not 0 and free, otherwise any free port."""
-    return wanted if wanted and _can_bind(wanted) else _free_port()
-
-
-def _can_bind(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    for port in (wanted, 0):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+            return int(probe.getsockname()[1])
+    raise PatternmillError(f"There is no free port on {HOST}.", code="own_server")
 
 
 def _inherited() -> dict[str, str]:

@@ -14,7 +14,7 @@ from prefect.states import Cancelled
 
 from patternmill.engine.rows import Shard, Steps
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.planning.items import PatternItem, ProductItem
+from patternmill.planning.items import Item, PatternItem, ProductItem
 from patternmill.runs.run import ActiveRun
 from prefect_host.event_batches import Backpressure
 from prefect_host.internals import says_something
@@ -33,7 +33,7 @@ class ItemTask:
 
     __slots__ = ("item", "label", "run")
 
-    def __init__(self, run: ActiveRun, item: PatternItem | ProductItem) -> None:
+    def __init__(self, run: ActiveRun, item: Item) -> None:
         self.run, self.item, self.label = run, item, item.describe()
 
 
@@ -55,15 +55,14 @@ def task_steps(run: ActiveRun) -> Steps:
     logging.getLogger("prefect.task_runs").addFilter(says_something)
     backpressure = Backpressure()
 
-    async def pattern(item: PatternItem) -> None:
-        await backpressure.wait()
-        await make_pattern(ItemTask(run, item))
+    def step(make: Callable[[ItemTask], Awaitable[object]]) -> Callable[[Item], Awaitable[None]]:
+        async def begin(item: Item) -> None:
+            await backpressure.wait()
+            await make(ItemTask(run, item))
 
-    async def product(item: ProductItem) -> None:
-        await backpressure.wait()
-        await make_product(ItemTask(run, item))
+        return begin
 
-    return Steps(pattern, product)
+    return Steps(step(make_pattern), step(make_product))
 
 
 async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int], Awaitable[object]]) -> None:
