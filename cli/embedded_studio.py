@@ -44,6 +44,8 @@ def embedded_studio(
     directory = home.resolve() / "studio"
     private_folder(directory)
     ready_file = directory / "running.json"
+    # Made once, so that later runs see the same pictures.
+    key = SecretStr(lasting_secret(directory / "api-key", "studio_"))
     process = SharedProcess(directory, "The embedded studio")
 
     def arguments() -> list[str]:
@@ -54,24 +56,17 @@ def embedded_studio(
         process.start_or_join(arguments, dict)
         running = _await_ready(process, ready_file)
         _check_environment(running, environment)
-        yield RunningStudio(str(running["base_url"]), lasting_key(directory / "api-key"), process)
+        yield RunningStudio(str(running["base_url"]), key, process)
     finally:
         process.release()
 
 
-def lasting_key(path: Path) -> SecretStr:
-    """The key of this home: made once, so that later runs see the same pictures."""
-    return SecretStr(lasting_secret(path, "studio_"))
-
-
 def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str, port: int) -> list[str]:
-    key_file = directory / "api-key"
-    lasting_key(key_file)
     options = {
         "--host": HOST,
         "--port": str(port),
         "--home": str(directory),
-        "--key-file": str(key_file),
+        "--key-file": str(directory / "api-key"),
         "--pace": pace,
         "--environment": environment,
         "--ready-file": str(ready_file),
