@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ def embedded_studio(
     directory = home.resolve() / "studio"
     private_folder(directory)
     ready_file = directory / "running.json"
+    # Made once, so that later runs see the same pictures.
+    key = SecretStr(lasting_secret(directory / "api-key", "studio_"))
     process = SharedProcess(directory, "The embedded studio")
 
     def arguments() -> list[str]:
@@ -50,32 +53,25 @@ def embedded_studio(
         return _arguments(directory, ready_file, environment=environment, pace=pace, port=port)
 
     try:
-        process.take(arguments, dict)
+        process.start_or_join(arguments, dict)
         running = _await_ready(process, ready_file)
         _check_environment(running, environment)
-        yield RunningStudio(str(running["base_url"]), lasting_key(directory / "api-key"), process)
+        yield RunningStudio(str(running["base_url"]), key, process)
     finally:
         process.release()
 
 
-def lasting_key(path: Path) -> SecretStr:
-    """The key of this home: made once, so that later runs see the same pictures."""
-    return SecretStr(lasting_secret(path, "studio_"))
-
-
 def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str, port: int) -> list[str]:
-    key_file = directory / "api-key"
-    lasting_key(key_file)
     options = {
         "--host": HOST,
         "--port": str(port),
         "--home": str(directory),
-        "--key-file": str(key_file),
+        "--key-file": str(directory / "api-key"),
         "--pace": pace,
         "--environment": environment,
         "--ready-file": str(ready_file),
     }
-    return ["studio", *(word for option in options.items() for word in option)]
+    return ["studio", *chain.from_iterable(options.items())]
 
 
 def _await_ready(process: SharedProcess, ready_file: Path) -> dict[str, Any]:

@@ -234,7 +234,7 @@ class _Watched:
         ending, engine = self.begun.ending, self.begun.engine
         top = state_of(ending.outcome, ending_message(ending))
         shards = {part.describe(): shard_state(engine, part) for part in engine.shards if engine.driven(part)}
-        return KnownEnds(top, shards, {**shards, **task_run_states(self.begun)})
+        return KnownEnds(top, {**shards, **task_run_states(self.begun)})
 
     def keep_pictures(self) -> None:
         """Where the studio is our own, and ends with this command: put its pictures beside the gallery."""

@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "worker": ("cli.commands.worker", "Run what is scheduled or started from the Prefect UI."),
     "automations": (
         "cli.commands.automations",
-        "Notify people of failed, unresponsive and late runs, and retry them.",
+        "Set up notifications about runs, and the resumption of those that crash.",
     ),
     "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }

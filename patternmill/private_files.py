@@ -1,4 +1,4 @@
-"""What lies under the home is for its owner alone: folders 0700, files 0600, whatever the umask."""
+"""What is under the home is for its owner alone: folders 0700, files 0600, whatever the umask."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 UMASK = 0o077
-#: What Patternmill keeps under a home; what else lies there is not ours to change.
+#: What Patternmill keeps under a home; what else is there is not ours to change.
 _OURS = ("*.sqlite3*", "*.log", "embedded", "logs", "pictures", "prefect", "retries", "studio")
 
 
 def keep_private(home: Path) -> None:
     """Make the home, or take from all others what they may do in one that is there."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _shut(home)
+    _restrict(home)
     for pattern in _OURS:
         for path in home.glob(pattern):
-            _shut_all(path)
+            _restrict_all(path)
 
 
 def private_folder(folder: Path) -> Path:
@@ -53,14 +53,14 @@ def write_private(path: Path, content: str | bytes) -> None:
         file.write(data)
 
 
-def _shut_all(path: Path) -> None:
-    _shut(path)
+def _restrict_all(path: Path) -> None:
+    _restrict(path)
     for folder, folders, files in os.walk(path):
         for name in (*folders, *files):
-            _shut(Path(folder, name))
+            _restrict(Path(folder, name))
 
 
-def _shut(path: Path) -> None:
+def _restrict(path: Path) -> None:
     """Take all rights of group and others, unless it is gone, or another user's."""
     with suppress(FileNotFoundError, PermissionError):
         found = path.lstat()

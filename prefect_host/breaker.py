@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from types import TracebackType
 from typing import Self
 
 from prefect_host.own_server import server_is_there
@@ -45,9 +44,7 @@ class PrefectBreaker:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
         self._thread.join(timeout=ANSWER_SECONDS + CHECK_SECONDS)
 

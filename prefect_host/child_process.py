@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 #: How long an orderly shutdown may take.
@@ -28,7 +27,8 @@ def main() -> None:
     if module == "prefect":
         serve_prefect()
     else:
-        run_module(module, arguments)
+        sys.argv = [module, *arguments]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def end_without_users(lock_path: str) -> None:
@@ -46,11 +46,6 @@ def serve_prefect() -> None:
 
     begin_as_writers()
     serve()
-
-
-def run_module(module: str, arguments: Sequence[str]) -> None:
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

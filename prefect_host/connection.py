@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
@@ -61,9 +60,7 @@ class Screen:
                 self._go_without(str(error))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._own is not None:
             self._own.stop()
 
@@ -148,15 +145,15 @@ class Screen:
         """Wait for the record, and correct what a server that was unavailable for a while has lost of it."""
         from prefect.client.orchestration import get_client
 
-        from prefect_host.record import close_task_runs, correct_record, settle
+        from prefect_host.record import close_inside, correct_flow_runs, settle
 
         gap, unknown = self._breaker is not None and self._breaker.has_opened, 0
         async with get_client() as client:
             counts = await settle(client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
             if counts.open:
-                unknown = await close_task_runs(client, flow_run_id, ends.tasks if ends is not None else {})
+                unknown = await close_inside(client, flow_run_id, ends.inside if ends is not None else {})
             if ends is not None:
-                await correct_record(client, flow_run_id, ends)
+                await correct_flow_runs(client, flow_run_id, ends)
         return unknown == 0
 
     def _go_without(self, why: str) -> None:

@@ -7,7 +7,6 @@ import logging
 import time
 from collections import deque
 from itertools import islice
-from types import TracebackType
 from typing import Any, ClassVar, Self, cast
 
 from prefect.client.orchestration import PrefectClient
@@ -58,9 +57,7 @@ class EventsBatch:
         self._sender = asyncio.create_task(self._send_all())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         """Send what is left."""
         self._closed, self._give_up_at = True, time.monotonic() + CLOSING_SECONDS
         self._changed.set()

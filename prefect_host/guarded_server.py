@@ -97,7 +97,7 @@ def _sealed(send: Send) -> Send:
 
 
 def serve() -> None:
-    """Serve until told to stop, as `prefect server start` does, by the settings of this process's environment."""
+    """Serve until a signal stops it, as `prefect server start` does, by the settings of this process's environment."""
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
@@ -105,7 +105,7 @@ def serve() -> None:
     settings = get_current_settings().server
     api = settings.api
     assert api.auth_string is not None, "our own server never answers without a credential"
-    # It may lay out the UI's files beside Prefect's own, for all users of that installation.
+    # It may write the UI's files next to Prefect's own, for all users of that installation: before the umask.
     app = create_app(final=True)
     os.umask(UMASK)
     uvicorn.run(

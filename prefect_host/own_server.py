@@ -15,7 +15,6 @@ import urllib.error
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from patternmill.private_files import write_private
@@ -61,13 +60,9 @@ class OwnServer:
     def api_url(self) -> str:
         return f"{self.ui_url}/api"
 
-    def login_url(self, page: str = "") -> str:
-        """Logs the browser in that opens it, and shows a page of the UI. For the person's own terminal alone."""
-        return f"{self.ui_url}{LOGIN_PATH}#{self._auth_string().removeprefix(f'{USER}:')}/{page}"
-
-    @property
-    def log_path(self) -> Path:
-        return self._process.log_path
+    def login_url(self) -> str:
+        """Logs the browser in that opens it. For the person's own terminal alone."""
+        return f"{self.ui_url}{LOGIN_PATH}#{self._auth_string().removeprefix(f'{USER}:')}/"
 
     @property
     def is_owner(self) -> bool:
@@ -76,8 +71,8 @@ class OwnServer:
 
     def start(self) -> None:
         """Take hold of the running server, or start one. Does not wait for it to answer."""
-        if not self._process.take(self._arguments, self._environment):
-            self.port = self._noted_port()
+        if not self._process.start_or_join(self._arguments, self._environment):
+            self.port = self._last_port()
 
     def for_this_process(self) -> Self:
         """Take hold of it, and point Prefect in this process at it; before Prefect is imported."""
@@ -85,29 +80,26 @@ class OwnServer:
         use_server(self.api_url, self.directory.parent)
         return self
 
-    def wait_ready(self, timeout: float = READY_SECONDS) -> None:
+    def wait_ready(self) -> None:
         """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
         if self._process.was_alone:
             # It takes longer than another command needs to start a run, once the server answers.
             importlib.import_module("prefect_host.record")
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + READY_SECONDS
         while not server_is_there(self.api_url, timeout=2.0):
             if not self._process.is_alive():
                 raise self._process.failure("ended while it started.", REMEDY)
             if time.monotonic() > deadline:
-                raise self._process.failure(f"did not answer within {timeout:.0f} s.", REMEDY)
+                raise self._process.failure(f"did not answer within {READY_SECONDS:.0f} s.", REMEDY)
             time.sleep(0.1)
         if self.is_owner and not self._is_supervised:
             self._supervise()
 
     def wait_end(self, stop: threading.Event) -> None:
         """Return when `stop` is set. Raises PatternmillError when the server ends before."""
+        is_alive = self._process.is_alive
         while not stop.wait(0.5):
-            if (
-                not self._process.is_alive()
-                and not stop.wait(RESTART_SECONDS)
-                and not self._process.is_alive()
-            ):
+            if not is_alive() and not stop.wait(RESTART_SECONDS) and not is_alive():
                 raise self._process.failure("ended.", REMEDY)
 
     def stop(self) -> None:
@@ -126,9 +118,7 @@ class OwnServer:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def _supervise(self) -> None:
@@ -158,14 +148,14 @@ class OwnServer:
             with self._changing:
                 if not self._is_supervised:
                     return
-                self._process.take(self._arguments, self._environment)
+                self._process.start_or_join(self._arguments, self._environment)
 
     def _arguments(self) -> list[str]:
-        self.port = usable_port(self.port or self._noted_port())
-        note = self.directory / "server.json"
-        fresh = note.with_suffix(".new")
+        self.port = usable_port(self.port or self._last_port())
+        file = self.directory / "server.json"
+        fresh = file.with_suffix(".new")
         write_private(fresh, json.dumps({"port": self.port}))
-        fresh.replace(note)
+        fresh.replace(file)
         return ["prefect"]
 
     def _environment(self) -> dict[str, str]:
@@ -177,8 +167,8 @@ class OwnServer:
     def _auth_string(self) -> str:
         return own_password(self.directory.parent)
 
-    def _noted_port(self) -> int:
-        """The port of the server that runs or ran here; kept, so that addresses given to people stay good."""
+    def _last_port(self) -> int:
+        """The port of the server that runs or ran here; kept, so that addresses that people have stay good."""
         try:
             return int(json.loads((self.directory / "server.json").read_text())["port"])
         except (OSError, ValueError, KeyError, TypeError):

@@ -23,7 +23,7 @@ class ForeignSettings(ValueError):
 
 
 class OwnConfiguration(ProcessJobConfiguration):
-    """Command, environment and folder are the worker's own, whatever server, pool, deployment or run say."""
+    """Command, environment and folder are the worker's own, whatever the server, pool, deployment or run ask for."""
 
     @classmethod
     async def from_template_and_values(
@@ -46,7 +46,7 @@ class OwnConfiguration(ProcessJobConfiguration):
 
 # As an ABC Prefect does not register it in place of its own of the same type, which it would remark upon.
 class DrainingWorker(ProcessWorker, ABC):
-    """Takes up nothing new once `stop` is set."""
+    """Starts no run any more once `stop` is set."""
 
     job_configuration = OwnConfiguration
 

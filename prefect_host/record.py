@@ -10,6 +10,7 @@ from concurrent.futures import wait
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -42,15 +43,15 @@ _POLL_SECONDS = 0.3
 _REQUEST_SECONDS = 20.0
 #: So many questions may go unanswered while the record settles: SQLite under load was silent for half a minute.
 SILENCES = 2
+NOTHING_KNOWN: Mapping[str, State[Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class KnownEnds:
-    """What an import's flow run is to read, and by name what is nested in it: from the ledger, not from Prefect."""
+    """What an import's flow run is to read, and by name what is inside of it: from the ledger, not from Prefect."""
 
     top: State[Any]
-    nested: Mapping[str, State[Any]]
-    tasks: Mapping[str, State[Any]]
+    inside: Mapping[str, State[Any]]
 
 
 @dataclass(frozen=True)
@@ -111,46 +112,50 @@ async def settle(
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def correct_record(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:
+async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:
     """Let the flow run, and those nested in it, read what is known of them.
 
     A server that was unavailable as a flow run ended has Prefect's own trouble on record for the run's outcome.
     """
-    nested = await _nested(client, flow_run_id)
-    known = [(run, ends.nested.get(run.name)) for run in nested]
-    for run, end in [(await client.read_flow_run(flow_run_id), ends.top), *known]:
+    nested = [(run, ends.inside.get(run.name)) for run in await _nested(client, flow_run_id)]
+    for run, end in [(await client.read_flow_run(flow_run_id), ends.top), *nested]:
         if end is not None and (
             run.state is None or (run.state.type, run.state.name) != (end.type, end.name)
         ):
             await client.set_flow_run_state(run.id, end, force=True)
 
 
-async def close_task_runs(client: PrefectClient, flow_run_id: UUID, ends: Mapping[str, State[Any]]) -> int:
-    """Force what is open in a flow run, and in those nested in it, into the final state known for its name.
+async def close_inside(
+    client: PrefectClient, flow_run_id: UUID, ends: Mapping[str, State[Any]] = NOTHING_KNOWN
+) -> int:
+    """Force what is open inside a flow run whose process is gone into the final state known for its name.
 
-    Returns how many were not known: they read as lost. For records that lost events on their way.
+    Returns for how many task runs none was known: they read as lost.
     """
-    nested = await _nested(client, flow_run_id)
-    return await _close_task_runs(client, [flow_run_id, *(run.id for run in nested)], ends)
-
-
-async def close_inside(client: PrefectClient, flow_run_id: UUID) -> None:
-    """Close what is open inside a flow run whose process is gone."""
-    nested = await _nested(client, flow_run_id)
-    await _close_task_runs(client, [flow_run_id, *(run.id for run in nested)], {})
+    nested, unknown = await _nested(client, flow_run_id), 0
+    read = partial(
+        client.read_task_runs,
+        flow_run_filter=FlowRunFilter.model_validate(_one_of([flow_run_id, *(run.id for run in nested)])),
+        task_run_filter=TaskRunFilter.model_validate({"state": {"type": {"any_": OPEN_STATES}}}),
+        sort=TaskRunSort.ID_DESC,
+    )
+    for task_run in await _every_page(read):
+        unknown += task_run.name not in ends
+        await client.set_task_run_state(task_run.id, ends.get(task_run.name) or lost(), force=True)
     for run in nested:
         if run.state is None or run.state.type in _DRIVEN_STATES:
-            await client.set_flow_run_state(run.id, lost(), force=True)
+            await client.set_flow_run_state(run.id, ends.get(run.name) or lost(), force=True)
+    return unknown
 
 
 async def close_abandoned_runs(client: PrefectClient) -> int:
-    """Close every flow run that should have a process, with its task runs; returns how many there were.
+    """Close every flow run that should have a process, with what is inside; returns how many there were.
 
     Only for a server of our own that has just been started, with nobody else on it: whoever ran them is dead.
     """
     abandoned = await _flow_runs(client, {"state": {"type": {"any_": list(_DRIVEN_STATES)}}})
     for run in abandoned:
-        await _close_task_runs(client, [run.id], {})
+        await close_inside(client, run.id)
         await client.set_flow_run_state(run.id, lost(), force=True)
     return len(abandoned)
 
@@ -165,23 +170,6 @@ async def close_earlier_attempts() -> None:
     except Exception as error:
         # A page that looks wrong is no reason not to run.
         logger.info("Earlier attempts stay open on the page: %s", type(error).__name__)
-
-
-async def _close_task_runs(
-    client: PrefectClient, flow_runs: Iterable[UUID], ends: Mapping[str, State[Any]]
-) -> int:
-    read = partial(
-        client.read_task_runs,
-        flow_run_filter=FlowRunFilter.model_validate(_one_of(flow_runs)),
-        task_run_filter=TaskRunFilter.model_validate({"state": {"type": {"any_": OPEN_STATES}}}),
-        sort=TaskRunSort.ID_DESC,
-    )
-    unknown = 0
-    for task_run in await _every_page(read):
-        end = ends.get(task_run.name)
-        unknown += end is None
-        await client.set_task_run_state(task_run.id, end or lost(), force=True)
-    return unknown
 
 
 async def _counts(client: PrefectClient, flow_run_id: UUID) -> TaskRunCounts:

@@ -1,11 +1,11 @@
 """A server process that all commands on one home share: started by the first, ended with the last.
 
-Three lock files in its directory hold that, all by `flock`, which the kernel undoes in whatever way a process
+Three lock files in its directory hold that, all by `flock`, which the kernel releases however a process
 ends:
 
 - `start.lock`: held for the moment of deciding whether to start the process or to join the one that runs;
 - `users.lock`: shared by all who use it; the process itself waits for it, and ends when it gets it;
-- `server.lock`: handed to the process and held for its life: while it is held, the process lives.
+- `server.lock`: passed to the process and held for its life: while it is held, the process lives.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private, private_folder
 from prefect_host.environment import HOST
 
-#: Run by its path, and with `-P`, so that no directory of the caller's called `cli` can stand in for ours.
+#: Run by its path, and with `-P`, so that no directory of the caller's called `cli` is taken for ours.
 CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 #: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.
 END_SECONDS = 15.0
@@ -51,8 +51,10 @@ class SharedProcess:
     def is_held(self) -> bool:
         return self._hold is not None
 
-    def take(self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]) -> bool:
-        """Take hold of the running process, or start it with what the callables then give; whether it did."""
+    def start_or_join(
+        self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]
+    ) -> bool:
+        """Use the running process, or start it with what the callables then return; returns whether it started it."""
         keep_private(self.directory.parent)
         private_folder(self.directory)
         with _locked(self.directory / "start.lock"):
@@ -102,7 +104,7 @@ class SharedProcess:
         while not _try_lock(hold, fcntl.LOCK_SH):
             if time.monotonic() > deadline:
                 os.close(hold)
-                raise self.failure("of an earlier run does not come to its end.", "end it by hand.")
+                raise self.failure("of an earlier run does not end.", "end it by hand.")
             time.sleep(0.05)
         return hold
 
@@ -131,24 +133,13 @@ class SharedProcess:
 
 
 def usable_port(wanted: int) -> int:
-    """`wanted` if it is given and free, otherwise any free port."""
-    return wanted if wanted and _can_bind(wanted) else _free_port()
-
-
-def _can_bind(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    """`wanted` if it is not 0 and free, otherwise any free port."""
+    for port in (wanted, 0):
+        with socket.socket() as probe, suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+            return int(probe.getsockname()[1])
+    raise PatternmillError(f"There is no free port on {HOST}.", code="own_server")
 
 
 def _inherited() -> dict[str, str]:

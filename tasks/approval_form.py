@@ -1,7 +1,7 @@
 """A plan that waits for a person: its flow run is suspended, so that nothing is held, and asks in the Prefect UI.
 
 Once it is answered, a worker begins the flow run again from the top. What was asked is in the ledger, the answer is
-at the Prefect server under the name that the ledger keeps; written down in the ledger, it is what the run rests on.
+at the Prefect server under the name that the ledger keeps; recorded in the ledger, it is what the run rests on.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ApprovalInput(RunInput):
     name: str = Field(pattern=r"\S", title="Your name", description=f"Kept with the decision. {UNVERIFIED}")
     note: str = Field(default="", description="Why; kept with the decision.")
 
-    def word(self) -> ApprovalDecision:
+    def as_decision(self) -> ApprovalDecision:
         approved = self.decision == "approve"
         return ApprovalDecision(self.name.strip(), approved, self.up_to or None, self.note.strip() or None)
 
@@ -70,7 +70,7 @@ class ApprovalInputWithCode(ApprovalInput):
 async def await_approval(work: ImportPipeline) -> None:
     """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
 
-    A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where a person's word
+    A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where an approval
     is missing.
     """
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
@@ -80,22 +80,23 @@ async def await_approval(work: ImportPipeline) -> None:
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
-    remark = await _hear(work, question, proposal) if question is not None else ""
+    remark = await _record_answer(work, question, proposal) if question is not None else ""
     if work.refused is None and await work.needs_approval(preview.plan):
         await _ask(work, preview, proposal, remark)
 
 
-async def _hear(work: ImportPipeline, question: Approval, proposal: Proposal) -> str:
-    """Write down what was said since this flow run asked, if anything was; what to remark where it is asked again."""
+async def _record_answer(work: ImportPipeline, question: Approval, proposal: Proposal) -> str:
+    """Record what was decided since this flow run asked; returns what to add where it is asked again."""
     answer, code = await _answer_to(question)
     remark = ""
     if answer is not None and not approval.is_approval_code(work.spec.settings.approval_code, code):
         get_run_logger().warning(WRONG_CODE)
         answer, remark = None, WRONG_CODE
     if answer is not None:
-        said = await asyncio.to_thread(approval.record_decision, work.spec, question, proposal, answer.word())
-        if said is not None and not answer.word().approved:
-            work.refused = said
+        decision = answer.as_decision()
+        refusal = await asyncio.to_thread(approval.record_decision, work.spec, question, proposal, decision)
+        if refusal is not None and not decision.approved:
+            work.refused = refusal
     else:
         work.refused = await asyncio.to_thread(approval.lapse_if_due, work.spec, question)
     return remark

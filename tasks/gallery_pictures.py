@@ -1,4 +1,4 @@
-"""Keeps the embedded studio's pictures beside the gallery, because that studio ends with the command that serves it."""
+"""Keeps the embedded studio's pictures next to the gallery: that studio ends with the command that serves it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def keep_pictures(
     out: Path,
     cache: Path,
     studio_url: str,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -30,15 +30,15 @@ def keep_pictures(
     missing = [url for url in urls if not (cache / picture_name(url)).exists()]
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     if missing:
-        say(
+        report(
             f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; to stop leaves the rest out."
         )
     try:
         _draw(missing[:MOST_PICTURES], cache, studio_url, is_stopped)
     except KeyboardInterrupt:
-        say("The rest of the pictures is left out.")
+        report("The rest of the pictures is left out.")
     except OSError as error:
-        say(f"The pictures could not be drawn ({type(error).__name__}); the gallery shows tiles.")
+        report(f"The pictures could not be drawn ({type(error).__name__}); the gallery shows tiles.")
     share_pictures(out, cache)
 
 
@@ -68,11 +68,11 @@ def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[]
 
 def _at(url: str, studio_url: str) -> str:
     """The picture where the studio listens now: its port is another one in each run."""
-    here, there = urlsplit(studio_url), urlsplit(url)
-    return urlunsplit((here.scheme, here.netloc, there.path, f"width={WIDTH}", ""))
+    now, then = urlsplit(studio_url), urlsplit(url)
+    return urlunsplit((now.scheme, now.netloc, then.path, f"width={WIDTH}", ""))
 
 
 def _copy(source: Path, target: Path) -> None:
-    """No link: what lies under the home is for its owner alone, and results are for whom the umask lets in."""
+    """No link: what is under the home is for its owner alone, and results are for whom the umask lets in."""
     if not target.exists():
         shutil.copyfile(source, target)

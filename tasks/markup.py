@@ -1,8 +1,8 @@
 """How texts of files, people and the service are shown in Prefect's UI: as themselves, never as markup or a link.
 
 Both of Prefect's UIs read artifacts, their descriptions and the description of a form as GitHub's markdown with HTML in
-it; the older one reads cells of table artifacts so too. Addresses become links where they stand, which no escape keeps
-them from: code does. In log lines both UIs look for http:// and https://, the older one for colours of a terminal.
+it; the older one reads cells of table artifacts so too. Addresses become links wherever they are: no escape prevents
+that, code does. In log lines both UIs look for http:// and https://, the older one for colours of a terminal.
 Names, messages of states and events are shown as plain text.
 """
 

@@ -1,4 +1,4 @@
-"""The parts of a spread run as Prefect's flow runs: started on workers, looked after, and closed on the page."""
+"""The parts of a spread run as Prefect's flow runs: started on workers, checked, and closed on the page."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ logger = logging.getLogger(__name__)
 DEPLOYMENT = "part/part"
 _PATIENCE = 30.0
 _REMEDY = "See deployments/README.md on several machines, or leave --spread out. Nothing was spent."
-_LOST = "The process that ran this was lost. What it had begun is in the ledger, and was given to another."
+_LOST = "The process that ran this was lost. What it had begun is in the ledger, and was assigned to another."
 _UNNEEDED = "Not begun when it was not needed any more."
 
 
 async def require_workers(spec: RunSpec) -> None:
-    """Raise ConfigurationError when a run is to be spread, and nobody is there who would take up a part."""
+    """Raise ConfigurationError when a run is to be spread, and no worker is there that would run a part."""
     if spec.spread is None:
         return
     async with get_client() as client:
@@ -59,7 +59,7 @@ async def require_workers(spec: RunSpec) -> None:
 
 
 class Workers:
-    """Gives parts to whichever worker takes them up."""
+    """Assigns parts to whichever worker starts them."""
 
     async def give(self, given: PartGrant) -> WorkerHandle:
         # The same part under the same grant is the same flow run, however often it is asked for.
@@ -77,7 +77,7 @@ class Workers:
 
 
 class _FlowRun:
-    """A part's flow run. A server that does not answer holds nothing up: the ledger tells how the part is."""
+    """A part's flow run. A server that does not answer holds nothing up: the part's state is in the ledger."""
 
     def __init__(self, run_id: UUID) -> None:
         self._id = run_id
@@ -101,7 +101,7 @@ class _FlowRun:
             logger.info("A part's flow run stays open on the page: %s", type(error).__name__)
 
     async def see_off(self) -> None:
-        """Wait for its own last state, which comes a moment after its last word in the ledger."""
+        """Wait for its own final state, which comes a moment after its end in the ledger."""
         try:
             await asyncio.wait_for(self._final(), _PATIENCE)
         except TimeoutError:
@@ -115,7 +115,7 @@ class _FlowRun:
             await asyncio.sleep(0.5)
 
     async def _state(self) -> StateType | None:
-        """None when nobody says."""
+        """None when the server does not answer."""
         try:
             async with asyncio.timeout(_PATIENCE), get_client() as client:
                 state = (await client.read_flow_run(self._id)).state
@@ -132,7 +132,7 @@ _FINAL = frozenset({StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, 
 async def begun_part(
     run_id: str, number: int, grant: int, environment: str, stopping: Stopping
 ) -> AsyncIterator[Part]:
-    """The part, taken up; at the end its last word is said. Raises LeaseLost when it is somebody else's by now."""
+    """The part, begun; its end is put into the ledger. Raises LeaseLost when it is assigned to another by now."""
     assigned = await asyncio.to_thread(assignment, RunId(run_id), number, environment)
     work = PartWork(replace(assigned, settings=await addressed_settings(assigned.settings)), grant)
     async with work as part:
@@ -143,7 +143,7 @@ async def begun_part(
 
 
 async def _is_cancelled() -> bool:
-    """Whether it is a person who stops this flow run: a worker that is told to stop leaves its state alone."""
+    """Whether it is a person who stops this flow run: a worker that is stopped leaves its state alone."""
     try:
         async with asyncio.timeout(_PATIENCE / 10), get_client() as client:
             state = (await client.read_flow_run(UUID(str(flow_run.id)))).state

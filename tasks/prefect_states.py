@@ -35,22 +35,22 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
     return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
 
 
-def shard_state(engine: Engine, part: Shard) -> State[Any]:
+def shard_state(engine: Engine, shard: Shard) -> State[Any]:
     """How the nested flow run of a shard reads once its rows were driven."""
-    made = engine.made(part)
-    outcome = Outcome.COMPLETED if made == len(part.rows) else Outcome.COMPLETED_WITH_FAILURES
-    return state_of(outcome, f"{made:,} of {plural(len(part.rows), 'product')}")
+    made = engine.made(shard)
+    outcome = Outcome.COMPLETED if made == len(shard.rows) else Outcome.COMPLETED_WITH_FAILURES
+    return state_of(outcome, f"{made:,} of {plural(len(shard.rows), 'product')}")
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
     """How the task run of an item reads that was not made."""
-    return State(type=StateType.FAILED, name="Failed", message=line(_in_words(failed)))
+    return State(type=StateType.FAILED, name="Failed", message=line(_failure_message(failed)))
 
 
-def _in_words(failed: RowFailed) -> str:
+def _failure_message(failed: RowFailed) -> str:
     """What went wrong, and what to name when somebody is asked about it."""
     names = {"job": failed.job_id, "request": failed.request_id}
-    named = ", ".join(f"{word} {name}" for word, name in names.items() if name)
+    named = ", ".join(f"{kind} {name}" for kind, name in names.items() if name)
     return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
 
 
@@ -74,10 +74,10 @@ def part_state(part: Part) -> State[Any]:
     made = part.made()
     reason = part.halt.reason
     outcome = reason.outcome if reason is not None else Outcome.COMPLETED_WITH_FAILURES
-    said = f"{made:,} of {plural(rows, 'product')}"
+    counts = f"{made:,} of {plural(rows, 'product')}"
     return state_of(
         Outcome.COMPLETED if made == rows else outcome,
-        f"{said}. {reason.message}" if reason is not None and made < rows else said,
+        f"{counts}. {reason.message}" if reason is not None and made < rows else counts,
     )
 
 

@@ -11,14 +11,14 @@ from prefect.runtime import deployment
 from patternmill.runs.pipeline import ImportPipeline
 from prefect_host.stop_signals import Stopping
 from tasks.gallery_pictures import keep_pictures
-from tasks.run_log import noted
+from tasks.run_log import logged
 
 
 @task(name="publish", task_run_name="write the results", cache_policy=NO_CACHE, persist_result=False)
 async def publish(work: ImportPipeline) -> str:
     await work.end()
     results = await work.publish()
-    noted(f"Results, failures and gallery: {results.published.out.resolve()}")
+    logged(f"Results, failures and gallery: {results.published.out.resolve()}")
     return str(results.published.out)
 
 
@@ -45,4 +45,4 @@ async def draw_pictures(work: ImportPipeline, stopping: Stopping) -> None:
         is_stopped=lambda: stopping.is_requested,
     )
     for line in said:
-        noted(line)
+        logged(line)

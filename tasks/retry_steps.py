@@ -23,7 +23,7 @@ from patternmill.runs.request import RunSpec
 from patternmill.runs.retry import RetrySelection, RowFilter, choose, statuses_of
 from patternmill.runs.row_selection import write_selection
 from patternmill.settings import load_settings
-from tasks.run_log import noted
+from tasks.run_log import logged
 
 _MOST_LEFT_OUT = 10
 
@@ -60,7 +60,7 @@ def _chosen(wish: Wish) -> RetrySelection:
         record = find_run(ledger, wish.run, catalog=wish.catalog, environment=wish.environment)
         chosen = choose(ledger, record, input_file(ledger, record), wish.choice())
     if chosen.left_out:
-        noted("\n".join(chosen.left_out_lines(_MOST_LEFT_OUT)))
+        logged("\n".join(chosen.left_out_lines(_MOST_LEFT_OUT)))
     return chosen
 
 

@@ -1,8 +1,8 @@
 """Events about runs and their failed items, for automations and other listeners; no decision rests on one.
 
-Once means: a run of the ledger tells its beginning and its end once each, and an item that failed once a run. A flow
-run that is retried or resumed begins another run of the ledger, which has another ID and tells about itself alone:
-what failed before it, and is not tried again, is not told again. A process that is killed may take an event with it.
+Once means: a run of the ledger has one event for its beginning, one for its end, and one for each item that failed. A
+flow run that is retried or resumed begins another run of the ledger, which has another ID and events of its own: what
+failed before it, and is not tried again, has none in it. An event may be lost with a process that is killed.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ RUN_FINISHED = "patternmill.run.finished"
 ITEM_FAILED = "patternmill.item.failed"
 MORE_ITEMS_FAILED = "patternmill.run.more-items-failed"
 
-#: So many failed items are told one by one; how many more there were is told at the end.
+#: So many failed items have an event each; how many more there were is in one at the end.
 MOST_ITEMS = 200
 _MOST_LETTERS = 500
 _MOST_SKUS = 10
-#: The IDs of events are derived from what they tell, so that a server that is sent one twice keeps it once.
+#: The IDs of events are derived from what they are about, so that a server that is sent one twice keeps it once.
 _NAMESPACE = UUID("7d6c1d0e-6d1f-5f0e-9a53-0b1f2f1c7a11")
 
 Send = Callable[..., object]
-_TELLING: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
+_EVENTS: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
 
 
 def run_started(run: Run, send: Send = emit_event) -> None:
-    """Tell that the run holds its catalog and has its plan. To be called by the flow that the run belongs to."""
-    _TELLING[run] = telling = RunEvents(run, send)
+    """The run has its catalog's lease and its plan. To be called by the flow that the run belongs to."""
+    _EVENTS[run] = events = RunEvents(run, send)
     patterns, products = run.plan.purchases()
-    telling.tell(
+    events.emit(
         RUN_STARTED,
         {
             "source": run.record.source,
@@ -59,21 +59,21 @@ def run_started(run: Run, send: Send = emit_event) -> None:
 
 
 def item_failed(run: ActiveRun, item: Item, failed: RowFailed) -> None:
-    """Tell about an item that came to its end without what it was to make; a part of a spread run tells nothing."""
-    telling = _TELLING.get(run) if isinstance(run, Run) else None
-    if telling is not None and failed.is_final:
-        telling.item_failed(item, failed)
+    """An item ended without what it was to make; a part of a spread run emits nothing."""
+    events = _EVENTS.get(run) if isinstance(run, Run) else None
+    if events is not None and failed.is_final:
+        events.item_failed(item, failed)
 
 
 def run_finished(run: Run, results: Results) -> None:
-    """Tell how the run ended, in the numbers of the ledger, and where its files are."""
-    telling = _TELLING.pop(run, None)
-    if telling is not None and run.ending is not None:
-        telling.finished(results)
+    """The run ended: how, in the numbers of the ledger, and where its files are."""
+    events = _EVENTS.pop(run, None)
+    if events is not None and run.ending is not None:
+        events.finished(results)
 
 
 class RunEvents:
-    """What one run tells. All of it is related to the flow run in which this was made, and to its tags."""
+    """The events of one run. All are related to the flow run in which this was made, and to its tags."""
 
     def __init__(self, run: Run, send: Send) -> None:
         self._run = run
@@ -105,12 +105,12 @@ class RunEvents:
             "patternmill.code": failed.code,
         }
         related = [{"prefect.resource.role": "patternmill-run", **self._resource()}, *_task_run()]
-        self.tell(ITEM_FAILED, payload, resource=resource, related=related, which=item.key)
+        self.emit(ITEM_FAILED, payload, resource=resource, related=related, which=item.key)
 
     def finished(self, results: Results) -> None:
         more = len(self._failed) - MOST_ITEMS
         if more > 0:
-            self.tell(MORE_ITEMS_FAILED, {"more": more, "told": MOST_ITEMS})
+            self.emit(MORE_ITEMS_FAILED, {"more": more, "told": MOST_ITEMS})
         ending, out = self._run.ending, results.published.out.resolve()
         assert ending is not None, "it has ended"
         record, progress = ending.record, self._run.progress
@@ -130,11 +130,11 @@ class RunEvents:
             "results": str(out),
             "gallery": str(out / "gallery.html"),
         }
-        self.tell(
+        self.emit(
             RUN_FINISHED, payload, resource={**self._resource(), "patternmill.outcome": ending.outcome.value}
         )
 
-    def tell(
+    def emit(
         self,
         event: str,
         payload: Mapping[str, Any],
@@ -143,7 +143,7 @@ class RunEvents:
         related: list[dict[str, str]] | None = None,
         which: str = "",
     ) -> None:
-        """Hand the event over to be sent; never waits, and never raises."""
+        """Queue the event for Prefect's sender; never waits, and never raises."""
         record = self._run.record
         scope = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}
         labels = {f"patternmill.{name}": value for name, value in scope.items()}
@@ -174,7 +174,7 @@ class RunEvents:
 
 
 def _task_run() -> list[dict[str, str]]:
-    """The task run that asks, as a related resource."""
+    """The task run in which this is called, as a related resource."""
     context = TaskRunContext.get()
     if context is None:
         return []

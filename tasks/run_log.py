@@ -9,13 +9,13 @@ from prefect.logging.loggers import flow_run_logger
 
 from tasks.markup import log_lines
 
-#: Of Prefect's loggers, those whose lines stand on the pages of runs: ours, and what it writes of names and states.
+#: Of Prefect's loggers, those whose lines are shown on the pages of runs: ours, and what it writes of names and states.
 _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 _TRACEBACKS = logging.Formatter()
 
 
-def noted(text: str) -> str:
-    """The text, written into the log of the flow run that this is called in, where it is called in one."""
+def logged(text: str) -> str:
+    """Log the text in the flow run that this is called in, where it is called in one; returns it."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None:
         flow_run_logger(context.flow_run, context.flow).info("%s", text)

@@ -32,7 +32,7 @@ from patternmill.states import RowStatus
 from patternmill.text import duration, goods, money, plural
 from tasks.markup import cell, markdown
 from tasks.prefect_states import counts_message
-from tasks.run_log import noted
+from tasks.run_log import logged
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ _FIRST_SKUS = 3
 
 @asynccontextmanager
 async def progress_shown(run: ActiveRun) -> AsyncIterator[None]:
-    """Keep a progress artifact on the flow run's page moving while the run goes on; the last word is the end's."""
+    """Keep a progress artifact on the flow run's page moving while the run goes on, and show its end."""
     page = _ProgressPage(run)
     showing = asyncio.create_task(page.keep_moving())
     try:
@@ -72,26 +72,26 @@ class _ProgressPage:
 
     async def keep_moving(self) -> None:
         while True:
-            self._note_waiting()
+            self._log_waiting()
             await self.show()
             await asyncio.sleep(_EVERY)
 
-    def _note_waiting(self) -> None:
-        """That the ledger is waited for stands in the run's log too, once as it begins and once as it is over."""
+    def _log_waiting(self) -> None:
+        """Log that the ledger is waited for, once as it begins and once as it is over."""
         before, self._waiting = self._waiting, self._run.writer.waiting
         if self._waiting and not before:
-            noted(f"The run is {self._waiting}.")
+            logged(f"The run is {self._waiting}.")
         elif before and not self._waiting:
-            noted(f"The run was {before}.")
+            logged(f"The run was {before}.")
 
     async def show(self) -> None:
         share, text = _share(self._run), markdown(_progress_text(self._run))
         if self._artifact is None:
             key = f"run-{self._run.name.replace('/', '-')}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
-            self._artifact = await _tried(making)
+            self._artifact = await _if_possible(making)
         else:
-            await _tried(aupdate_progress_artifact(self._artifact, progress=share, description=text))
+            await _if_possible(aupdate_progress_artifact(self._artifact, progress=share, description=text))
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
@@ -99,20 +99,26 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     out, key = results.published.out.resolve(), f"run-{ending.record.run_id}"
     title = f"{ending.outcome}: {counts_message(ending.rows)}"
     summary = summary_text(run, ending, results)
-    await _tried(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
+    await _if_possible(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
     if results.causes:
-        told = markdown(f"What went wrong, by cause. Every row: {out / FAILURES_FILE}")
+        description = markdown(f"What went wrong, by cause. Every row: {out / FAILURES_FILE}")
         table = _failures(results)
-        await _tried(acreate_table_artifact(key=f"{key}-failures", table=table, description=told))
+        await _if_possible(
+            acreate_table_artifact(key=f"{key}-failures", table=table, description=description)
+        )
     if changes := await asyncio.to_thread(_changes, out):
         first = f"The first {_MOST_CHANGES} rows" if len(changes) == _MOST_CHANGES else "All rows"
-        told = markdown(f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}")
-        await _tried(acreate_table_artifact(key=f"{key}-changes", table=changes, description=told))
+        description = markdown(
+            f"{first} that differ from the catalog as it was. As a file: {out / CHANGES_FILE}"
+        )
+        await _if_possible(
+            acreate_table_artifact(key=f"{key}-changes", table=changes, description=description)
+        )
 
 
 async def show_plan(digest: str, markdown: str) -> None:
     """Put a plan that waits for a person on the flow run's page."""
-    await _tried(
+    await _if_possible(
         acreate_markdown_artifact(
             key=f"plan-{digest}", markdown=markdown, description="Waits for a person's approval."
         )
@@ -145,7 +151,7 @@ def _progress_text(run: ActiveRun) -> str:
 
 
 def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
-    """The summary as markdown: counts, money beside what was expected, where the files are, and what went wrong."""
+    """The summary as markdown: counts, money next to what was expected, where the files are, and what went wrong."""
     record = ending.record
     lines = [
         f"## {ending.outcome}: {counts_message(ending.rows)}",
@@ -181,7 +187,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
 
 
 def money_text(spent: Spent, forecast: Cost) -> str:
-    """What a run spent, and what it was expected to."""
+    """What a run spent next to what it was expected to."""
     bought = f"{goods(spent.patterns, spent.products)} bought"
     if not forecast.worst and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
@@ -204,15 +210,15 @@ def _causes(results: Results) -> Iterator[str]:
 
 def _next_steps(ending: RunEnding) -> Iterator[str]:
     catalog = ending.record.catalog
-    standing = {status for status, count in ending.rows.items() if count} - {RowStatus.SUCCEEDED}
-    if standing:
+    left = {status for status, count in ending.rows.items() if count} - {RowStatus.SUCCEEDED}
+    if left:
         yield "\n### What next\n"
-    if standing - {RowStatus.REFUSED}:
+    if left - {RowStatus.REFUSED}:
         yield (
             f"- Retry what failed, was stopped or is in doubt with the deployment `retry-failed` and the "
             f"catalog {markdown(catalog)}, or with {markdown(f'patternmill retry --catalog {shlex.quote(catalog)}')}."
         )
-    if standing & FAILURES:
+    if left & FAILURES:
         yield f"- Rows that have to be corrected: correct `{FAILURES_FILE}`, and import it as it is."
 
 
@@ -239,7 +245,7 @@ def _changes(out: Path) -> list[dict[str, object]]:
         return [{name: cell(line[name]) for name in _CHANGES_SHOWN} for line in lines]
 
 
-async def _tried(making: Awaitable[T]) -> T | None:
+async def _if_possible(making: Awaitable[T]) -> T | None:
     """A page that cannot be written is no reason to stop a run."""
     try:
         return await asyncio.wait_for(making, _PATIENCE)

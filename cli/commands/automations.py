@@ -1,4 +1,4 @@
-"""The verb `automations`: has the Prefect server tell about runs, and take up those that broke off."""
+"""The verb `automations`: has the Prefect server send messages about runs, and resume those that crashed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(file: Path) -> int:
     Where the messages go:
       PATTERNMILL_NOTIFY_URL    a webhook, which gets {"subject": ..., "body": ...}; a Slack webhook is known as such
       PATTERNMILL_NOTIFY_BLOCK  a notification block of yours, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
-    With neither, only what needs no message is applied: silent runs are noticed, crashed ones taken up again.
+    With neither, only what needs no message is applied: lost runs are found, and crashed ones resumed.
 
     \b
     Example:
@@ -54,7 +54,7 @@ def command(file: Path) -> int:
 
 
 def apply_automations(file: Path = FILE) -> Iterator[str]:
-    """Make or replace each automation of the file on the server of this process's settings; says what it did."""
+    """Make or replace each automation of the file on the server of this process's settings; yields what it did."""
     from prefect.client.orchestration import get_client
     from prefect.events.schemas.automations import AutomationCore
 
@@ -64,12 +64,12 @@ def apply_automations(file: Path = FILE) -> Iterator[str]:
             if wanted is None:
                 continue
             core = AutomationCore.model_validate(wanted)
-            there = client.read_automations_by_name(core.name)
-            for old in there[:1]:
-                client.update_automation(old.id, core)
-            if not there:
+            existing = client.read_automations_by_name(core.name)
+            if existing:
+                client.update_automation(existing[0].id, core)
+            else:
                 client.create_automation(core)
-            yield f"{'replaced' if there else 'made'}: {core.name}"
+            yield f"{'replaced' if existing else 'made'}: {core.name}"
     if block is None:
         yield f"No messages: neither {NOTIFY_URL} nor {NOTIFY_BLOCK} is set."
 
@@ -95,7 +95,7 @@ def _resolved(action: dict[str, Any], block: UUID | None) -> dict[str, Any] | No
 
 
 def notification_block() -> UUID | None:
-    """The block that messages go through; made from the webhook's address where that is what is given."""
+    """The block that messages go through; made from the webhook's address where that is set."""
     named, url = os.environ.get(NOTIFY_BLOCK), os.environ.get(NOTIFY_URL)
     if named:
         return _named_block(named)

@@ -37,7 +37,7 @@ _POOL_SECONDS = 60.0
 
 
 class LastingServer(OwnServer):
-    """The server of one home, with what a server needs that is not there for one command alone."""
+    """The server of one home, with what one needs that does not end with a single command."""
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {
@@ -118,7 +118,7 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
             **environment,
             "PATTERNMILL_STUDIO_URL": studio.url,
             "PATTERNMILL_API_KEY": studio.key.get_secret_value(),
-            # As with `import`: its products are remembered apart, and galleries keep their pictures.
+            # As with `import`: its products are recorded apart, and galleries keep their pictures.
             "PATTERNMILL_EMBEDDED": "true",
             # So that a run for another environment is refused: this studio is not that one.
             "PATTERNMILL_ENVIRONMENT_URLS": json.dumps({settings.environment: studio.url}),
@@ -133,13 +133,8 @@ def _worker(
 
     It holds the server and the studio with this process, so that its runs can end in order even then.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "cli.commands.worker",
-        "--lifeline",
-        *(("--limit", str(limit)) if limit else ()),
-    ]
+    limited = ("--limit", str(limit)) if limit else ()
+    command = [sys.executable, "-m", "cli.commands.worker", "--lifeline", *limited]
     holds = [_hold(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
     echo("Starting a worker …")
