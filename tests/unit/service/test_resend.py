@@ -317,7 +317,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "44 another ID beside ours",
         answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
         OLD,
-        Succeeded("p-1", None, OLD),
+        Succeeded("p-1", None),
     ),
     ("44 another ID than ours", answered(200, {**DONE, "result": {"productId": "q-1"}}), OLD, ANOTHER_KIND),
     (
