@@ -61,7 +61,7 @@ async def require_workers(spec: RunSpec) -> None:
 class Workers:
     """Assigns parts to whichever worker starts them."""
 
-    async def give(self, given: PartGrant) -> WorkerHandle:
+    async def start(self, given: PartGrant) -> WorkerHandle:
         # The same part under the same grant is the same flow run, however often it is asked for.
         key = f"{given.run_id}-{given.number}-{given.grant}"
         parameters = {
@@ -100,7 +100,7 @@ class _FlowRun:
         except Exception as error:
             logger.info("A part's flow run stays open on the page: %s", type(error).__name__)
 
-    async def see_off(self) -> None:
+    async def await_end(self) -> None:
         """Wait for its own final state, which comes a moment after its end in the ledger."""
         try:
             await asyncio.wait_for(self._final(), _PATIENCE)

@@ -1,4 +1,4 @@
-"""What a part of a spread run is told: which rows, and its share of the window, the rates and the terms of its run.
+"""What a part of a spread run is assigned: its rows, and its share of the window, the rates and the terms of its run.
 
 It goes through the ledger, so that nothing of it has to be a parameter, and every worker reads the same.
 """
@@ -43,7 +43,7 @@ class Assignment:
 
 
 def assignments(spec: RunSpec, plan: Plan, parts: Sequence[Sequence[PlannedRow]]) -> list[str]:
-    """What each part is told, in the order of their numbers, as JSON."""
+    """What each part is assigned, in the order of their numbers, as JSON."""
     settings, options = spec.settings, spec.options
     windows = shares(options.max_in_flight, len(parts))
     terms = settings.model_dump(mode="json", include=_TERMS)
@@ -86,14 +86,14 @@ def _read(ledger: Ledger, run_id: RunId, number: int) -> Assignment:
     record, work = ledger.run(run_id), ledger.part_work(run_id, number)
     if record is None or work is None:
         raise _unknown(run_id, number)
-    told = json.loads(work)
-    settings = load_settings(environment=record.environment, **told["settings"])
-    options = _OPTIONS.validate_python(told["options"])
+    assigned = json.loads(work)
+    settings = load_settings(environment=record.environment, **assigned["settings"])
+    options = _OPTIONS.validate_python(assigned["options"])
     return Assignment(
         record,
         number,
-        tuple(told["rows"]),
-        frozenset(told["retried"]),
+        tuple(assigned["rows"]),
+        frozenset(assigned["retried"]),
         settings,
         # What a part alone has met says nothing of a share of all.
         replace(options, failure_limit=FailureLimit()),

@@ -1,4 +1,4 @@
-"""One part of a spread run, driven by a process of its own under the run's hold on the catalog."""
+"""One part of a spread run, driven by a process of its own under the run's lease."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from patternmill.runs.run import ActiveRun
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, PartState
 
-#: What a part says of its progress, for the run to add up.
+#: What a part reports of its progress, for the run to add up.
 COUNTS = (
     "ended",
     "products",
@@ -60,7 +60,7 @@ class _Rows:
 
 
 class Part(ActiveRun):
-    """A part that was begun under a grant. Driven through `mill` as a run is, and ended by `end`."""
+    """A part that was begun under a grant. Driven through `engine` as a run is, and ended by `end`."""
 
     def __init__(
         self,
@@ -74,18 +74,18 @@ class Part(ActiveRun):
         super().__init__(assigned.record, plan, memory, writer, api, assigned.options)
         self.name = f"{assigned.record.run_id}/{assigned.number}"
         self.assigned = assigned
-        #: Whether this process was told to stop: what is left of the part is for another one.
+        #: Whether this process was stopped: what is left of the part is for another one.
         self.left = False
         self._before = _counts_before(before, plan)
-        self._heart: asyncio.Task[None] | None = None
+        self._heartbeat: asyncio.Task[None] | None = None
 
     @classmethod
     async def begin(cls, assigned: Assignment, grant: int, api: StudioApi) -> Part:
-        """Take the part up. Raises LeaseLost when it was given to somebody else, or its run is over."""
+        """Begin the part. Raises LeaseLost when it was assigned to another worker, or its run is over."""
         ledger = await asyncio.to_thread(open_ledger, assigned.settings)
         writer: LedgerWriter | None = None
         try:
-            hold, said = await asyncio.to_thread(_take_up, ledger, assigned, grant)
+            hold, reports = await asyncio.to_thread(_begin, ledger, assigned, grant)
             writer = LedgerWriter(ledger, hold)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
             environment = assigned.record.environment
@@ -96,18 +96,18 @@ class Part(ActiveRun):
             else:
                 await writer.close()
             raise
-        before = next(standing.counts for standing in said if standing.number == assigned.number)
+        before = next(report.counts for report in reports if report.number == assigned.number)
         part = cls(assigned, plan, memory, writer, api, before)
         # A run that was stopped meanwhile begins nothing here.
-        part._heed(said)
+        part._apply(reports)
         return part
 
-    def start_beating(self) -> None:
-        """From now on it is seen to live, and hears what the run and the other parts say."""
-        self._heart = asyncio.create_task(self._beat())
+    def start_heartbeat(self) -> None:
+        """From now on its run sees that it lives, and it applies what the run and the other parts report."""
+        self._heartbeat = asyncio.create_task(self._keep_reporting())
 
     def stop(self, why: str) -> None:
-        """This process is told to stop. Whether its run is as well is not for the part to say."""
+        """This process is stopped. Whether its run is as well is not for the part to decide."""
         self.left = True
         super().stop(why)
 
@@ -117,28 +117,28 @@ class Part(ActiveRun):
         return there + self.progress.products
 
     async def end(self, *, cancelled: str | None = None) -> None:
-        """The last word. `cancelled`: a person stopped this very part, by which the whole run is meant."""
-        if self._heart is not None:
-            self._heart.cancel()
+        """Report the end. `cancelled`: a person stopped this very part, by which the whole run is meant."""
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
             with suppress(asyncio.CancelledError):
-                await self._heart
+                await self._heartbeat
         if cancelled is not None:
             self.left = False
             self.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", cancelled))
         state = PartState.LEFT if self.left else PartState.ENDED
         with suppress(PatternmillError):
-            await self.writer.write(self._saying(state))
+            await self.writer.write(self._report(state))
         await self.writer.close()
 
-    async def _beat(self) -> None:
+    async def _keep_reporting(self) -> None:
         try:
             while True:
-                self._heed(await self.writer.write(self._saying(PartState.BEGUN)))
+                self._apply(await self.writer.write(self._report(PartState.BEGUN)))
                 await asyncio.sleep(BEAT.total_seconds())
         except PatternmillError as error:
             self._lost(error)
 
-    def _saying(self, state: PartState) -> _Saying:
+    def _report(self, state: PartState) -> _Report:
         hold = self.writer.hold
         assert isinstance(hold, PartHold), "a part holds its part"
         counts = {name: self._before.get(name, 0) + getattr(self.progress, name) for name in COUNTS}
@@ -147,16 +147,16 @@ class Part(ActiveRun):
             counts["ended"] = counts["products"] + counts["failed"]
         # That this process stops is its own affair; what halts a run is everybody's.
         halt = {} if self.left else self.halt.on_record()
-        return _Saying(hold, counts, halt, state)
+        return _Report(hold, counts, halt, state)
 
-    def _heed(self, said: Iterable[PartProgress]) -> None:
+    def _apply(self, reports: Iterable[PartProgress]) -> None:
         """Stop for what stops the run: a person, the service, too many failures over all parts."""
-        others = [standing for standing in said if standing.number != self.assigned.number]
-        for standing in others:
-            for stages, reason in halts_from(standing.halt):
+        others = [report for report in reports if report.number != self.assigned.number]
+        for report in others:
+            for stages, reason in halts_from(report.halt):
                 if reason.outcome is Outcome.CANCELLED:
                     self._stop_with_the_run(reason)
-                elif reason.outcome is Outcome.FAILED or standing.number == COORDINATOR:
+                elif reason.outcome is Outcome.FAILED or report.number == COORDINATOR:
                     self.halt.begin(reason, stages=stages)
         failed = self._over_all("items_failed", others)
         ended = self._over_all("items_ended", others)
@@ -165,15 +165,15 @@ class Part(ActiveRun):
 
     def _over_all(self, name: str, others: Sequence[PartProgress]) -> int:
         own = self._before.get(name, 0) + int(getattr(self.progress, name))
-        return own + sum(standing.counts.get(name, 0) for standing in others)
+        return own + sum(report.counts.get(name, 0) for report in others)
 
     def _stop_with_the_run(self, reason: HaltReason) -> None:
         self._drain(reason.message, _DRAIN)
 
 
 @dataclass(frozen=True)
-class _Saying:
-    """A change of the ledger: the part's beat, answered with what all parts say."""
+class _Report:
+    """A change of the ledger: the part's heartbeat, answered with what all parts report."""
 
     hold: PartHold
     counts: Mapping[str, int]
@@ -186,7 +186,7 @@ class _Saying:
 
 
 class PartWork:
-    """A context with a part in it that lives: connections opened, and closed at the end with the last word said."""
+    """A context with a part in it that lives: connections opened, and closed at the end, after the last report."""
 
     def __init__(self, assigned: Assignment, grant: int) -> None:
         """Raises ConfigurationError when address or key are missing, or belong to another service."""
@@ -204,7 +204,7 @@ class PartWork:
             await self._api.close()
             raise
         make_findable(self._part)
-        self._part.start_beating()
+        self._part.start_heartbeat()
         return self._part
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -218,12 +218,12 @@ class PartWork:
             await self._api.close()
 
 
-def _take_up(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold, list[PartProgress]]:
+def _begin(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold, list[PartProgress]]:
     record = assigned.record
     lease = ledger.holder(record.environment, record.catalog)
     if lease is None or lease[1] != record.run_id or not lease[2]:
         raise LeaseLost(
-            f"Run {record.run_id} does not hold the catalog {record.catalog!r} any more.",
+            f"Run {record.run_id} has lost the lease of the catalog {record.catalog!r}.",
             remedy="Nothing was begun by this part; see `patternmill status`.",
         )
     hold = Lease(record.environment, record.catalog, lease[0], record.run_id)
@@ -308,9 +308,9 @@ def _failed_here(attempt: Attempt, begun: frozenset[ItemKey]) -> bool:
     return attempt.state in (AttemptState.FAILED, AttemptState.REJECTED) and attempt.item_key in begun
 
 
-def _counts_before(said: Mapping[str, int], plan: Plan) -> dict[str, int]:
-    """What earlier processes did of this part: their last words, and the rows that the ledger shows as ended."""
-    before = {name: said.get(name, 0) for name in COUNTS}
+def _counts_before(reports: Mapping[str, int], plan: Plan) -> dict[str, int]:
+    """What earlier processes did of this part: their last report, and the rows that the ledger shows as ended."""
+    before = {name: reports.get(name, 0) for name in COUNTS}
     before["in_flight"] = 0
     before["ended"] = len(plan.rows) - sum(1 for _ in plan.to_do())
     return before

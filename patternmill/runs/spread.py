@@ -1,7 +1,7 @@
-"""A run that is spread: its rows in parts, each driven by a process elsewhere, and what the run does for them.
+"""A spread run: its rows in parts, each driven by a process elsewhere, and supervised by the run.
 
-The run reads, checks, plans, holds the catalog, and ends and publishes as any other. In between it gives its parts
-away, hears from the ledger how far they are, gives a lost one away again, and in the end does itself what nobody did.
+The run reads, checks, plans, keeps the lease, and ends and publishes as any other. In between it assigns its parts,
+reads in the ledger how far they are, assigns a lost one again, and in the end drives itself what nobody did.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from patternmill.states import Outcome, PartState
 
 logger = logging.getLogger(__name__)
 
-#: So many processes are given a part, one after the other, before the run drives it itself.
+#: A part is assigned to so many processes, one after the other, before the run drives it itself.
 MOST_STARTS = 3
-_LOOK = timedelta(seconds=1)
+_INTERVAL = timedelta(seconds=1)
 #: How long nobody may begin with a part before the run drives it itself: all workers are busy, or gone.
 _PATIENCE = timedelta(seconds=90)
-#: A stopped run waits so long for its parts to drain: Prefect kills its process 30 seconds after it was told.
+#: A stopped run waits so long for its parts to drain: Prefect kills its process 30 seconds after its signal.
 _DRAIN = timedelta(seconds=17)
-#: How long a part of which every row has ended may take to say so: what is shown of it must not hold the run up.
+#: How long a part of which every row has ended may take to report it: what is shown of it must not hold the run up.
 _LINGERING = timedelta(seconds=60)
 #: How often whoever started a process is asked whether it ended.
 _ASK = timedelta(seconds=5)
@@ -46,18 +46,18 @@ _ASK = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class PartGrant:
-    """A part as it is given away: all that its process needs to know, and nothing secret."""
+    """A part as it is assigned: all that its process needs to know, and nothing secret."""
 
     run_id: RunId
     number: int
     grant: int
     environment: str
-    #: What it holds, in words.
+    #: What it holds, for people.
     name: str
 
 
 class WorkerHandle(Protocol):
-    """A process that a part was given to."""
+    """A process that a part was assigned to."""
 
     async def is_gone(self) -> bool:
         """Whether it certainly works no more, as far as whoever started it knows."""
@@ -65,14 +65,14 @@ class WorkerHandle(Protocol):
     async def dismiss(self) -> None:
         """It is not waited for any more: if it has not begun, it should not."""
 
-    async def see_off(self) -> None:
-        """It has said in the ledger that it is done: let it end."""
+    async def await_end(self) -> None:
+        """Wait for its own end: it has reported in the ledger that it is done."""
 
 
 class WorkerPool(Protocol):
     """Where processes for parts come from. May raise anything: then the run drives the part itself."""
 
-    async def give(self, given: PartGrant) -> WorkerHandle: ...
+    async def start(self, grant: PartGrant) -> WorkerHandle: ...
 
 
 @dataclass
@@ -82,18 +82,17 @@ class _SupervisedPart:
     number: int
     name: str
     rows: int
-    hand: WorkerHandle | None = None
+    worker: WorkerHandle | None = None
     starts: int = 0
-    given_at: float = 0.0
-    #: Its beats when they last moved, and when that was.
+    #: Its heartbeats when they last moved, and when that was.
     beats: int = -1
-    heard_at: float = 0.0
+    seen_at: float = 0.0
     asked_at: float = 0.0
     #: When its last row was seen to have ended.
     through_at: float | None = None
     gone: bool = False
     here: asyncio.Task[None] | None = None
-    #: It said that it is through.
+    #: It reported its end.
     ended: bool = False
     #: It is not waited for any more.
     done: bool = False
@@ -105,14 +104,14 @@ class PartSupervisor:
     def __init__(
         self,
         run: Run,
-        hands: WorkerPool,
+        workers: WorkerPool,
         drive: Callable[[Part], Awaitable[None]],
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """`drive` is how this process drives a part that no other one does."""
-        self._run, self._hands, self._drive = run, hands, drive
+        self._run, self._workers, self._drive = run, workers, drive
         self._clock, self._sleep = clock, sleep
         self._parts: list[_SupervisedPart] = []
         self._stopped_at: float | None = None
@@ -123,130 +122,130 @@ class PartSupervisor:
         try:
             await self._put_on_record(rows)
             for part in self._parts:
-                await self._give(part)
+                await self._assign(part)
             while not self._over():
-                await self._sleep(_LOOK.total_seconds())
-                await self._look()
+                await self._sleep(_INTERVAL.total_seconds())
+                await self._check()
         except LedgerError as error:
             # The run's end will say so.
             self._run.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
         finally:
-            await self._see_off()
+            await self._dismiss_all()
 
     # -- inside
 
     async def _put_on_record(self, parts: Sequence[Sequence[PlannedRow]]) -> None:
         run = self._run
-        told = list(enumerate(assignments(run.spec, run.plan, parts), start=1))
+        work = list(enumerate(assignments(run.spec, run.plan, parts), start=1))
         run_id = run.record.run_id
-        await run.writer.write(lambda ledger: ledger.add_parts(run_id, [(COORDINATOR, "{}"), *told]))
+        await run.writer.write(lambda ledger: ledger.add_parts(run_id, [(COORDINATOR, "{}"), *work]))
         self._parts = [
             _SupervisedPart(number, rows_named(rows), len(rows)) for number, rows in enumerate(parts, start=1)
         ]
 
-    async def _give(self, part: _SupervisedPart) -> None:
-        """Give a part away, for the first time or again; from now on in vain for whoever had it."""
-        hold = self._run.writer.hold
-        assert hold is not None, "a run holds its catalog"
-        grant = await self._run.writer.write(lambda ledger: ledger.grant_part(hold, part.number))
+    async def _assign(self, part: _SupervisedPart) -> None:
+        """Assign a part, for the first time or again; whoever had it is fenced off."""
+        lease = self._run.writer.hold
+        assert lease is not None, "a run has a lease"
+        number = await self._run.writer.write(lambda ledger: ledger.grant_part(lease, part.number))
         record = self._run.record
-        given = PartGrant(record.run_id, part.number, grant, record.environment, part.name)
-        if part.hand is not None:
-            await part.hand.dismiss()
+        grant = PartGrant(record.run_id, part.number, number, record.environment, part.name)
+        if part.worker is not None:
+            await part.worker.dismiss()
         part.starts += 1
-        part.given_at = part.heard_at = part.asked_at = self._clock()
-        part.gone, part.hand = False, None
+        part.seen_at = part.asked_at = self._clock()
+        part.gone, part.worker = False, None
         if part.starts <= MOST_STARTS:
             try:
-                part.hand = await self._hands.give(given)
+                part.worker = await self._workers.start(grant)
                 return
             except Exception as error:
-                logger.info("%s: nobody to give it to (%s)", part.name, type(error).__name__)
-        part.here = asyncio.create_task(self._drive_here(given))
+                logger.info("%s: no worker could be started for it (%s)", part.name, type(error).__name__)
+        part.here = asyncio.create_task(self._drive_here(grant))
 
-    async def _drive_here(self, given: PartGrant) -> None:
-        """In this process, by the same way as elsewhere."""
+    async def _drive_here(self, grant: PartGrant) -> None:
+        """In this process, as another one would."""
         try:
-            assigned = await asyncio.to_thread(assignment, given.run_id, given.number, given.environment)
+            assigned = await asyncio.to_thread(assignment, grant.run_id, grant.number, grant.environment)
             settings = self._run.spec.settings
             address = {"studio_url": settings.studio_url, "api_key": settings.api_key}
             assigned = with_address(assigned, assigned.settings.model_copy(update=address))
-            async with PartWork(assigned, given.grant) as part:
+            async with PartWork(assigned, grant.grant) as part:
                 await self._drive(part)
         except PatternmillError as error:
             self._run.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
 
-    async def _look(self) -> None:
-        """Hear all parts, tell them what halts the run, and see to those that need it."""
+    async def _check(self) -> None:
+        """Exchange with all parts what they did and what halts the run, then supervise each."""
         run_id, halt = self._run.record.run_id, self._run.halt.on_record()
 
         def exchange(ledger: Ledger) -> list[PartProgress]:
             ledger.tell_parts(run_id, halt)
             return ledger.parts_of(run_id)
 
-        said = {standing.number: standing for standing in await self._run.writer.write(exchange)}
-        self._hear(said)
+        reports = {report.number: report for report in await self._run.writer.write(exchange)}
+        self._add_up(reports)
         for part in self._parts:
-            await self._tend(part, said[part.number])
+            await self._supervise(part, reports[part.number])
 
-    def _hear(self, said: Mapping[int, PartProgress]) -> None:
-        parts = [said[part.number] for part in self._parts]
+    def _add_up(self, reports: Mapping[int, PartProgress]) -> None:
+        parts = [reports[part.number] for part in self._parts]
         for name in COUNTS:
-            setattr(self._run.progress, name, sum(standing.counts.get(name, 0) for standing in parts))
-        for standing in parts:
-            for stages, reason in halts_from(standing.halt):
+            setattr(self._run.progress, name, sum(report.counts.get(name, 0) for report in parts))
+        for report in parts:
+            for stages, reason in halts_from(report.halt):
                 self._run.halt.begin(reason, stages=stages)
 
-    async def _tend(self, part: _SupervisedPart, standing: PartProgress) -> None:
-        if standing.state is PartState.ENDED:
+    async def _supervise(self, part: _SupervisedPart, report: PartProgress) -> None:
+        if report.state is PartState.ENDED:
             part.done = part.ended = True
         if part.done or (part.here is not None and not part.here.done()):
             return
-        if self._lingers(part, standing):
+        if self._lingers(part, report):
             logger.info("%s: all its rows have ended; its process is not waited for", part.name)
             part.done = True
             return
-        if standing.state is PartState.GRANTED and self._run.halt.is_total:
-            # Should it begin after all, it hears the same before it asks for anything.
+        if report.state is PartState.GRANTED and self._run.halt.is_total:
+            # Should it begin after all, it reads of the halt before it asks for anything.
             part.done = True
             return
-        if not await self._is_lost(part, standing):
+        if not await self._is_lost(part, report):
             return
         if self._run.halt.is_total or part.here is not None:
             part.done = True
         else:
-            logger.info("%s: its process is lost; it is given away again", part.name)
-            await self._give(part)
+            logger.info("%s: its process is lost; it is assigned again", part.name)
+            await self._assign(part)
 
-    def _lingers(self, part: _SupervisedPart, standing: PartProgress) -> bool:
-        """Whether all is done, and has been for a while, without the part's last word."""
-        through = standing.state is PartState.BEGUN and standing.counts.get("ended", 0) >= part.rows
-        if not through or standing.counts.get("in_flight", 0):
+    def _lingers(self, part: _SupervisedPart, report: PartProgress) -> bool:
+        """Whether all is done, and has been for a while, without the part's last report."""
+        through = report.state is PartState.BEGUN and report.counts.get("ended", 0) >= part.rows
+        if not through or report.counts.get("in_flight", 0):
             part.through_at = None
             return False
         now = self._clock()
         part.through_at = now if part.through_at is None else part.through_at
         return now - part.through_at >= _LINGERING.total_seconds()
 
-    async def _is_lost(self, part: _SupervisedPart, standing: PartProgress) -> bool:
+    async def _is_lost(self, part: _SupervisedPart, report: PartProgress) -> bool:
         """Whether nobody works at the part any more, or ever will."""
-        if part.here is not None or standing.state is PartState.LEFT:
+        if part.here is not None or report.state is PartState.LEFT:
             return True
         now = self._clock()
-        if standing.beats != part.beats:
-            part.beats, part.heard_at = standing.beats, now
-        begun = standing.state is PartState.BEGUN
-        if now - part.heard_at >= (SILENCE if begun else _PATIENCE).total_seconds():
+        if report.beats != part.beats:
+            part.beats, part.seen_at = report.beats, now
+        begun = report.state is PartState.BEGUN
+        if now - part.seen_at >= (SILENCE if begun else _PATIENCE).total_seconds():
             if not begun:
-                # Another one would not be taken up either.
+                # Another one would not be begun either.
                 part.starts = MOST_STARTS
             return True
-        # Believed at the second look only: its last word may have been on its way at the first.
+        # Believed at the second check only: its last report may have been on its way at the first.
         if part.gone:
             return True
-        if part.hand is not None and now - part.asked_at >= _ASK.total_seconds():
+        if part.worker is not None and now - part.asked_at >= _ASK.total_seconds():
             part.asked_at = now
-            part.gone = await part.hand.is_gone()
+            part.gone = await part.worker.is_gone()
         return False
 
     def _over(self) -> bool:
@@ -258,21 +257,21 @@ class PartSupervisor:
             self._stopped_at = self._clock()
         return self._clock() - self._stopped_at >= _DRAIN.total_seconds()
 
-    async def _see_off(self) -> None:
+    async def _dismiss_all(self) -> None:
         """No process of ours, and none that was started for the run, goes on for long after it."""
         here = [part.here for part in self._parts if part.here is not None]
         for task in here:
             task.cancel()
         await asyncio.gather(*here, return_exceptions=True)
         for part in self._parts:
-            if part.hand is not None:
-                await part.hand.see_off() if part.ended else await part.hand.dismiss()
+            if part.worker is not None:
+                await part.worker.await_end() if part.ended else await part.worker.dismiss()
 
 
-async def spread(run: Run, hands: WorkerPool, drive: Callable[[Part], Awaitable[None]]) -> None:
+async def spread(run: Run, workers: WorkerPool, drive: Callable[[Part], Awaitable[None]]) -> None:
     """Drive a run's rows through as many processes as was asked for."""
     assert run.spec.spread is not None, "asked to be spread"
-    await PartSupervisor(run, hands, drive).work(run.spec.spread)
+    await PartSupervisor(run, workers, drive).work(run.spec.spread)
 
 
 async def drive_without_prefect(part: Part) -> None:

@@ -46,7 +46,7 @@ class Trouble(StrEnum):
 class Answer:
     """One exchange. `detail` is for people: cleaned, short, and free of addresses and keys."""
 
-    happening: ExchangeResult
+    exchange: ExchangeResult
     trouble: Trouble = Trouble.NONE
     detail: str = ""
     status: int | None = None
@@ -55,8 +55,6 @@ class Answer:
     #: Headers as they came: how long to wait, and the service's own time of day.
     retry_after: str | None = None
     date: str | None = None
-    #: Seconds from the first byte sent to the last byte read.
-    elapsed: float = 0.0
 
     @property
     def good(self) -> bool:
@@ -66,7 +64,7 @@ class Answer:
     @property
     def service_failed(self) -> bool:
         """The service, or the way to it, is not well; it says nothing about the item."""
-        if self.happening is not ExchangeResult.ANSWERED or self.status is None:
+        if self.exchange is not ExchangeResult.ANSWERED or self.status is None:
             return True
         return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.good)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
+from contextlib import aclosing
 from datetime import timedelta
-from time import perf_counter
 from typing import Any
 
 import aiohttp
@@ -72,30 +72,22 @@ class StudioClient:
         request = httpx.Request(
             "POST", self._url(operation), headers=self._headers, content=body, extensions=self._extensions
         )
-        async with self._connections:
-            started = perf_counter()
-            try:
-                async with asyncio.timeout(self._deadline):
-                    status, headers, content = await self._exchange(request)
-            except TimeoutError:
-                return _lost(Trouble.TIMEOUT, "no whole answer in time", started)
-            except Exception as error:  # whatever it is, the request may have been executed
-                return _fault(error, started)
-        return self._read(status, headers, content, perf_counter() - started)
+        try:
+            async with self._connections, asyncio.timeout(self._deadline):
+                response = await self._transport.handle_async_request(request)
+                async with aclosing(response):
+                    content = await self._content(response)
+        except TimeoutError:
+            return Answer(_LOST, Trouble.TIMEOUT, "no whole answer in time")
+        except Exception as error:  # whatever it is, the request may have been executed
+            return _fault(error)
+        return self._read(response.status_code, response.headers, content)
 
     def _url(self, operation: str) -> httpx.URL:
         url = self._urls.get(operation)
         if url is None:
             url = self._urls[operation] = httpx.URL(f"{self._base_url}/{operation}")
         return url
-
-    async def _exchange(self, request: httpx.Request) -> tuple[int, httpx.Headers, bytes]:
-        response = await self._transport.handle_async_request(request)
-        try:
-            content = await self._content(response)
-        finally:
-            await response.aclose()
-        return response.status_code, response.headers, content
 
     async def _content(self, response: httpx.Response) -> bytes:
         """The bytes of the answer, unpacked if it came packed although we asked for it plain."""
@@ -111,7 +103,7 @@ class StudioClient:
         encoding = response.headers.get("content-encoding", "identity")
         return content if encoding == "identity" else _unpacked(content, encoding, self._cap)
 
-    def _read(self, status: int, headers: httpx.Headers, content: bytes, elapsed: float) -> Answer:
+    def _read(self, status: int, headers: httpx.Headers, content: bytes) -> Answer:
         body, trouble = _parsed(content)
         if self._key.encode() in content or b"\\" in content:
             body = mask_deeply(body, self._key)
@@ -126,7 +118,6 @@ class StudioClient:
             body,
             headers.get("retry-after"),
             headers.get("date"),
-            elapsed,
         )
 
 
@@ -184,23 +175,16 @@ def _parsed(content: bytes) -> tuple[Any, Trouble]:
         return None, Trouble.HTML if is_page else Trouble.NOT_JSON
 
 
-def _lost(trouble: Trouble, detail: str, started: float) -> Answer:
-    return Answer(ExchangeResult.LOST, trouble, detail, elapsed=perf_counter() - started)
-
-
-def _fault(error: Exception, started: float) -> Answer:
+def _fault(error: Exception) -> Answer:
     """What an exception means. Its own text is not used: it can hold addresses.
 
     Only the aiohttp error behind the httpx one is believed: the transport calls a connection that closed
     after the request went out a ConnectTimeout, and taking that for "not sent" would buy twice.
     """
-    happening, trouble, detail = _meaning(_root(error))
-    return Answer(happening, trouble, detail, elapsed=perf_counter() - started)
-
-
-def _root(error: Exception) -> BaseException:
     cause = error.__cause__
-    return cause if isinstance(error, httpx.HTTPError) and isinstance(cause, aiohttp.ClientError) else error
+    believed = isinstance(error, httpx.HTTPError) and isinstance(cause, aiohttp.ClientError)
+    root = cause if believed else error
+    return Answer(*next((meaning for classes, meaning in _MEANINGS if isinstance(root, classes)), _UNKNOWN))
 
 
 _NOT_SENT, _LOST = ExchangeResult.NOT_SENT, ExchangeResult.LOST
@@ -237,8 +221,4 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Tr
         (_LOST, Trouble.RESET, "the connection closed before the answer"),
     ),
 )
-_SURPRISE = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
-
-
-def _meaning(error: BaseException) -> tuple[ExchangeResult, Trouble, str]:
-    return next((meaning for classes, meaning in _MEANINGS if isinstance(error, classes)), _SURPRISE)
+_UNKNOWN = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")

@@ -49,20 +49,20 @@ class Durations:
         self._alive = _expected_at_first()
         #: Jobs seen to end.
         self.seen = 0
-        self._heard, self._refresh_at = 0, 1
+        self._observed, self._refresh_at = 0, 1
         self._weight = 0.0
         self._believe()
 
     @property
     def stale(self) -> bool:
-        """Enough was heard since the last `refresh` to make a difference."""
-        return self._heard >= self._refresh_at
+        """Enough was observed since the last `refresh` to make a difference."""
+        return self._observed >= self._refresh_at
 
     def ran(self, since: float, until: float) -> None:
         """A job was running from age `since` to age `until`."""
         first, last, lengths = _parts(since, until)
         self._ran[first:last] += lengths
-        self._heard += 1
+        self._observed += 1
 
     def ended(self, since: float, until: float) -> None:
         """A job ended between these ages; which moment is likely follows from what is known so far."""
@@ -82,7 +82,7 @@ class Durations:
 
     def refresh(self) -> None:
         """Work out what `next_age` reads. Some milliseconds: not for every poll."""
-        self._refresh_at = self._heard + max(1, min(self._heard // 10, 150))
+        self._refresh_at = self._observed + max(1, min(self._observed // 10, 150))
         if self.seen <= SHAPED_UNTIL and (self._sights or not self.seen):
             self._alive = _expected(_posterior(self._ran / WIDTHS, self._sights))
         self._believe()
@@ -124,9 +124,9 @@ class Durations:
 
     def _count(self) -> None:
         self.seen += 1
-        self._heard += 1
+        self._observed += 1
         if self.seen < 10:
-            self._refresh_at = self._heard
+            self._refresh_at = self._observed
         self._weight += 1
         if self._weight > MEMORY:
             self._weight /= 2

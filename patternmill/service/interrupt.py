@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 
 class Interrupt:
-    """Once begun, it ends every wait that it watches over, then and later."""
+    """Once begun, it ends every wait inside of a `guard`, then and later."""
 
     def __init__(self) -> None:
-        self._waits: set[asyncio.Timeout] = set()
+        self._guards: set[asyncio.Timeout] = set()
         self.begun = False
 
     def begin(self) -> None:
         self.begun = True
-        for wait in self._waits:
-            if not wait.expired():
-                wait.reschedule(asyncio.get_running_loop().time())
-        self._waits.clear()
+        for guard in self._guards:
+            if not guard.expired():
+                guard.reschedule(asyncio.get_running_loop().time())
+        self._guards.clear()
 
-    async def ends(self, awaited: Awaitable[None]) -> bool:
-        """Wait for `awaited`; False when the interrupt came first, which cancels it."""
-        try:
-            async with asyncio.timeout(0 if self.begun else None) as wait:
-                self._waits.add(wait)
-                await awaited
-        except TimeoutError:
-            return False
-        finally:
-            self._waits.discard(wait)
-        return True
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[None]:
+        """What is awaited inside is cancelled, and TimeoutError raised, when the interrupt comes first."""
+        async with asyncio.timeout(0 if self.begun else None) as guard:
+            self._guards.add(guard)
+            try:
+                yield
+            finally:
+                self._guards.discard(guard)

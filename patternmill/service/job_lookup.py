@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from patternmill.errors import ServiceStopped
 from patternmill.service.answers import Answer
 from patternmill.service.jobs import Job, read_job
-from patternmill.service.pacing import Sleeper
-from patternmill.service.resend import Jitter, RetryPolicy, pause, said
+from patternmill.service.resend import STOPPING, ResendPolicy, sentence
 
 TRIES = 4
 #: How a service may say that it has no such job; which of them it uses is not specified.
 UNKNOWN = frozenset({400, 404, 410, 422})
-#: Asking again does not help.
-REFUSED = frozenset({401, 402, 403, 407})
 
 
-async def look_up(
-    ask: Callable[[str], Awaitable[Answer]], job_id: str, sleep: Sleeper, jitter: Jitter
-) -> Job | None:
+async def look_up(ask: Callable[[str], Awaitable[Answer]], job_id: str, policy: ResendPolicy) -> Job | None:
     """The job as the service shows it now; None when it knows of none. Raises ServiceStopped when that stays open."""
-    policy = RetryPolicy(longest_pause=timedelta(seconds=2))
+    policy = replace(policy, longest_pause=timedelta(seconds=2))
     for number in range(1, TRIES + 1):
         answer = await ask(job_id)
         job = read_job(answer.body) if answer.good else None
         if job is not None or answer.status in UNKNOWN:
             return job
-        if answer.status in REFUSED:
+        if answer.status in STOPPING or number == TRIES:
             break
-        if number < TRIES:
-            await sleep(pause(number, policy, jitter).total_seconds())
+        await asyncio.sleep(policy.pause(number).total_seconds())
     unreadable = " No job can be read from that." if answer.good else ""
-    raise ServiceStopped(f"{said(answer)}{unreadable}", code="job_not_shown")
+    raise ServiceStopped(f"{sentence(answer)}{unreadable}", code="job_not_shown")

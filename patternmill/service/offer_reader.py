@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -19,22 +20,20 @@ from patternmill.catalog.offer_shapes import (
 from patternmill.errors import ServiceStopped
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.jobs import LONGEST_ID
-from patternmill.service.pacing import RateLimiter, Sleeper
+from patternmill.service.pacing import RateLimiter
 from patternmill.service.resend import (
     REDIRECTS,
     REMEDIES,
     STOPPING,
-    Jitter,
-    RetryPolicy,
-    pause,
+    ResendPolicy,
     read_retry_after,
-    said,
+    sentence,
 )
 
 Post = Callable[[str, bytes], Awaitable[Answer]]
 
 TRIES = 6
-#: Of a way to the next page that may not be one, and of a text that may be no ID.
+#: Of a question that may not lead to the next page, and of a text that may be no ID.
 GUESSES = 3
 #: Questions for pages after the first, and written categories that are asked for as IDs.
 MOST_PAGES = 500
@@ -43,18 +42,17 @@ MOST_ASKED_FOR = 100
 UNREACHABLE = "unreachable"
 AT_ONCE = 8
 LONGEST_WAIT = timedelta(minutes=1)
-REFUSALS = frozenset({401, 402, 403, 407})
-NO_WAY = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
+UNREACHABLE_TROUBLES = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
 
 
 async def read_offer(
-    post: Post, limiter: RateLimiter, sleep: Sleeper, jitter: Jitter, written: Collection[str] = ()
+    post: Post, limiter: RateLimiter, policy: ResendPolicy, written: Collection[str] = ()
 ) -> Offer:
     """The offer, as far as it can be read. Raises ServiceStopped when the key or the address is refused.
 
     `written`: categories that a person named. Those that an incomplete list does not have are asked for as IDs.
     """
-    reader = _Reader(post, limiter, sleep, jitter)
+    reader = _Reader(post, limiter, policy)
     found = await reader.categories()
     if found is None:
         return UNREADABLE_OFFER
@@ -69,16 +67,16 @@ def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, post: Post, limiter: RateLimiter, sleep: Sleeper, jitter: Jitter) -> None:
-        self._post, self._limiter, self._sleep, self._jitter = post, limiter, sleep, jitter
+    def __init__(self, post: Post, limiter: RateLimiter, policy: ResendPolicy) -> None:
+        self._post, self._limiter = post, limiter
         self._free = asyncio.Semaphore(AT_ONCE)
-        self._policy = RetryPolicy(longest_pause=timedelta(seconds=4))
-        #: The ways to the next page that were tried, and the one that led there.
+        self._policy = replace(policy, longest_pause=timedelta(seconds=4))
+        #: The questions for a next page that were asked, and the kind of question that led to one.
         self._tried: set[bytes] = set()
-        self._way: str | None = None
+        self._proven: str | None = None
 
     async def categories(self) -> CategoryList | None:
-        """The list, over all its pages as far as there is a way to them. None when it cannot be read."""
+        """The list, over all its pages as far as they can be found. None when it cannot be read."""
         found = read_category_list(await self._listing())
         while found is not None and found.steps:
             page = await self._next_page(found)
@@ -91,7 +89,7 @@ class _Reader:
         """The answer of `categories/get`, or None. Only a refused key stops more than this one category."""
         async with self._free:
             answer = await self._ask("categories/get", {"categoryId": category_id})
-        if answer.status in REFUSALS:
+        if answer.status in STOPPING:
             raise _stopped(STOPPING[answer.status], answer)
         return answer.body if answer.good else None
 
@@ -110,24 +108,24 @@ class _Reader:
         code = _stopping_code(answer)
         if code is not None:
             raise _stopped(code, answer)
-        if answer.happening is ExchangeResult.NOT_SENT:
+        if answer.exchange is ExchangeResult.NOT_SENT:
             remedy = "See that the service's address is right and that it is up."
-            raise ServiceStopped(said(answer), code=UNREACHABLE, remedy=remedy)
+            raise ServiceStopped(sentence(answer), code=UNREACHABLE, remedy=remedy)
         return answer.body if answer.good else None
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
-        """The list with one more page, by the first way that leads on: the one that led here, then the others."""
-        for step in sorted(found.steps, key=lambda step: step.way != self._way):
+        """The list with one more page, by the first question that leads on: the kind that led here, then the others."""
+        for step in sorted(found.steps, key=lambda step: step.way != self._proven):
             question = orjson.dumps(step.question, option=orjson.OPT_SORT_KEYS)
             if question in self._tried or len(self._tried) >= MOST_PAGES:
                 continue
             self._tried.add(question)
-            proven = step.way == self._way
+            proven = step.way == self._proven
             answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
             sent = frozenset(map(str, step.question.values()))
             page = read_category_list(answer.body, found, sent) if answer.good else None
             if page is not None and _leads_on(page, found, known=proven or step.told):
-                self._way = step.way
+                self._proven = step.way
                 return page
         return None
 
@@ -138,14 +136,11 @@ class _Reader:
             await self._limiter.acquire()
             answer = await self._post(operation, orjson.dumps(question))
             passing = answer.service_failed or answer.status == 429
-            if not passing or answer.trouble in NO_WAY or number == tries:
+            if not passing or answer.trouble in UNREACHABLE_TROUBLES or number == tries:
                 return answer
-            await self._sleep(self._pause_after(answer, number).total_seconds())
+            requested = min(read_retry_after(answer) or timedelta(0), LONGEST_WAIT)
+            await asyncio.sleep(max(requested, self._policy.pause(number)).total_seconds())
             number += 1
-
-    def _pause_after(self, answer: Answer, number: int) -> timedelta:
-        told = read_retry_after(answer) or timedelta(0)
-        return max(min(told, LONGEST_WAIT), pause(number, self._policy, self._jitter))
 
 
 def _leads_on(page: CategoryList, found: CategoryList, *, known: bool) -> bool:
@@ -154,12 +149,12 @@ def _leads_on(page: CategoryList, found: CategoryList, *, known: bool) -> bool:
 
 
 def _stopping_code(answer: Answer) -> str | None:
-    if answer.status in REFUSALS:
+    if answer.status in STOPPING:
         return STOPPING[answer.status]
     if answer.status in REDIRECTS:
         return "redirected"
-    return answer.trouble.value if answer.trouble in NO_WAY else None
+    return answer.trouble.value if answer.trouble in UNREACHABLE_TROUBLES else None
 
 
 def _stopped(code: str, answer: Answer) -> ServiceStopped:
-    return ServiceStopped(said(answer), code=code, remedy=REMEDIES.get(code, ""))
+    return ServiceStopped(sentence(answer), code=code, remedy=REMEDIES.get(code, ""))

@@ -1,9 +1,8 @@
-"""How a create, and how a job, can end: the words that the engine hears from the wire."""
+"""How a create, and how a job, can end: what the engine learns from the wire."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from patternmill.service.jobs import Job
 
@@ -55,14 +54,14 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """The run was told to stop while the fate of the request was unknown."""
+    """The run was stopped while the fate of the request was unknown."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """The run was told to stop, and it is certain that the service never had this request."""
+    """The run was stopped, and it is certain that the service never had this request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,6 @@ class Succeeded:
 
     result_id: str
     picture_url: str | None = None
-    #: From acceptance (as far as known) to our seeing the end.
-    seen_after: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 
 from patternmill.states import Stage
 
 #: Seconds of a clock that never runs backward.
 Clock = Callable[[], float]
-Sleeper = Callable[[float], Awaitable[None]]
 
 
 class Window:
@@ -42,10 +42,6 @@ class Window:
     def limit(self) -> int:
         return int(self._limit)
 
-    @property
-    def in_flight(self) -> int:
-        return self._held
-
     async def acquire(self, stage: Stage) -> None:
         """Wait for a slot. Cancelled while waiting, it holds none."""
         if self._held < self.limit and not any(self._waiting.values()):
@@ -56,20 +52,19 @@ class Window:
         try:
             await turn
         except asyncio.CancelledError:
-            self._give_back(turn, stage)
+            self._leave(turn, stage)
             raise
 
     def release(self) -> None:
-        """Give a slot back."""
         self._held -= 1
-        self._hand_out()
+        self._admit()
 
     def accepted(self) -> None:
         """A create was accepted: one more at once, or a fraction of one near the point that was too much."""
         self._recent.append(False)
         step = 1.0 if self._limit < self._proven else 1.0 / self._limit
         self._limit = min(self._limit + step, float(self._ceiling))
-        self._hand_out()
+        self._admit()
 
     def overloaded(self, sent_at: float) -> None:
         """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
@@ -86,7 +81,7 @@ class Window:
         self._proven = max(1.0, 0.85 * self._limit)
         self._limit = max(1.0, self._limit / 2)
 
-    def _hand_out(self) -> None:
+    def _admit(self) -> None:
         for turns in self._waiting.values():
             while turns and self._held < self.limit:
                 turn = turns.popleft()
@@ -94,7 +89,7 @@ class Window:
                     self._held += 1
                     turn.set_result(None)
 
-    def _give_back(self, turn: asyncio.Future[None], stage: Stage) -> None:
+    def _leave(self, turn: asyncio.Future[None], stage: Stage) -> None:
         if turn.done() and not turn.cancelled():
             self.release()
         elif turn in self._waiting[stage]:
@@ -102,7 +97,7 @@ class Window:
 
 
 class RateLimiter:
-    """Requests a second, first come, first served. Learns a limit that it was not told from 429 answers.
+    """Requests a second, first come, first served. Learns a limit that nobody set from 429 answers.
 
     Below nine tenths of the rate that was last too much it grows fast, above slowly.
     """
@@ -113,17 +108,10 @@ class RateLimiter:
     #: The rate is too much when so many of the last so many answers say so.
     SIGNS, AMONG = 2, 40
 
-    def __init__(
-        self,
-        rate: float,
-        *,
-        floor: float = 1.0,
-        clock: Clock = time.monotonic,
-        sleeper: Sleeper = asyncio.sleep,
-    ) -> None:
+    def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
         self._most = rate
-        self._floor = min(floor, rate)
-        self._clock, self._sleep = clock, sleeper
+        self._floor = min(1.0, rate)
+        self._clock = clock
         self._rate = rate
         self._too_much = float("inf")
         self._tokens = self._burst()
@@ -136,15 +124,6 @@ class RateLimiter:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._pump_task: asyncio.Task[None] | None = None
         self._closed = False
-
-    @property
-    def rate(self) -> float:
-        return self._rate
-
-    @property
-    def paused_for(self) -> float:
-        """Seconds until the pause that the service asked for is over; 0 when there is none."""
-        return max(0.0, self._paused_until - self._clock())
 
     async def acquire(self) -> bool:
         """Wait for the turn to send one request. False once closed: then nothing may be sent."""
@@ -160,7 +139,7 @@ class RateLimiter:
         return await turn
 
     def close(self) -> None:
-        """Send everybody who waits away."""
+        """Whoever waits, or comes later, may not send."""
         self._closed = True
         if self._pump_task is not None:
             self._pump_task.cancel()
@@ -229,7 +208,7 @@ class RateLimiter:
             if self._waiting[0].done():  # cancelled while it waited
                 self._waiting.popleft()
             elif (delay := self._delay()) > 1e-6:
-                await self._sleep(delay)
+                await asyncio.sleep(delay)
             else:
                 self._tokens -= 1
                 self._waiting.popleft().set_result(True)
@@ -259,18 +238,16 @@ class Breaker:
         first_pause: float = 1.0,
         longest_pause: float = 30.0,
         clock: Clock = time.monotonic,
-        sleeper: Sleeper = asyncio.sleep,
     ) -> None:
         self._allowed = failures
         self._patience = patience
         self._first_pause, self._longest_pause = first_pause, longest_pause
-        self._clock, self._sleep = clock, sleeper
+        self._clock = clock
         self._failures = 0
         self._opened_at = 0.0
         self._pause = first_pause
         self._probe_at = 0.0
         self._changed = asyncio.Event()
-        self._closed_for_good = False
         self.state = BreakerState.CLOSED
         self.last_good: float | None = None
 
@@ -280,29 +257,31 @@ class Breaker:
         return self.state is not BreakerState.CLOSED and self._clock() - self._opened_at >= self._patience
 
     async def ready(self) -> bool:
-        """Wait until a create may go out. False when hopeless, or closed for good: then none may."""
-        while not self._closed_for_good:
+        """Wait until a create may go out. False when hopeless: then none may."""
+        while not self.hopeless:
             if self.state is BreakerState.CLOSED:
                 return True
-            if self.hopeless:
-                return False
-            if self._may_probe():
+            # Also when a probe was sent so long ago that it cannot come back.
+            if self._clock() >= self._probe_at:
                 self.state = BreakerState.PROBING
                 self._probe_at = self._clock() + self._longest_pause
                 return True
-            await self._wait_for_change()
+            # Until the state changes, or it is time for a probe.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.01, self._probe_at - self._clock())):
+                    await self._changed.wait()
         return False
 
     def succeeded(self) -> None:
-        """The service answered as a service that is well."""
+        """The service answered as one that works."""
         self._failures = 0
         self.last_good = self._clock()
         if self.state is not BreakerState.CLOSED:
             self._pause = self._first_pause
-            self._become(BreakerState.CLOSED)
+            self._change_to(BreakerState.CLOSED)
 
     def failed(self) -> None:
-        """The service, or the way to it, failed."""
+        """The service, or the connection to it, failed."""
         self._failures += 1
         if self.state is BreakerState.CLOSED and self._failures >= self._allowed:
             self._opened_at = self._clock()
@@ -311,30 +290,11 @@ class Breaker:
             self._pause = min(self._pause * 2, self._longest_pause)
             self._hold()
 
-    def close_for_good(self) -> None:
-        """Send everybody who waits away."""
-        self._closed_for_good = True
-        self._changed.set()
-
-    def _may_probe(self) -> bool:
-        """Also when a probe was sent so long ago that it cannot come back."""
-        return self._clock() >= self._probe_at
-
     def _hold(self) -> None:
         self._probe_at = self._clock() + self._pause
-        self._become(BreakerState.OPEN)
+        self._change_to(BreakerState.OPEN)
 
-    def _become(self, state: BreakerState) -> None:
+    def _change_to(self, state: BreakerState) -> None:
         self.state = state
         self._changed.set()
         self._changed = asyncio.Event()
-
-    async def _wait_for_change(self) -> None:
-        """Until the state changes, or it is time for a probe."""
-        changed = asyncio.ensure_future(self._changed.wait())
-        timer = asyncio.ensure_future(self._sleep(max(0.01, self._probe_at - self._clock())))
-        try:
-            await asyncio.wait({changed, timer}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            changed.cancel()
-            timer.cancel()

@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from statistics import median
 
 from patternmill.service.answers import Answer
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Succeeded, Unresolved
-from patternmill.service.pacing import Clock, RateLimiter, Sleeper
-from patternmill.service.resend import AskAgain, Polled, RetryPolicy, decide_poll, verdict_on
+from patternmill.service.pacing import Clock, RateLimiter
+from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import Stage
 from patternmill.text import duration
 
-log = logging.getLogger("patternmill.service")
+logger = logging.getLogger("patternmill.service")
 
 #: Polls due within so many seconds go out together: waking up costs more than asking a little early.
 TOGETHER = 0.01
@@ -41,7 +40,7 @@ class PollPolicy:
     fewest: float = 3.5
     fewest_short: float = 10.0
     most: float = 40.0
-    #: Jobs asked eagerly while nothing is known of their kind; the others wait for what these tell.
+    #: Jobs asked eagerly while nothing is known of their kind; the others wait for what these show.
     scouts: int = 6
     #: A scout's gaps grow by this share of its age, up to so many seconds.
     scout_growth: float = 0.3
@@ -52,7 +51,7 @@ class PollPolicy:
     longest_gap: float = 60.0
     #: Polls out at once.
     at_once: int = 64
-    #: A job taken over from an earlier run is waited for at least this long.
+    #: A job of an earlier run is waited for at least this long.
     grace: timedelta = timedelta(minutes=2)
 
 
@@ -66,55 +65,35 @@ class Followed:
     deadline: float
     end: asyncio.Future[JobEnd]
     scout: bool
-    #: What its first gap is multiplied with: jobs of one age are asked at different ages, and tell of one another.
+    #: What its first gap is multiplied with: jobs of one age are asked at different ages, and teach of one another.
     phase: float = 1.0
     #: The age at which it was last known to run.
     ran_until: float = 0.0
-    #: Polls in a row that told nothing, and when the first of them was asked.
-    vain: int = 0
-    vain_since: float = 0.0
+    #: Polls in a row that showed nothing of the job, and since when.
+    failures: int = 0
+    failing_since: float = 0.0
     unknown_status: str | None = None
     due: float = 0.0
     #: Raised with each new due time, so that older entries of the heap are passed over.
     turn: int = 0
 
 
-@dataclass(slots=True)
-class PollStats:
-    """Figures for the manifest and the benchmarks. Lags are estimates: half the gap before the end."""
-
-    polls: int = 0
-    ended: int = 0
-    lags: list[float] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, float]:
-        """As plain JSON."""
-        return {
-            "polls": self.polls,
-            "jobs_ended": self.ended,
-            "polls_a_job": round(self.polls / max(1, self.ended), 2),
-            "median_lag": round(median(self.lags), 3) if self.lags else 0.0,
-        }
-
-
 class Poller:
-    """Follows jobs to their end. Every wait ends: done, failed, kept for a person, or gave up waiting."""
+    """Follows jobs to their end. Every wait ends: done, failed, unresolved, or gave up waiting."""
 
     def __init__(
         self,
         ask: Ask,
         limiter: RateLimiter,
         *,
-        retry: RetryPolicy | None = None,
+        resend: ResendPolicy | None = None,
         policy: PollPolicy | None = None,
         clock: Clock = time.monotonic,
-        sleeper: Sleeper = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._ask, self._limiter = ask, limiter
-        self._retry = retry or RetryPolicy()
+        self._resend = resend or ResendPolicy()
         self._policy = policy or PollPolicy()
-        self._clock, self._sleep, self._jitter = clock, sleeper, jitter
+        self._clock = clock
         self._heap: list[tuple[float, int, int, Followed]] = []
         self._count = 0
         #: In order of their coming.
@@ -127,7 +106,6 @@ class Poller:
         self._warned: set[str] = set()
         self._last_good = float("-inf")
         self._abandoned = False
-        self.stats = PollStats()
 
     @property
     def following(self) -> int:
@@ -137,10 +115,10 @@ class Poller:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask until the job ended or was waited for long enough. `known`: what the create answered."""
-        if known is not None and (verdict := verdict_on(known, stage, age)):
-            return verdict
+        if known is not None and (end := end_of_job(known, stage)):
+            return end
         if self._abandoned:
-            return _cut_off(job_id)
+            return _gave_up(job_id)
         self._start()
         job = self._enter(job_id, stage, age.total_seconds())
         try:
@@ -150,10 +128,10 @@ class Poller:
             self._jobs[stage].pop(job, None)
 
     def abandon(self) -> None:
-        """Everybody who waits, and whoever comes later, is told that the wait was given up."""
+        """End every wait, now and later: nothing is asked any more."""
         self._abandoned = True
         for job in [job for jobs in self._jobs.values() for job in jobs]:
-            self._end(job, _cut_off(job.job_id))
+            self._end(job, _gave_up(job.job_id))
 
     async def close(self) -> None:
         """Abandon what is left, and stop."""
@@ -163,7 +141,7 @@ class Poller:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # The schedule.
+    # -- the schedule
 
     def _start(self) -> None:
         if self._scheduler is None or self._scheduler.done():
@@ -179,7 +157,7 @@ class Poller:
 
     def _enter(self, job_id: str, stage: Stage, age: float) -> Followed:
         now, jobs = self._clock(), self._jobs[stage]
-        timeout = self._retry.job_timeout.total_seconds()
+        timeout = self._resend.job_timeout.total_seconds()
         wait = max(timeout - age, min(self._policy.grace.total_seconds(), timeout))
         job = Followed(
             job_id=job_id,
@@ -217,7 +195,7 @@ class Poller:
         return max(job.accepted_at + max(next_age, age + policy.shortest_gap), now)
 
     def _scout_age(self, job: Followed, age: float) -> float:
-        """When nothing is known, some ask at growing gaps from the start, and the others leave it to them."""
+        """When nothing is known, some are asked at growing gaps from the start; the others wait for what these show."""
         policy = self._policy
         gap = min(0.1 + policy.scout_growth * age, 1.5 + 0.15 * self.following, policy.scout_gap)
         return age + gap * (1.0 if age else job.phase)
@@ -259,45 +237,37 @@ class Poller:
                 # Asked from now on: what is learned while it is must not have it asked again.
                 job.due = self._clock()
                 return job
-            await self._sleep_or_woken(wait)
-
-    async def _sleep_or_woken(self, delay: float | None) -> None:
-        self._woken.clear()
-        woken = asyncio.ensure_future(self._woken.wait())
-        timer = asyncio.ensure_future(self._sleep(delay)) if delay is not None else None
-        waits = {woken, timer} if timer is not None else {woken}
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+            self._woken.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._woken.wait()
 
     def _poll_ended(self, poll: asyncio.Task[None]) -> None:
         self._polls.discard(poll)
         self._free.release()
 
-    # One poll.
+    # -- one poll
 
     async def _poll(self, job: Followed) -> None:
         asked_at = self._clock()
         try:
             answer = await self._ask(job.job_id)
-            self._hear(job, answer, asked_at)
+            self._process(job, answer, asked_at)
         except Exception as error:
             if not job.end.done():
                 job.end.set_exception(error)
 
-    def _hear(self, job: Followed, answer: Answer, asked_at: float) -> None:
-        self.stats.polls += 1
+    def _process(self, job: Followed, answer: Answer, asked_at: float) -> None:
         now = self._clock()
         age = now - job.accepted_at
         if answer.good:
             self._last_good = now
-        well = job.vain > 0 and self._last_good >= job.vain_since
-        asked = Polled(job.job_id, job.stage, timedelta(seconds=age), job.vain + 1, well)
-        decision = decide_poll(answer, asked, self._retry, self._jitter)
+        well = job.failures > 0 and self._last_good >= job.failing_since
+        asked = Polled(job.job_id, job.stage, timedelta(seconds=age), job.failures + 1, well)
+        decision = decide_poll(answer, asked, self._resend)
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
-            self._limiter.limited(asked_at, decision.delay.total_seconds() if decision.told else 0.0)
+            requested = decision.delay.total_seconds() if decision.server_requested else 0.0
+            self._limiter.limited(asked_at, requested)
         elif answer.good:
             self._limiter.accepted()
         if isinstance(decision, AskAgain):
@@ -307,33 +277,33 @@ class Poller:
             self._end(job, decision)
 
     def _ask_again(self, job: Followed, decision: AskAgain, now: float, asked_age: float) -> None:
-        self._note_status(job, decision)
+        self._log_unknown_status(job, decision)
         if now >= job.deadline:
             self._end(job, self._given_up(job))
         elif decision.delay is not None:
-            if not job.vain:
-                job.vain_since = now
-            job.vain += 1
+            if not job.failures:
+                job.failing_since = now
+            job.failures += 1
             self._plan(job, now + decision.delay.total_seconds())
         else:
-            job.vain = 0
+            job.failures = 0
             if asked_age > job.ran_until:
                 self._durations[job.stage].ran(job.ran_until, asked_age)
                 job.ran_until = asked_age
             self._plan(job)
             self._learn(job.stage)
 
-    def _note_status(self, job: Followed, decision: AskAgain) -> None:
-        word = job.unknown_status = decision.unknown_status
-        if word is not None and word not in self._warned and len(self._warned) < 20:
-            self._warned.add(word)
-            log.warning(
-                "The service reports a status that is not known: %.40r. Such jobs are asked on.", word
-            )
+    def _log_unknown_status(self, job: Followed, decision: AskAgain) -> None:
+        status = job.unknown_status = decision.unknown_status
+        if status is not None and status not in self._warned and len(self._warned) < 20:
+            self._warned.add(status)
+            logger.warning("The service reports an unknown status, %.40r. Such jobs are polled on.", status)
 
     def _given_up(self, job: Followed) -> JobEnd:
         if job.unknown_status is not None:
-            return Unresolved("unknown_status", f"Job {job.job_id} stands at {job.unknown_status[:40]!r}.")
+            return Unresolved(
+                "unknown_status", f"Job {job.job_id} has the status {job.unknown_status[:40]!r}."
+            )
         waited = duration(self._clock() - job.accepted_at)
         return GaveUp(job.job_id, f"Job {job.job_id} had not ended after {waited}.")
 
@@ -344,10 +314,7 @@ class Poller:
     def _learn_end(self, job: Followed, end: JobEnd, age: float) -> None:
         if not isinstance(end, Succeeded | Failed):
             return
-        self.stats.ended += 1
-        self.stats.lags.append(max(0.0, age - job.ran_until) / 2)
-        known = self._durations[job.stage]
-        known.ended(job.ran_until, age)
+        self._durations[job.stage].ended(job.ran_until, age)
         self._learn(job.stage)
 
     def _learn(self, stage: Stage) -> None:
@@ -358,9 +325,9 @@ class Poller:
     def _plan_anew(self, stage: Stage) -> None:
         """What was just learned may call for an earlier question, or a later one."""
         for job in self._jobs[stage]:
-            if job.vain == 0 and not job.end.done() and job.turn and job.due > self._clock():
+            if job.failures == 0 and not job.end.done() and job.turn and job.due > self._clock():
                 self._plan(job)
 
 
-def _cut_off(job_id: str) -> GaveUp:
+def _gave_up(job_id: str) -> GaveUp:
     return GaveUp(job_id, f"The run ended before job {job_id} did.")

@@ -1,7 +1,8 @@
-"""The one place that decides what an answer means: send again, wait, or how it ended. Pure functions."""
+"""The one place that decides what an answer means: resend, wait, or how it ended. Pure functions."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,15 +48,15 @@ REMEDIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How long one create is worth sending again, and how patiently."""
+class ResendPolicy:
+    """How long one create is worth resending, and how patiently."""
 
     create_timeout: timedelta = timedelta(minutes=10)
     in_doubt_limit: timedelta = timedelta(hours=12)
     job_timeout: timedelta = timedelta(minutes=30)
     first_pause: timedelta = timedelta(milliseconds=500)
     longest_pause: timedelta = timedelta(seconds=30)
-    #: Told to wait longer than this, the run stops instead.
+    #: Requested to wait longer than this, the run stops instead.
     longest_wait: timedelta = timedelta(hours=1)
     #: A job unknown to the service this soon after its acceptance may only not have arrived everywhere.
     young: timedelta = timedelta(minutes=1)
@@ -64,6 +65,12 @@ class RetryPolicy:
     #: So many requests answered so in a row mean the address: of an operation never seen to work, and of any other.
     unclear_requests: int = 3
     unclear_requests_later: int = 10
+    jitter: Jitter = random.random
+
+    def pause(self, tries: int) -> timedelta:
+        """Doubles from try to try, and is spread over its upper half."""
+        longest = min(self.first_pause * (1 << min(tries - 1, 20)), self.longest_pause)
+        return longest * (0.5 + 0.5 * self.jitter())
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,52 +101,52 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryAfter:
+class ResendAfter:
     """Send the same request again, `delay` from now."""
 
     delay: timedelta
     #: The request that was just sent may have been executed.
     in_doubt: bool
-    #: The service asked for this pause: nobody else sends a create before it is over.
-    told: bool = False
+    #: The service requested this pause: nobody else sends a create before it is over.
+    server_requested: bool = False
     #: The answer was a redirect.
     redirected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AskAgain:
-    """The job has not ended as far as is known. `delay`: told, or after a failure; None: when it is due."""
+    """The job has not ended as far as is known. `delay`: requested, or after a failure; None: when it is due."""
 
     delay: timedelta | None = None
-    told: bool = False
-    #: The status word, when it is none that the interface names.
+    server_requested: bool = False
+    #: The status, when it is none that the interface names.
     unknown_status: str | None = None
 
 
-CreateDecision = RetryAfter | Accepted | Refused | Stopped | Conflict | Unresolved
+CreateDecision = ResendAfter | Accepted | Refused | Stopped | Conflict | Unresolved
 PollDecision = AskAgain | Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped
 
 
-def decide_create(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """What the answer to a create leads to."""
     status = answer.status
-    if answer.happening is not ExchangeResult.ANSWERED or status is None:
-        return _unanswered(answer, now, policy, jitter)
+    if answer.exchange is not ExchangeResult.ANSWERED or status is None:
+        return _unanswered(answer, now, policy)
     if status in REDIRECTS:
-        return _unclear("redirected", answer, now, policy, jitter)
+        return _unclear("redirected", answer, now, policy)
     if status in STOPPING:
         return _stopped(STOPPING[status], answer, now.in_doubt)
     if status in MISADDRESSED:
-        return _misaddressed(answer, now, policy, jitter)
+        return _misaddressed(answer, now, policy)
     if status == RATE_LIMITED:
-        return _told_to_wait(answer, now, policy, jitter)
+        return _rate_limited(answer, now, policy)
     if status == REPEATED or _names_a_repeated_id(answer):
         return _repeated(answer, now)
     if 400 <= status < 500 and status not in PASSING:
         if answer.trouble is Trouble.HTML:
-            return _unclear("proxy_page", answer, now, policy, jitter)
+            return _unclear("proxy_page", answer, now, policy)
         return _refused("invalid_request", answer, now)
-    return _success_or_doubt(answer, now, policy, jitter)
+    return _success_or_doubt(answer, now, policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +157,16 @@ class Polled:
     stage: Stage
     #: Of the job.
     age: timedelta = timedelta(0)
-    #: Polls in a row that said nothing.
+    #: Polls in a row without a usable answer, this one included.
     tries: int = 1
     #: The service has answered a poll of another job well while this one was asked in vain.
     well: bool = False
 
 
-def decide_poll(answer: Answer, job: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecision:
     """What the answer to a poll leads to."""
     status = answer.status
-    if answer.happening is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
+    if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=False)
     if status in STOPPING:
         return _stopped(STOPPING[status], answer, in_doubt=False)
@@ -168,29 +175,23 @@ def decide_poll(answer: Answer, job: Polled, policy: RetryPolicy, jitter: Jitter
     if status in {404, 410} and _is_job_unknown(answer, job, policy):
         return Unresolved("job_unknown", f"The service does not know the job {job.job_id} any more.")
     if answer.good:
-        return _progress(answer, job, policy, jitter)
-    return _poll_pause(answer, job.tries, policy, jitter)
+        return _progress(answer, job, policy)
+    return _poll_pause(answer, job.tries, policy)
 
 
-def _is_job_unknown(answer: Answer, job: Polled, policy: RetryPolicy) -> bool:
-    """Said by the service itself; an answer in another form may be a proxy's, while the service is replaced."""
+def _is_job_unknown(answer: Answer, job: Polled, policy: ResendPolicy) -> bool:
+    """Whether the service itself answers so; another form of answer may be a proxy's, while the service is replaced."""
     if job.age < policy.young:
         return False
     return answer.trouble is Trouble.NONE or (job.well and job.tries >= policy.unclear_tries)
 
 
-def said(answer: Answer) -> str:
-    """The answer in words, for people."""
+def sentence(answer: Answer) -> str:
+    """The answer, for people."""
     reason = f": {answer.detail}" if answer.detail else ""
     if answer.status is None:
         return f"No answer from the service{reason}."
     return f"The service answered {answer.status}{reason}".removesuffix(".") + "."
-
-
-def pause(tries: int, policy: RetryPolicy, jitter: Jitter) -> timedelta:
-    """Doubles from try to try, and is spread over its upper half."""
-    longest = min(policy.first_pause * (1 << min(tries - 1, 20)), policy.longest_pause)
-    return longest * (0.5 + 0.5 * jitter())
 
 
 _NUMBER = re.compile(r"\d+(\.\d+)?([eE]\+?\d{1,2})?", re.ASCII)
@@ -216,70 +217,70 @@ def _date(text: str | None) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _unanswered(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+def _unanswered(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     if answer.trouble in {Trouble.TLS, Trouble.ADDRESS}:
         return _stopped(answer.trouble.value, answer, now.in_doubt)
     if answer.trouble in {Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE} and not now.reached:
         return _stopped(answer.trouble.value, answer, now.in_doubt)
-    return _again(answer, now, policy, jitter)
+    return _again(answer, now, policy)
 
 
-def _again(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Send the same request again, unless that has been tried for long enough."""
-    in_doubt = answer.happening is not ExchangeResult.NOT_SENT
+    in_doubt = answer.exchange is not ExchangeResult.NOT_SENT
     if now.trying_for >= policy.create_timeout:
         return _tired(answer, now.in_doubt or in_doubt, now.well)
-    told = read_retry_after(answer) if answer.status else None
-    delay = max(pause(now.tries, policy, jitter), min(told or timedelta(0), policy.create_timeout / 2))
-    return RetryAfter(delay, in_doubt)
+    requested = read_retry_after(answer) if answer.status else None
+    delay = max(policy.pause(now.tries), min(requested or timedelta(0), policy.create_timeout / 2))
+    return ResendAfter(delay, in_doubt)
 
 
 def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
-    """Tried long enough: one item is kept for a person; a service that answers nobody stops the run."""
+    """Tried long enough: one item is left to a person; a service that answers nobody stops the run."""
     if not well:
         return _stopped("service_away", answer, in_doubt)
-    return Unresolved("no_clear_answer", f"{said(answer)} It was asked for long enough.", in_doubt)
+    return Unresolved("no_clear_answer", f"{sentence(answer)} It was asked for long enough.", in_doubt)
 
 
-def _told_to_wait(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
-    told = read_retry_after(answer)
-    if (told or timedelta(0)) > policy.longest_wait or now.trying_for > policy.longest_wait:
+def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
+    requested = read_retry_after(answer)
+    if (requested or timedelta(0)) > policy.longest_wait or now.trying_for > policy.longest_wait:
         return _stopped("rate_limited", answer, now.in_doubt)
-    return RetryAfter(
-        max(told or timedelta(0), pause(now.tries, policy, jitter)), in_doubt=False, told=bool(told)
+    return ResendAfter(
+        max(requested or timedelta(0), policy.pause(now.tries)),
+        in_doubt=False,
+        server_requested=bool(requested),
     )
 
 
 def _refused(code: str, answer: Answer, now: Situation) -> Refused | Unresolved:
     """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
-        return Refused(code, said(answer))
+        return Refused(code, sentence(answer))
     return Unresolved(
-        "refused_in_doubt", f"{said(answer)} The same request was sent before, and that answer was lost."
+        "refused_in_doubt", f"{sentence(answer)} The same request was sent before, and that answer was lost."
     )
 
 
-def _misaddressed(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+def _misaddressed(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Not found: the item's own once the operation was seen to work, else perhaps a wrong address."""
     if now.works and answer.trouble is Trouble.NONE:
         return _refused("not_found", answer, now)
-    return _unclear("wrong_address", answer, now, policy, jitter)
+    return _unclear("wrong_address", answer, now, policy)
 
 
-def _unclear(
-    code: str, answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter
-) -> CreateDecision:
+def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """An answer that may be about the way to the service: one item's when others do well, else the run's."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     if now.unclear_requests >= most:
         return _stopped(code, answer, now.in_doubt or answer.status == SEE_OTHER, item_refused=True)
     executed = answer.status == SEE_OTHER
     if now.tries < policy.unclear_tries:
-        wait = pause(now.tries, policy, jitter)
-        return RetryAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
+        wait = policy.pause(now.tries)
+        return ResendAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
     if executed and now.works:
         return Unresolved(
-            code, f"{said(answer)} That is how some answer what they have executed.", in_doubt=True
+            code, f"{sentence(answer)} That is how some answer what they have executed.", in_doubt=True
         )
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
@@ -304,7 +305,7 @@ _REPEATED_ID = re.compile(
 
 
 def _names_a_repeated_id(answer: Answer) -> bool:
-    """Whether a refusal says, in its own words, that the service has a request of this ID."""
+    """Whether the text of a refusal says that the service has a request of this ID."""
     return answer.status in {400, 422} and _REPEATED_ID.search(answer.detail) is not None
 
 
@@ -314,14 +315,14 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     if job and job.job_id == now.known_job_id:
         return Accepted(job)
     return Unresolved(
-        "repeated_request", f"{said(answer)} It has a request of this ID, and names no job that is ours."
+        "repeated_request", f"{sentence(answer)} It has a request of this ID, and names no job that is ours."
     )
 
 
-def _success_or_doubt(answer: Answer, now: Situation, policy: RetryPolicy, jitter: Jitter) -> CreateDecision:
+def _success_or_doubt(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     job = read_job(answer.body) if answer.good else None
     if job is None:
-        return _again(answer, now, policy, jitter)
+        return _again(answer, now, policy)
     if now.known_job_id is not None and job.job_id != now.known_job_id:
         return Conflict(
             "second_job",
@@ -330,18 +331,18 @@ def _success_or_doubt(answer: Answer, now: Situation, policy: RetryPolicy, jitte
     return Accepted(job)
 
 
-def _progress(answer: Answer, asked: Polled, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
+def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecision:
     job = read_job(answer.body)
     if job is None:
-        return AskAgain(pause(asked.tries, policy, jitter))
+        return AskAgain(policy.pause(asked.tries))
     if job.job_id != asked.job_id:
         return Conflict(
             "wrong_job", f"Asked for job {asked.job_id}, the service answered with job {job.job_id}."
         )
-    return verdict_on(job, asked.stage, asked.age) or _unfinished(job, asked.tries, policy, jitter)
+    return end_of_job(job, asked.stage) or _unfinished(job, asked.tries, policy)
 
 
-def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | Unresolved | None:
+def end_of_job(job: Job, stage: Stage) -> Succeeded | Failed | Unresolved | None:
     """How a job that was to make this ended, if it did. One that made something else is for a person to look at."""
     if job.status not in {SUCCEEDED, FAILED}:
         return None
@@ -353,24 +354,24 @@ def verdict_on(job: Job, stage: Stage, age: timedelta) -> Succeeded | Failed | U
     if job.status == FAILED:
         return Failed(job.error or "the service gave no reason")
     result_id = job.result_id(stage)
-    return Succeeded(result_id, job.picture_url(stage), age) if result_id is not None else None
+    return Succeeded(result_id, job.picture_url(stage)) if result_id is not None else None
 
 
-def _unfinished(job: Job, tries: int, policy: RetryPolicy, jitter: Jitter) -> AskAgain:
+def _unfinished(job: Job, tries: int, policy: ResendPolicy) -> AskAgain:
     if job.status == RUNNING:
         return AskAgain()
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
-        return AskAgain(pause(tries, policy, jitter))
+        return AskAgain(policy.pause(tries))
     return AskAgain(unknown_status=job.status)
 
 
-def _poll_pause(answer: Answer, tries: int, policy: RetryPolicy, jitter: Jitter) -> PollDecision:
-    told = read_retry_after(answer) if answer.status is not None else None
-    if answer.status == RATE_LIMITED and told and told > policy.longest_wait:
+def _poll_pause(answer: Answer, tries: int, policy: ResendPolicy) -> PollDecision:
+    requested = read_retry_after(answer) if answer.status is not None else None
+    if answer.status == RATE_LIMITED and requested and requested > policy.longest_wait:
         return _stopped("rate_limited", answer, in_doubt=False)
-    delay = max(min(told or timedelta(0), policy.longest_wait), pause(tries, policy, jitter))
-    return AskAgain(delay, told=bool(told) and answer.status == RATE_LIMITED)
+    delay = max(min(requested or timedelta(0), policy.longest_wait), policy.pause(tries))
+    return AskAgain(delay, server_requested=bool(requested) and answer.status == RATE_LIMITED)
 
 
 def _stopped(code: str, answer: Answer, in_doubt: bool, *, item_refused: bool = False) -> Stopped:
-    return Stopped(code, f"{said(answer)} {REMEDIES.get(code, '')}".strip(), in_doubt, item_refused)
+    return Stopped(code, f"{sentence(answer)} {REMEDIES.get(code, '')}".strip(), in_doubt, item_refused)

@@ -1,11 +1,11 @@
-"""The service as the engine sees it: make a create certain, follow a job to its end, read what is offered."""
+"""The service as the engine sees it: make a create certain, follow a job to its end, read the offer."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Protocol
@@ -32,10 +32,9 @@ from patternmill.service.outcomes import (
     Stopped,
     Unresolved,
 )
-from patternmill.service.pacing import Breaker, Clock, RateLimiter, Sleeper, Window
+from patternmill.service.pacing import Breaker, Clock, RateLimiter, Window
 from patternmill.service.polling import Poller, PollPolicy
-from patternmill.service.resend import Jitter, RetryAfter, RetryPolicy, Situation, decide_create, is_unclear
-from patternmill.service.stats import Stats
+from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
@@ -67,47 +66,37 @@ class _Sending:
 
     operation: str
     body: bytes
-    in_doubt: bool
     known_job_id: str | None
     stopping: Callable[[], bool]
+    #: A request that may have been executed; when that was by an earlier run, it was first sent before `began`.
+    in_doubt: bool
+    began: float
     tries: int = 0
     first_sent: float = 0.0
     redirected: bool = False
 
 
 class StudioApi:
-    """Everything that is asked of the service, paced and retried. Safe for many tasks of one event loop."""
+    """Everything that is asked of the service, paced and resent. Safe for many tasks of one event loop."""
 
     def __init__(
         self,
         client: Client,
         *,
         pace: Pace | None = None,
-        retry: RetryPolicy | None = None,
+        policy: ResendPolicy | None = None,
         clock: Clock = time.monotonic,
-        sleeper: Sleeper = asyncio.sleep,
-        jitter: Jitter = random.random,
     ) -> None:
         self._client = client
-        self._retry = retry or RetryPolicy()
-        self._clock, self._sleep, self._jitter = clock, sleeper, jitter
+        self._policy = policy or ResendPolicy()
+        self._clock = clock
         pace = pace or Pace()
-        self.stats = Stats()
         #: Held by the engine, from before a create until its job ended.
         self.window = Window(pace.max_in_flight, clock=clock)
-        self.creates = RateLimiter(pace.create_rate, clock=clock, sleeper=sleeper)
-        self.polls = RateLimiter(pace.poll_rate, clock=clock, sleeper=sleeper)
-        patience = self._retry.create_timeout.total_seconds()
-        self.breaker = Breaker(patience=patience, clock=clock, sleeper=sleeper)
-        self.poller = Poller(
-            self._ask,
-            self.polls,
-            retry=self._retry,
-            policy=pace.polls,
-            clock=clock,
-            sleeper=sleeper,
-            jitter=jitter,
-        )
+        self._creates = RateLimiter(pace.create_rate, clock=clock)
+        self._polls = RateLimiter(pace.poll_rate, clock=clock)
+        self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
+        self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
         #: Which request each job belongs to, by a hash of its body.
         self._owners: dict[str, int] = {}
@@ -136,7 +125,7 @@ class StudioApi:
         return cls(
             client,
             pace=Pace(settings.max_in_flight, settings.create_rate, settings.poll_rate),
-            retry=RetryPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
+            policy=ResendPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
         )
 
     async def __aenter__(self) -> StudioApi:
@@ -149,8 +138,6 @@ class StudioApi:
         """Creates of these were accepted by this service before: "not found" is then about one item."""
         self._working.update(CREATE[stage] for stage in stages)
 
-    # What the engine asks for.
-
     async def create(
         self,
         stage: Stage,
@@ -160,49 +147,46 @@ class StudioApi:
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> CreateEnd:
-        """Send `body` until its fate is certain, waiting as told.
+        """Send `body` until its fate is certain, waiting as the service requests.
 
         `age`: how long ago this very request was first sent by an earlier run; None when it never was.
         `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
         """
-        sending = _Sending(CREATE[stage], body, age is not None, known_job_id, stopping)
-        began = self._clock()
+        began = self._clock() - (age or timedelta(0)).total_seconds()
+        sending = _Sending(CREATE[stage], body, known_job_id, stopping, age is not None, began)
         while True:
-            if (age or timedelta(0)) + self._since(began) > self._retry.in_doubt_limit and sending.in_doubt:
-                return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", True)
-            if (held := await self._hold(sending)) is not None:
-                return held
-            end = await self._send(sending)
-            if not isinstance(end, RetryAfter):
+            if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
+                message = "The service may have forgotten this request."
+                return Unresolved("in_doubt_too_long", message, in_doubt=True)
+            end = await self._await_turn(sending) or await self._send(sending)
+            if not isinstance(end, ResendAfter):
                 return end
             sending.in_doubt = sending.in_doubt or end.in_doubt
             sending.redirected = sending.redirected or end.redirected
-            await self._draining.ends(self._sleep(end.delay.total_seconds()))
+            with suppress(TimeoutError):
+                async with self._draining.guard():
+                    await asyncio.sleep(end.delay.total_seconds())
 
     async def follow(
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        return await self.poller.follow(job_id, stage, age=age, known=known)
+        return await self._poller.follow(job_id, stage, age=age, known=known)
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
 
         Raises ServiceStopped when nobody answers so that it can be read.
         """
-        return await look_up(self._ask, job_id, self._sleep, self._jitter)
+        return await look_up(self._ask, job_id, self._policy)
 
     async def offer(self, written: Collection[str] = ()) -> Offer:
-        """Read the categories and their options. What cannot be read is said in the offer's note.
+        """Read the categories and their options. The offer's note names what cannot be read.
 
         `written`: categories as a person named them, which an incomplete list may lack though they are offered.
         Raises ServiceStopped when the key or the address is refused.
         """
-        return await read_offer(self._post, self.polls, self._sleep, self._jitter, written)
-
-    def figures(self) -> dict[str, dict[str, float]]:
-        """What was asked and answered so far, as plain JSON."""
-        return self.stats.as_dict() | {"polling": self.poller.stats.as_dict()}
+        return await read_offer(self._post, self._polls, self._policy, written)
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls go on."""
@@ -212,59 +196,55 @@ class StudioApi:
         """Nothing is asked any more: creates under way end InDoubt, jobs that run end GaveUp."""
         self._draining.begin()
         self._abandoned.begin()
-        self.poller.abandon()
+        self._poller.abandon()
 
     async def close(self) -> None:
         """Abandon what is left and close the connections."""
         self.abandon()
-        await self.poller.close()
-        self.creates.close()
-        self.polls.close()
+        await self._poller.close()
+        self._creates.close()
+        self._polls.close()
         await self._client.close()
 
-    # Inside.
+    # -- inside
 
-    async def _hold(self, sending: _Sending) -> CreateEnd | None:
+    async def _await_turn(self, sending: _Sending) -> CreateEnd | None:
         """Wait until this create may go out; None when it may. Nothing else happens before it is sent."""
-        if self._stopping(sending) or not await self._draining.ends(self._turn()):
-            return self._unsent(sending)
-        if self.breaker.hopeless:
+        if self._is_stopping(sending):
+            return _unsent(sending)
+        try:
+            async with self._draining.guard():
+                if await self._breaker.ready():
+                    await self._creates.acquire()
+        except TimeoutError:
+            return _unsent(sending)
+        if self._breaker.hopeless:
             message = "The service has not answered well for too long."
             return Stopped("service_away", message, sending.in_doubt)
-        return self._unsent(sending) if self._stopping(sending) else None
+        return _unsent(sending) if self._is_stopping(sending) else None
 
-    async def _turn(self) -> None:
-        if await self.breaker.ready():
-            await self.creates.acquire()
-
-    def _stopping(self, sending: _Sending) -> bool:
+    def _is_stopping(self, sending: _Sending) -> bool:
         return self._draining.begun or sending.stopping()
 
-    def _unsent(self, sending: _Sending) -> CreateEnd:
-        if sending.in_doubt:
-            return InDoubt("The run was stopped before the service answered clearly.")
-        return NotBegun()
-
-    async def _send(self, sending: _Sending) -> CreateEnd | RetryAfter:
+    async def _send(self, sending: _Sending) -> CreateEnd | ResendAfter:
         sending.tries += 1
         sent_at = self._clock()
         if sending.tries == 1:
             sending.first_sent = sent_at
-        answers: list[Answer] = []
-        if not await self._abandoned.ends(self._post_into(answers, sending)):
+        try:
+            async with self._abandoned.guard():
+                answer = await self._client.post(sending.operation, sending.body)
+        except TimeoutError:
             return InDoubt("The run was stopped before the service answered.")
-        answer = answers[0]
+        self._learn(answer)
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
-        decision = decide_create(answer, self._situation(sending), self._retry, self._jitter)
+        decision = decide_create(answer, self._situation(sending), self._policy)
         self._pace(sending.operation, answer, decision, sent_at)
         return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
-    async def _post_into(self, answers: list[Answer], sending: _Sending) -> None:
-        answers.append(await self._post(sending.operation, sending.body))
-
     def _situation(self, sending: _Sending) -> Situation:
-        good = self.breaker.last_good
+        good = self._breaker.last_good
         return Situation(
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
@@ -278,17 +258,20 @@ class StudioApi:
             unclear_requests=len(self._unclear[sending.operation]),
         )
 
-    def _pace(self, operation: str, answer: Answer, decision: CreateEnd | RetryAfter, sent_at: float) -> None:
-        """Learn from the answer how much may be asked."""
+    def _pace(
+        self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, sent_at: float
+    ) -> None:
+        """Adapt how much is asked to what was answered."""
         if isinstance(decision, Accepted):
             self.window.accepted()
-            self.creates.accepted()
+            self._creates.accepted()
             self._working.add(operation)
             self._unclear[operation].clear()
         elif answer.overloaded:
             self.window.overloaded(sent_at)
-        if answer.status == 429 and isinstance(decision, RetryAfter):
-            self.creates.limited(sent_at, decision.delay.total_seconds() if decision.told else 0.0)
+        if answer.status == 429 and isinstance(decision, ResendAfter):
+            requested = decision.delay.total_seconds() if decision.server_requested else 0.0
+            self._creates.limited(sent_at, requested)
 
     def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
         job_id, request = accepted.job.job_id, hash(sending.body)
@@ -300,18 +283,24 @@ class StudioApi:
         return await self._post(POLL, orjson.dumps({"jobId": job_id}))
 
     async def _post(self, operation: str, body: bytes) -> Answer:
-        """One exchange, counted, and heard by the breaker."""
         answer = await self._client.post(operation, body)
-        self.stats.count(operation, answer)
-        if answer.happening is ExchangeResult.ANSWERED:
-            self._reached = True
-        if answer.good:
-            self._answered_well = True
-        if answer.service_failed:
-            self.breaker.failed()
-        else:
-            self.breaker.succeeded()
+        self._learn(answer)
         return answer
+
+    def _learn(self, answer: Answer) -> None:
+        """What any answer says of the service as a whole."""
+        self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
+        self._answered_well = self._answered_well or answer.good
+        if answer.service_failed:
+            self._breaker.failed()
+        else:
+            self._breaker.succeeded()
 
     def _since(self, moment: float) -> timedelta:
         return timedelta(seconds=self._clock() - moment)
+
+
+def _unsent(sending: _Sending) -> CreateEnd:
+    if sending.in_doubt:
+        return InDoubt("The run was stopped before the service answered clearly.")
+    return NotBegun()

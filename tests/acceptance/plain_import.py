@@ -25,7 +25,7 @@ from cli.main import run
 from patternmill.runs import lease
 from patternmill.runs.pipeline import import_spec
 from patternmill.service import pacing, studio_api
-from patternmill.service.resend import RetryPolicy
+from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
 from prefect_host.connection import Screen
 from tests.acceptance import points, seeded_bugs
@@ -90,7 +90,7 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
     if young is not None:
         shorter["young"] = timedelta(seconds=young)
     if shorter:
-        studio_api.RetryPolicy = functools.partial(RetryPolicy, **shorter)  # type: ignore[misc,assignment,arg-type]
+        studio_api.ResendPolicy = functools.partial(ResendPolicy, **shorter)  # type: ignore[misc,assignment,arg-type]
 
 
 def _drain_for(drain: timedelta) -> None:

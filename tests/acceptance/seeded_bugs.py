@@ -19,7 +19,7 @@ from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
 from patternmill.service.answers import Answer
 from patternmill.service.outcomes import Accepted, Failed
-from patternmill.service.resend import AskAgain, RetryAfter
+from patternmill.service.resend import AskAgain, ResendAfter
 from patternmill.states import AttemptState, Outcome, Stage
 
 _numbers = itertools.count(1)
@@ -107,7 +107,7 @@ def next_attempt_in_doubt() -> None:
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
-        doubtful = isinstance(decision, RetryAfter) and decision.in_doubt
+        doubtful = isinstance(decision, ResendAfter) and decision.in_doubt
         return _failed_job(next(_numbers)) if doubtful else decision
 
     studio_api.decide_create = seeded  # type: ignore[assignment]

@@ -85,7 +85,7 @@ def test_connections_are_kept_and_shared_within_the_limit() -> None:
 def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
     """The request may have been executed, so it is never called unsent."""
     answer = asyncio.run(ask(answering))
-    assert answer.happening is ExchangeResult.LOST
+    assert answer.exchange is ExchangeResult.LOST
     assert answer.trouble is trouble
 
 
@@ -101,7 +101,7 @@ def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
     """A byte now and then does not keep a request alive."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=0.4))
-    assert (answer.happening, answer.trouble) == (ExchangeResult.LOST, Trouble.TIMEOUT)
+    assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.TIMEOUT)
     assert time.monotonic() - began < 10
 
 
@@ -111,7 +111,7 @@ def test_a_name_that_is_not_found_is_not_sent() -> None:
     async def main() -> None:
         async with client("http://no-such-host.invalid/v1", 5) as made:
             answer = await made.post("patterns/create", BODY)
-        assert (answer.happening, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
+        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
 
     asyncio.run(main())
 
@@ -125,7 +125,7 @@ def test_a_refused_connection_is_not_sent() -> None:
     async def main() -> None:
         async with client(f"http://127.0.0.1:{port}/v1") as made:
             answer = await made.post("patterns/create", BODY)
-        assert (answer.happening, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.CONNECT)
+        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.CONNECT)
 
     asyncio.run(main())
 
@@ -148,7 +148,7 @@ def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_
 
         async with serving(answering) as server, client(server.url) as made:
             answers = [await made.post("patterns/create", BODY) for _ in range(3)]
-            assert [answer.happening for answer in answers] == [
+            assert [answer.exchange for answer in answers] == [
                 ExchangeResult.ANSWERED,
                 ExchangeResult.LOST,
                 ExchangeResult.ANSWERED,
@@ -191,7 +191,7 @@ def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
 def test_an_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
     """It is answered, but not good."""
     heard = asyncio.run(ask(says(answer)))
-    assert (heard.happening, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
+    assert (heard.exchange, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
     assert not heard.good
 
 
@@ -199,7 +199,7 @@ def test_deeply_nested_json_with_escapes_is_survived() -> None:
     """26: also where the parser still accepts it."""
     nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
     heard = asyncio.run(ask(says(reply(OK, nested))))
-    assert heard.happening is ExchangeResult.ANSWERED
+    assert heard.exchange is ExchangeResult.ANSWERED
 
 
 def _endless(writer_head: bytes):
@@ -228,7 +228,7 @@ def test_an_answer_over_the_cap_is_dropped(answering) -> None:
     """26: lost, soon, and the client goes on."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=10))
-    assert (answer.happening, answer.trouble) == (ExchangeResult.LOST, Trouble.TOO_LARGE)
+    assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.TOO_LARGE)
     assert time.monotonic() - began < 9
 
 
@@ -238,7 +238,7 @@ def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
     assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).good
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
         answer = asyncio.run(ask(says(reply(OK, body, f"Content-Encoding: {kind}"))))
-        assert (answer.happening, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
+        assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
 
 
 def _certificate(folder: Path, host: str, days: int) -> tuple[ssl.SSLContext, ssl.SSLContext]:
@@ -314,7 +314,7 @@ def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
         port = server.sockets[0].getsockname()[1]
         async with server, client(f"https://127.0.0.1:{port}/v1") as made:
             answer = await made.post("patterns/create", BODY)
-        assert (answer.happening, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.HANDSHAKE)
+        assert (answer.exchange, answer.trouble) == (ExchangeResult.NOT_SENT, Trouble.HANDSHAKE)
 
     asyncio.run(main())
 

@@ -23,6 +23,7 @@ from patternmill.ledger.records import RowResult
 from patternmill.ledger.reports.integrity import problems
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
+from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import Pace, StudioApi
 from patternmill.settings import Settings
 from patternmill.states import UNFINISHED_ROWS
@@ -222,8 +223,8 @@ class _Player:
         api = StudioApi(
             SimulatedClient(self.service, life),
             pace=Pace(setup.window),
+            policy=ResendPolicy(jitter=random.Random(f"{setup.seed}/jitter/{life}").random),
             clock=self.loop.time,
-            jitter=random.Random(f"{setup.seed}/jitter/{life}").random,
         )
         spec = self.shop.spec(
             max_in_flight=setup.window,

@@ -39,7 +39,7 @@ class Process:
     async def dismiss(self) -> None:
         """Left alone: what it writes does not count."""
 
-    async def see_off(self) -> None:
+    async def await_end(self) -> None:
         await asyncio.to_thread(self.process.wait, 60)
 
 
@@ -50,7 +50,7 @@ class Processes:
     log: Path
     started: list[Process] = field(default_factory=list)
 
-    async def give(self, given: PartGrant) -> Process:
+    async def start(self, given: PartGrant) -> Process:
         arguments = (given.run_id, str(given.number), str(given.grant), given.environment)
         with self.log.open("ab") as log:
             process = subprocess.Popen(

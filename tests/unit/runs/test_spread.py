@@ -37,7 +37,7 @@ FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owl
 class Nobody:
     """There is no worker: the run drives its parts itself."""
 
-    async def give(self, given: PartGrant) -> WorkerHandle:
+    async def start(self, given: PartGrant) -> WorkerHandle:
         raise OSError("no server")
 
 
@@ -166,7 +166,7 @@ class Wrong:
     def __init__(self) -> None:
         self.given: list[PartGrant] = []
 
-    async def give(self, given: PartGrant) -> Lost:
+    async def start(self, given: PartGrant) -> Lost:
         self.given.append(given)
         return Lost()
 
@@ -178,7 +178,7 @@ class Lost:
     async def dismiss(self) -> None:
         """Nothing is left of it."""
 
-    async def see_off(self) -> None:
+    async def await_end(self) -> None:
         raise AssertionError("it never said that it is through")
 
 
@@ -215,14 +215,14 @@ class Lingering:
         self._tasks: list[asyncio.Task[None]] = []
         self.dismissed = 0
 
-    async def give(self, given: PartGrant) -> Lingering:
+    async def start(self, given: PartGrant) -> Lingering:
         self._tasks.append(asyncio.create_task(self._linger(given)))
         return self
 
     async def _linger(self, given: PartGrant) -> None:
         async with PartWork(assignment(given.run_id, given.number, given.environment), given.grant) as part:
             await drive_without_prefect(part)
-            await part.writer.write(part._saying(PartState.BEGUN))
+            await part.writer.write(part._report(PartState.BEGUN))
             await asyncio.sleep(3600)
 
     async def is_gone(self) -> bool:
@@ -233,7 +233,7 @@ class Lingering:
         for task in self._tasks:
             task.cancel()
 
-    async def see_off(self) -> None:
+    async def await_end(self) -> None:
         raise AssertionError("it never said that it is through")
 
 

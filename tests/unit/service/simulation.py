@@ -103,7 +103,7 @@ async def _simulate(
     shortest = await _perfect(rows, window, draws)
     service, started = Service(), virtual.clock()
     limiter = RateLimiter(poll_rate, clock=virtual.clock)
-    poller = Poller(service.ask, limiter, policy=policy, clock=virtual.clock, jitter=lambda: 0.5)
+    poller = Poller(service.ask, limiter, policy=policy, clock=virtual.clock)
 
     async def wait(_: str, stage: Stage, duration: float) -> None:
         end = await poller.follow(service.begin(duration), stage)

@@ -11,6 +11,7 @@ import pytest
 
 from patternmill.catalog.offer import Offer
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from tests.unit.service import virtual
 
@@ -69,7 +70,7 @@ class Paged:
 
 def offer_from(service: Paged, *written: str) -> Offer:
     async def main() -> Offer:
-        async with StudioApi(service, clock=virtual.clock, jitter=lambda: 0.5) as api:
+        async with StudioApi(service, policy=ResendPolicy(jitter=lambda: 0.5), clock=virtual.clock) as api:
             return await api.offer(written)
 
     return virtual.run(main())

@@ -15,7 +15,7 @@ from patternmill.service.jobs import read_job
 from patternmill.service.outcomes import Conflict, Failed, GaveUp, JobEnd, Stopped, Succeeded, Unresolved
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.polling import Poller
-from patternmill.service.resend import RetryPolicy
+from patternmill.service.resend import ResendPolicy
 from patternmill.states import Stage
 from tests.unit.service import virtual
 from tests.unit.service.simulation import Figures, lognormal, simulate
@@ -138,17 +138,16 @@ def _ok(body: Any) -> Answer:
     return Answer(ExchangeResult.ANSWERED, status=200, body=body)
 
 
-def _poller(ask: Callable[[str], Any], **retry: Any) -> Poller:
+def _poller(ask: Callable[[str], Any], **resend: Any) -> Poller:
     return Poller(
         ask,
         RateLimiter(100, clock=virtual.clock),
-        retry=RetryPolicy(**retry),
+        resend=ResendPolicy(jitter=lambda: 0.5, **resend),
         clock=virtual.clock,
-        jitter=lambda: 0.5,
     )
 
 
-def _follow(*answers: Answer, age: float = 0.0, **retry: Any) -> tuple[JobEnd, float, int]:
+def _follow(*answers: Answer, age: float = 0.0, **resend: Any) -> tuple[JobEnd, float, int]:
     """How a job ends whose polls are answered like that, the last for ever; when, after how many polls."""
 
     async def main() -> tuple[JobEnd, float, int]:
@@ -160,7 +159,7 @@ def _follow(*answers: Answer, age: float = 0.0, **retry: Any) -> tuple[JobEnd, f
             await asyncio.sleep(0.01)
             return answers[min(asked, len(answers)) - 1]
 
-        poller = _poller(ask, **retry)
+        poller = _poller(ask, **resend)
         end = await poller.follow("job-1", Stage.PATTERN, age=timedelta(seconds=age))
         ended_at = virtual.clock()
         await poller.close()

@@ -12,17 +12,17 @@ from patternmill.service.outcomes import Accepted, Conflict, Failed, Refused, St
 from patternmill.service.resend import (
     AskAgain,
     Polled,
-    RetryAfter,
-    RetryPolicy,
+    ResendAfter,
+    ResendPolicy,
     Situation,
     decide_create,
     decide_poll,
-    pause,
     read_retry_after,
 )
 from patternmill.states import Stage
 
-POLICY = RetryPolicy()
+POLICY = ResendPolicy(jitter=lambda: 0.0)
+LONGEST = ResendPolicy(jitter=lambda: 1.0)
 JOB = {"jobId": "job-1", "kind": "pattern", "status": "running", "result": None}
 LATE = Situation(tries=30, trying_for=timedelta(minutes=11))
 AWAY = Situation(tries=30, trying_for=timedelta(minutes=11), well=False)
@@ -54,19 +54,19 @@ def lost(trouble: Trouble) -> Answer:
 
 def decide(answer: Answer, now: Situation | None = None) -> Any:
     """The decision without chance."""
-    return decide_create(answer, now or Situation(), POLICY, lambda: 0.0)
+    return decide_create(answer, now or Situation(), POLICY)
 
 
-D = RetryAfter(timedelta(milliseconds=250), in_doubt=True)
-R = RetryAfter(timedelta(milliseconds=250), in_doubt=False)
-REDIRECTED = RetryAfter(timedelta(milliseconds=250), in_doubt=False, redirected=True)
+D = ResendAfter(timedelta(milliseconds=250), in_doubt=True)
+R = ResendAfter(timedelta(milliseconds=250), in_doubt=False)
+REDIRECTED = ResendAfter(timedelta(milliseconds=250), in_doubt=False, redirected=True)
 #: 303 is how some answer what they have executed.
-SEEN_ELSEWHERE = RetryAfter(timedelta(milliseconds=250), in_doubt=True, redirected=True)
+SEEN_ELSEWHERE = ResendAfter(timedelta(milliseconds=250), in_doubt=True, redirected=True)
 
 
-def waits(seconds: float) -> RetryAfter:
+def waits(seconds: float) -> ResendAfter:
     """Told to wait."""
-    return RetryAfter(timedelta(seconds=seconds), in_doubt=False, told=True)
+    return ResendAfter(timedelta(seconds=seconds), in_doubt=False, server_requested=True)
 
 
 #: Fault, answer, situation, decision (exact), or the kind of verdict and its code.
@@ -147,7 +147,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
         "19 503 with seconds",
         answered(503, retry_after="3"),
         None,
-        RetryAfter(timedelta(seconds=3), in_doubt=True),
+        ResendAfter(timedelta(seconds=3), in_doubt=True),
     ),
     ("19 504", answered(504), None, D),
     ("408", answered(408), None, D),
@@ -245,14 +245,14 @@ def test_what_never_left_this_machine_for_ten_minutes_is_not_in_doubt() -> None:
 
 def test_pauses_double_within_their_spread_up_to_the_longest() -> None:
     """Half to all of 0.5, 1, 2 ... 30 s."""
-    assert [pause(tries, POLICY, lambda: 1.0).total_seconds() for tries in (1, 2, 3, 7, 500)] == [
+    assert [LONGEST.pause(tries).total_seconds() for tries in (1, 2, 3, 7, 500)] == [
         0.5,
         1,
         2,
         30,
         30,
     ]
-    assert pause(3, POLICY, lambda: 0.0) == timedelta(seconds=1)
+    assert POLICY.pause(3) == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ DONE = {
 ANOTHER_KIND = (Unresolved, "job_of_another_kind")
 POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("running", answered(200, JOB), OLD, AskAgain()),
-    ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png", OLD)),
+    ("succeeded", answered(200, DONE), OLD, Succeeded("p-1", "https://pics.example/1.png")),
     (
         "succeeded without an ID is asked again",
         answered(200, {**DONE, "result": {}}),
@@ -317,7 +317,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "44 another ID beside ours",
         answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
         OLD,
-        Succeeded("p-1", None, OLD),
+        Succeeded("p-1", None),
     ),
     ("44 another ID than ours", answered(200, {**DONE, "result": {"productId": "q-1"}}), OLD, ANOTHER_KIND),
     (
@@ -326,7 +326,12 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         OLD,
         ANOTHER_KIND,
     ),
-    ("17 429 with seconds", answered(429, retry_after="4"), OLD, AskAgain(timedelta(seconds=4), told=True)),
+    (
+        "17 429 with seconds",
+        answered(429, retry_after="4"),
+        OLD,
+        AskAgain(timedelta(seconds=4), server_requested=True),
+    ),
     ("17 429 with 1e9", answered(429, retry_after="1e9"), OLD, (Stopped, "rate_limited")),
     ("18 500", answered(500), OLD, AskAgain(timedelta(milliseconds=250))),
     ("a poll that is refused fails no job", answered(400), OLD, AskAgain(timedelta(milliseconds=250))),
@@ -345,7 +350,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
 def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expected: Any) -> None:
     """A poll's error never changes a job."""
     polled = Polled("job-1", Stage.PATTERN, age)
-    _assert_is(decide_poll(answer, polled, POLICY, lambda: 0.0), expected)
+    _assert_is(decide_poll(answer, polled, POLICY), expected)
 
 
 @pytest.mark.parametrize(
@@ -362,4 +367,4 @@ def test_an_unclear_answer_to_many_polls_is_weighed_by_how_others_fare(
 ) -> None:
     """46: one job's trouble is its own, everybody's is the way to the service."""
     polled = Polled("job-1", Stage.PATTERN, OLD, tries=4, well=well)
-    _assert_is(decide_poll(answer, polled, POLICY, lambda: 1.0), expected)
+    _assert_is(decide_poll(answer, polled, LONGEST), expected)

@@ -22,7 +22,7 @@ from patternmill.service.outcomes import (
     Succeeded,
     Unresolved,
 )
-from patternmill.service.resend import RetryPolicy
+from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import Stage
@@ -60,8 +60,8 @@ class Script:
         return [body for _, name, body in self.sent if name == operation]
 
 
-def _api(script: Script, **retry: Any) -> StudioApi:
-    return StudioApi(script, retry=RetryPolicy(**retry), clock=virtual.clock, jitter=lambda: 0.5)
+def _api(script: Script, **policy: Any) -> StudioApi:
+    return StudioApi(script, policy=ResendPolicy(jitter=lambda: 0.5, **policy), clock=virtual.clock)
 
 
 def _create(*answers: Answer, **given: Any) -> tuple[CreateEnd, Script, float]:
@@ -285,20 +285,6 @@ def test_a_cancelled_create_leaves_nothing_behind() -> None:
             await api.close()
             await asyncio.sleep(0)
             assert not {task for task in left if not task.done()}
-
-    virtual.run(main())
-
-
-def test_the_figures_are_counted() -> None:
-    """For the manifest and the benchmarks."""
-
-    async def main() -> None:
-        script = Script({"patterns/create": [LOST, says(500), says(200, JOB)]})
-        async with _api(script) as api:
-            await api.create(Stage.PATTERN, BODY)
-            counts = api.figures()
-            assert counts["requests"] == {"patterns/create": 3}
-            assert counts["answers"] == {"reset": 1, "500": 1, "200": 1}
 
     virtual.run(main())
 
