@@ -13,8 +13,8 @@ from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, with_un
 from patternmill.catalog.offer_shapes import (
     CategoryList,
     offer_of,
-    read_asked_category,
     read_category_list,
+    read_unlisted_category,
 )
 from patternmill.errors import ServiceStopped
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
@@ -103,7 +103,7 @@ class _Reader:
     async def _asked(self, text: str) -> Category | None:
         async with self._free:
             answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
-        return read_asked_category(answer.body, text) if answer.good else None
+        return read_unlisted_category(answer.body, text) if answer.good else None
 
     async def _listing(self) -> Any:
         answer = await self._ask("categories/list", {})
@@ -117,17 +117,17 @@ class _Reader:
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
         """The list with one more page, by the first way that leads on: the one that led here, then the others."""
-        for step in sorted(found.steps, key=lambda step: step.way != self._way):
+        for step in sorted(found.steps, key=lambda step: step.method != self._way):
             question = orjson.dumps(step.question, option=orjson.OPT_SORT_KEYS)
             if question in self._tried or len(self._tried) >= MOST_PAGES:
                 continue
             self._tried.add(question)
-            proven = step.way == self._way
+            proven = step.method == self._way
             answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
             sent = frozenset(map(str, step.question.values()))
             page = read_category_list(answer.body, found, sent) if answer.good else None
-            if page is not None and _leads_on(page, found, known=proven or step.told):
-                self._way = step.way
+            if page is not None and _leads_on(page, found, known=proven or step.stated):
+                self._way = step.method
                 return page
         return None
 
