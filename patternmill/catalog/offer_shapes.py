@@ -75,7 +75,7 @@ class CategoryList:
     records: int = 0
     last_page: int = 0
     pages: int = 1
-    #: How the next page may be asked for, where the last one shows that there is one.
+    #: The requests that may get the next page, where the last one shows that there is one.
     steps: tuple[PageStep, ...] = ()
 
 

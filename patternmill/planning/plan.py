@@ -82,7 +82,7 @@ class PlannedProduct:
 
     item: ProductItem
     reason: Reason
-    #: What its row says in its own spelling.
+    #: Category and selections as its row spells them.
     written: Mapping[str, Any] | None = None
 
 
@@ -129,7 +129,7 @@ class Plan:
         return sum(row.product is None for row in self.rows)
 
     def counts(self, reasons: Collection[Reason]) -> tuple[int, int]:
-        """How many patterns and products stand in the plan for one of these reasons."""
+        """How many patterns and products are in the plan for one of these reasons."""
         return (
             sum(planned.reason in reasons for planned in self.patterns.values()),
             sum(planned.reason in reasons for planned in self.products.values()),

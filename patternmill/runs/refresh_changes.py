@@ -79,9 +79,9 @@ def withheld_reason(record: RunRecord) -> str | None:
     if not withheld:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
-    said = "The source is empty" if empty else "The source is smaller than may go unasked"
+    why = "The source is empty" if empty else "The source has fewer rows than the limit allows"
     rows = "1 row waits" if withheld == 1 else f"{withheld} rows wait"
-    return f"{said}: {rows} to be retired (withheld). Let them go with --retire {withheld}."
+    return f"{why}: {rows} to be retired (withheld). Let them go with --retire {withheld}."
 
 
 def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
