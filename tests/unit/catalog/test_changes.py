@@ -186,7 +186,7 @@ def _key(name: str) -> str:
 def read(raw: bytes) -> list[RequestedRow]:
     found = check_rows(parse_catalog(raw, name="spring.csv"), None, prompt_limit=200)
     assert not found.problems
-    return requested_rows(make_plan(SCOPE, found, Memory()))
+    return requested_rows(make_plan(SCOPE, found.entries, Memory()))
 
 
 def made(source: Sequence[RequestedRow]) -> dict[str, CurrentRow]:
