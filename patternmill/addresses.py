@@ -35,14 +35,14 @@ def service_identity(url: str) -> str:
     return f"{_host(parts.hostname or '')}{shown}{parts.path.rstrip('/')}"
 
 
-def is_plain_beyond_loopback(url: str) -> bool:
-    """Whether what is sent there, a key too, can be read on its way to another machine."""
+def is_unencrypted(url: str) -> bool:
+    """Whether what is sent there, a key too, can be read on the network."""
     parts = urlsplit(url)
     return parts.scheme == "http" and _host(parts.hostname or "") != _LOOPBACK
 
 
 def _parts(url: str) -> SplitResult | None:
-    """None where the address cannot be taken apart; what Python says of that would show it."""
+    """None where the address cannot be taken apart; Python's message would show it."""
     try:
         parts = urlsplit(url)
         return parts if parts.port != 0 else None

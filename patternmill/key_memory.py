@@ -55,7 +55,7 @@ def _read(path: Path) -> dict[str, list[str]]:
     except (OSError, ValueError) as error:
         raise ConfigurationError(
             f"{path} cannot be read ({type(error).__name__}).",
-            remedy="It says which service each key belongs to; remove it if you know that the address is right.",
+            remedy="It has the service of each key; remove it if you know that the address is right.",
         ) from None
     return {str(key): [str(service) for service in services] for key, services in known.items()}
 

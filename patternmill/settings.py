@@ -14,7 +14,7 @@ from dotenv import dotenv_values
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
-from patternmill.addresses import checked_url, is_plain_beyond_loopback, service_identity
+from patternmill.addresses import checked_url, is_unencrypted, service_identity
 from patternmill.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -402,7 +402,7 @@ def _refuse_key_of_another_environment(settings: Settings) -> None:
 
 def _refuse_plain_http(settings: Settings) -> None:
     url = settings.studio_url
-    if url is None or not is_plain_beyond_loopback(url) or urlsplit(url).hostname in settings.plain_http:
+    if url is None or not is_unencrypted(url) or urlsplit(url).hostname in settings.plain_http:
         return
     host = urlsplit(url).hostname
     raise ConfigurationError(

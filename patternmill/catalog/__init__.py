@@ -1,1 +1,1 @@
-"""What a person asked for: the CSV reader, rows, categories and their options."""
+"""What a person requests: the CSV file, its rows, and the categories and options that they can name."""

@@ -1,4 +1,4 @@
-"""What a source asks for, held against what its catalog has: added, changed, unchanged, removed; and who may retire."""
+"""The changes between a source and its catalog: added, changed, unchanged, removed; and how many may be retired."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from patternmill.identifiers import ItemKey, RunId
 
 
 class ChangeKind(StrEnum):
-    """What a source says of a sku, against the catalog."""
+    """How a sku of the source differs from the catalog."""
 
     #: The catalog has no product for it.
     ADDED = "added"
@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
     UNCHANGED = "unchanged"
     #: In the catalog, and no longer in the source.
     REMOVED = "removed"
-    #: Asked for before with this content and not made: stays so until it is retried or edited.
+    #: Requested before with this content and not made: stays so until it is retried or edited.
     FAILED_BEFORE = "failed_before"
     #: In the source, and refused there: what the catalog has stays.
     REFUSED = "refused"
@@ -46,7 +46,7 @@ EDITION = "edition"
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is bought for a row, as the run that bought it understood it."""
+    """What is bought for a row, as the run that bought it resolved it."""
 
     prompt: str
     #: The environment's ID for it.
@@ -56,6 +56,11 @@ class Content:
     @classmethod
     def of(cls, row: Row) -> Content:
         return cls(row.prompt, row.category_id or row.category, row.selections)
+
+    def fields(self) -> dict[str, str]:
+        """`prompt`, `category`, `option:<name>`: each with its value."""
+        options = {f"option:{name}": value for name, value in self.selections.items()}
+        return {"prompt": self.prompt, "category": self.category, **options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class CurrentRow:
 
 @dataclass(frozen=True, slots=True)
 class RequestedRow:
-    """What a source asks for under a sku. Without content where its row is refused."""
+    """What a source requests under a sku. Without content where its row is refused."""
 
     sku: str
     content: Content | None = None
@@ -87,7 +92,7 @@ class RequestedRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One sku and what has happened to it; `before` is what the catalog has until the new product is there."""
+    """One sku and its change; `before` is what the catalog has until the new product exists."""
 
     sku: str
     kind: ChangeKind
@@ -96,18 +101,18 @@ class Change:
     before: CurrentRow | None = None
     #: Of a removed row.
     verdict: ChangeVerdict | None = None
-    #: What the source asks for.
+    #: What the source requests.
     now: Content | None = None
 
     def old_and_new(self) -> Iterator[str]:
-        """Each field that differs, before and now, so that a person sees the difference."""
+        """A line for each field that differs: before and now."""
         if self.before is not None and self.now is not None:
             yield from described(self.before.content, self.now)
 
 
 @dataclass(frozen=True)
 class RetireLimit:
-    """How many rows may be retired without a person's word: neither the count nor the share may be passed."""
+    """How many rows may be retired without a person's decision: neither count nor share may be exceeded."""
 
     count: int = 20
     #: Of the rows that the catalog has. One row is never too many.
@@ -115,7 +120,7 @@ class RetireLimit:
 
     @classmethod
     def parse(cls, text: str | None) -> RetireLimit:
-        """Read `20`, `10%` or `20,10%`; what is not named stays as it is by default. Raises ConfigurationError."""
+        """Read `20`, `10%` or `20,10%`; what is not named has its default. Raises ConfigurationError."""
         limit = cls()
         for word in re.split(r"[\s,;]+|\band\b", text.strip()) if text else ():
             limit = cls._with(limit, word) if word else limit
@@ -146,13 +151,13 @@ class Changes:
     all: tuple[Change, ...]
 
     def counts(self) -> dict[str, int]:
-        """By kind; the removed ones by what becomes of them. Every word is there, also with 0."""
+        """By kind, and the removed ones by verdict; each is there, also with 0."""
         found = Counter(change.verdict or change.kind for change in self.all)
-        words = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
-        return {word.value: found[word] for word in words}
+        names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
+        return {name.value: found[name] for name in names}
 
-    def told(self) -> Iterator[Change]:
-        """Those that are worth a line."""
+    def noteworthy(self) -> Iterator[Change]:
+        """All but the unchanged ones."""
         return (change for change in self.all if change.kind is not ChangeKind.UNCHANGED)
 
 
@@ -163,62 +168,51 @@ def detect(
     *,
     ceiling: int | None = None,
 ) -> Changes:
-    """Hold a source against its catalog (by sku, with the retired ones).
+    """The changes of a source against its catalog (by sku, with the retired ones).
 
-    `ceiling` is a person's word on how many may be retired, in place of the limit: the first so many by sku go.
+    `ceiling` is a person's decision on how many may be retired, in place of the limit: the first so many by sku.
     """
+    # Case and spaces do not make another sku: the catalog's spelling counts.
     spellings = {sku_key(sku): sku for sku in catalog}
-    source = [asked if asked.sku in catalog else _respelled(asked, spellings) for asked in source]
-    rows = [_change(asked, catalog.get(asked.sku)) for asked in source]
-    return Changes((*rows, *_removed(catalog, source, limit, ceiling)))
-
-
-def _respelled(asked: RequestedRow, spellings: Mapping[str, str]) -> RequestedRow:
-    """Under the catalog's own spelling of its sku: case and spaces do not tell skus apart."""
-    return replace(asked, sku=spellings.get(sku_key(asked.sku), asked.sku))
+    source = [
+        row if row.sku in catalog else replace(row, sku=spellings.get(sku_key(row.sku), row.sku))
+        for row in source
+    ]
+    changes = [_change(row, catalog.get(row.sku)) for row in source]
+    return Changes((*changes, *_removed(catalog, source, limit, ceiling)))
 
 
 def differing(before: Content, now: Content) -> tuple[str, ...]:
-    """The fields in which two contents differ, options by their names."""
-    names = sorted(before.selections.keys() | now.selections.keys())
-    return (
-        *(["prompt"] if before.prompt != now.prompt else []),
-        *(["category"] if before.category != now.category else []),
-        *(f"option:{name}" for name in names if before.selections.get(name) != now.selections.get(name)),
+    """The fields in which two contents differ: prompt, category, then options by their names."""
+    old, new = before.fields(), now.fields()
+    names = sorted(
+        old.keys() | new.keys(), key=lambda name: (name.startswith("option:"), name != "prompt", name)
     )
+    return tuple(name for name in names if old.get(name) != new.get(name))
 
 
 def described(before: Content, now: Content) -> Iterator[str]:
     """Each field in which two contents differ, as it was and as it is."""
     for field in differing(before, now):
-        old, new = contrasted(_value(before, field), _value(now, field))
+        old, new = contrasted(before.fields().get(field, ""), now.fields().get(field, ""))
         yield f"{field}: {old} -> {new}"
 
 
-def _value(content: Content, field: str) -> str:
-    values = {"prompt": content.prompt, "category": content.category}
-    return values.get(field) or content.selections.get(field.removeprefix("option:"), "")
+def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
+    if row.content is None:
+        is_retired = before is not None and before.retired_at is not None
+        return Change(row.sku, ChangeKind.REFUSED, (), None if is_retired else before)
+    if before is None or before.product_key == row.product_key:
+        fields: tuple[str, ...] = ()
+    else:
+        fields = differing(before.content, row.content) or (EDITION,)
+    return Change(row.sku, _kind(row, before, fields), fields, before, now=row.content)
 
 
-def _change(asked: RequestedRow, before: CurrentRow | None) -> Change:
-    if before is not None and before.retired_at is not None and asked.content is None:
-        before = None
-    if asked.content is None:
-        return Change(asked.sku, ChangeKind.REFUSED, (), before)
-    fields = _fields(asked, asked.content, before)
-    return Change(asked.sku, _kind(asked, before, fields), fields, before, now=asked.content)
-
-
-def _fields(asked: RequestedRow, content: Content, before: CurrentRow | None) -> tuple[str, ...]:
-    if before is None or before.product_key == asked.product_key:
-        return ()
-    return differing(before.content, content) or (EDITION,)
-
-
-def _kind(asked: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
+def _kind(row: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...]) -> ChangeKind:
     if before is not None and not fields:
         return ChangeKind.UNCHANGED if before.retired_at is None else ChangeKind.ADDED
-    if asked.failed_before:
+    if row.failed_before:
         return ChangeKind.FAILED_BEFORE
     return ChangeKind.ADDED if before is None or before.retired_at is not None else ChangeKind.CHANGED
 
@@ -226,9 +220,9 @@ def _kind(asked: RequestedRow, before: CurrentRow | None, fields: tuple[str, ...
 def _removed(
     catalog: Mapping[str, CurrentRow], source: Iterable[RequestedRow], limit: RetireLimit, ceiling: int | None
 ) -> Iterator[Change]:
-    """What the catalog has and the source has not, with what becomes of it."""
+    """What the catalog has and the source has not, with the verdict on it."""
     known = {sku: current for sku, current in catalog.items() if current.retired_at is None}
-    gone = sorted(known.keys() - {asked.sku for asked in source})
+    gone = sorted(known.keys() - {row.sku for row in source})
     if ceiling is None:
         ceiling = len(gone) if limit.allows(len(gone), len(known)) else 0
     for number, sku in enumerate(gone):

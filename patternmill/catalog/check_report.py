@@ -1,4 +1,4 @@
-"""What a check found, told to the person who mends the file: the causes first, then every problem."""
+"""The report of a check for the person who corrects the file: the causes first, then every problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns of a catalog mean: read from its header, whatever the case and the outer spaces."""
+"""The columns of a catalog and their meaning, read from the header in any case and with any outer spaces."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from patternmill.catalog.problems import UNSAFE, FileCode, refusal, shown
 from patternmill.catalog.spreadsheet import restore
 
-#: What a run writes beside the input's columns, in this order.
+#: The columns that a run adds to the input's, in this order.
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error")
-#: A file with both is one of ours: its result columns are written anew, and its cells are restored.
+#: A file with both is a results file: its result columns are written anew, and its cells are restored.
 MARKERS = frozenset({"status", "error_code"})
 OPTION_PREFIX = "option:"
 _PLAIN = ("sku", "prompt", "category", "category_id", "selections")
@@ -37,11 +37,11 @@ class Columns:
     category: int
     selections: int | None
     options: tuple[OptionColumn, ...]
-    #: Our own, from an earlier run: not carried, since they are written anew.
+    #: The result columns of an earlier run: not carried, since they are written anew.
     results: tuple[int, ...]
     #: Everything else, carried through untouched.
     carried: tuple[int, ...]
-    #: The file is one of ours, so that its cells were restored on reading.
+    #: It is a results file, so that its cells were restored on reading.
     ours: bool
 
     @property
@@ -113,7 +113,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
 def refuse_reserved(
     header: Sequence[str], columns: Columns, rows: Iterable[tuple[str, ...]], name: str
 ) -> None:
-    """In a file that is not one of ours, a result column with something in it would be lost: refuse it."""
+    """In a file that is no results file, a result column with something in it would be lost: refuse it."""
     if columns.ours or not columns.results:
         return
     for cells in rows:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from patternmill.catalog.problems import UNSAFE, shown
 
-#: So many different unknown words get a suggestion; past that the file is wrong as a whole.
+#: So many different unknown names get a suggestion; past that the file is wrong as a whole.
 SUGGESTIONS = 2_000
 _LONGEST_SUGGESTED = 100
 _MOST_NAMED = 12

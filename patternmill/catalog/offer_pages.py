@@ -1,6 +1,6 @@
-"""A list that comes in pages: whether an answer shows that there is more, and how the next page may be asked for.
+"""Paging of a list: whether an answer shows that there are more pages, and the requests that may get the next one.
 
-The interface names no field of either. What the answer calls its cursor says what the request may call it; where
+The interface names no field of either. The name of the cursor in the answer suggests its name in the request; where
 there is no cursor, numbers of pages and of records are tried. Pure functions on parsed JSON.
 """
 
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 Json = object
 Fields = Mapping[str, Json]
 
-#: Where an answer tells of its pages, beside the top.
+#: The objects of an answer that may describe its pages, apart from the top.
 PAGING = ("pagination", "paging", "page", "pageInfo", "page_info", "meta", "links", "_links")
 _MORE = ("hasMore", "has_more", "hasNext", "has_next", "hasNextPage", "has_next_page")
 _CUT_OFF = ("truncated", "isTruncated", "is_truncated")
@@ -25,7 +25,7 @@ _BY_CURSOR = ("cursor", "after", "nextCursor", "next_cursor", "pageToken", "page
 _BY_TOKEN = ("pageToken", "page_token", "nextPageToken", "nextToken", "token", "cursor", "continuationToken")
 _BY_PAGE = ("page", "pageNumber", "page_number", "pageToken", "cursor")
 _BY_OFFSET = ("offset", "skip", "start")
-#: What the answer calls the way on, and what the request may call it, the likeliest first.
+#: The cursor's name in the answer, and its possible names in the request, the likeliest first.
 _CURSORS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("nextCursor", "next_cursor"), _BY_CURSOR),
     **dict.fromkeys(("nextPageToken", "next_page_token", "nextToken", "next_token"), _BY_TOKEN),
@@ -37,7 +37,7 @@ _CURSORS: Mapping[str, tuple[str, ...]] = {
     "next": ("cursor", "next", "after", "pageToken", "page", "offset", "token"),
     "cursor": _BY_CURSOR,
 }
-#: Named on the last page too, so that they alone do not show that there is more.
+#: Also on the last page, so that they alone do not show that there is more.
 _ENDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     ("endCursor", "end_cursor"), ("after", "cursor", "endCursor")
 )
@@ -47,12 +47,12 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True)
 class PageStep:
-    """One way to ask for the next page. `way` is the same from page to page, so that one that worked is known."""
+    """One request that may get the next page. `method` is the same from page to page: one that worked comes first."""
 
-    way: str
+    method: str
     question: Fields
-    #: The answer itself names the value; else it is counted.
-    told: bool = False
+    #: The answer itself has the value; else it is counted.
+    stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PagingProgress:
     pages: int
     records: int
     last_id: str | None
-    #: Values that were sent, as texts: an answer that repeats one does not lead on.
+    #: Values that were sent, as texts: an answer that repeats one has no next page.
     sent: frozenset[str] = frozenset()
 
 
@@ -72,14 +72,14 @@ def more_to_come(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) 
 
 
 def next_steps(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) -> list[PageStep]:
-    """How the next page may be asked for, the likeliest first."""
+    """The requests that may get the next page, the likeliest first."""
     levels = list(_levels(answer, wrappers, _DEEPEST))
-    told = (step for names in (_CURSORS, _ENDS) for fields in levels for step in _told(fields, names))
-    return [*told, *_counted(levels, so_far)]
+    stated = (step for names in (_CURSORS, _ENDS) for fields in levels for step in _stated(fields, names))
+    return [*stated, *_counted(levels, so_far)]
 
 
 def _levels(answer: Json, wrappers: Sequence[str], depth: int) -> Iterator[Fields]:
-    """The answer, and what in it may tell of pages."""
+    """The answer, and the objects in it that may describe its pages."""
     if not isinstance(answer, dict) or depth == 0:
         return
     yield answer
@@ -91,13 +91,13 @@ def _shows_more(fields: Fields, so_far: PagingProgress) -> bool:
     ends = any(fields.get(name) is False for name in _MORE)
     return (
         any(fields.get(name) is True for name in (*_MORE, *_CUT_OFF))
-        or (not ends and any(_leads_on(fields.get(name), so_far) for name in _CURSORS))
+        or (not ends and any(_is_new(fields.get(name), so_far) for name in _CURSORS))
         or any(_exceeds(fields.get(name), so_far.records) for name in _TOTALS)
         or any(_exceeds(fields.get(name), so_far.pages) for name in _PAGE_TOTALS)
     )
 
 
-def _leads_on(value: Json, so_far: PagingProgress) -> bool:
+def _is_new(value: Json, so_far: PagingProgress) -> bool:
     return value not in (None, "", False, [], {}) and str(value) not in so_far.sent
 
 
@@ -105,8 +105,8 @@ def _exceeds(total: Json, count: int) -> bool:
     return isinstance(total, int) and not isinstance(total, bool) and total > count
 
 
-def _told(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[PageStep]:
-    """Steps by what the answer itself names."""
+def _stated(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[PageStep]:
+    """Steps with the values that the answer itself has."""
     for name, wanted in names.items():
         value = _unlinked(fields.get(name))
         if value in (None, "", [], {}) or isinstance(value, bool):
@@ -127,7 +127,7 @@ def _unlinked(value: Json) -> Json:
 
 
 def _addressed(name: str, value: str) -> Iterator[PageStep]:
-    """What the query of an address says. The address itself is never called."""
+    """Steps with the query of an address. The address itself is never called."""
     try:
         fields = dict(parse_qsl(urlsplit(value).query))
     except ValueError:

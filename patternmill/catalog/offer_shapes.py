@@ -1,11 +1,11 @@
-"""Reads the answers about categories, whose shapes nobody promised: plausible ones, and None for the rest.
+"""The offer in the service's answers, whose shapes the interface leaves open: plausible ones are read, others are None.
 
 Pure functions on parsed JSON. What is not recognised is never guessed at and never raises.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -18,11 +18,16 @@ from patternmill.catalog.offer import (
     described_offer,
     offer_key,
 )
-from patternmill.catalog.offer_pages import PAGING, PageStep, PagingProgress, more_to_come, next_steps
+from patternmill.catalog.offer_pages import (
+    PAGING,
+    Fields,
+    Json,
+    PageStep,
+    PagingProgress,
+    more_to_come,
+    next_steps,
+)
 from patternmill.catalog.problems import UNSAFE
-
-Json = object
-Fields = Mapping[str, Json]
 
 _LIST_WRAPPERS = ("categories", "items", "data", "results", "result", "records", "list", "values", "edges")
 _CATEGORY_WRAPPERS = ("category", "data", "result", "item", "record", "node")
@@ -70,7 +75,7 @@ class CategoryList:
     records: int = 0
     last_page: int = 0
     pages: int = 1
-    #: How the next page may be asked for, where the last one shows that there is one.
+    #: The requests that may get the next page, where the last one shows that there is one.
     steps: tuple[PageStep, ...] = ()
 
 
@@ -112,35 +117,41 @@ def read_category(answer: Json, listed: Category) -> Category:
     return listed if options is None else replace(listed, options=options)
 
 
-def read_options(answer: Json) -> tuple[Option, ...] | None:
+def read_options(answer: Json, depth: int = _DEEPEST) -> tuple[Option, ...] | None:
     """The options in a category's record, or None when their shape is not known."""
-    return _options_of(answer, _DEEPEST)
+    for record in _records_in(answer, depth):
+        holder = next(
+            (record[name] for name in _OPTION_HOLDERS if isinstance(record.get(name), list | dict)), None
+        )
+        if holder is not None:
+            return _read_options(holder, _names_in(record.get("required")))
+    return None
 
 
-def read_asked_category(answer: Json, text: str) -> Category | None:
-    """The category that `categories/get` knows by this ID, though the list does not have it; None otherwise.
+def read_unlisted_category(answer: Json, text: str) -> Category | None:
+    """The category that `categories/get` has under this ID, though the list does not have it; None otherwise.
 
-    A record with another ID is taken only when it is the same in another spelling, or has this name.
+    A record with another ID counts only when that is the same in another spelling, or has this name.
     """
-    options, fields = read_options(answer), _record_of(answer, _DEEPEST)
-    if (fields is None and options is None) or not _is_usable(text):
+    options = read_options(answer)
+    records = (one for one in _records_in(answer, _DEEPEST) if any(name in one for name in _CATEGORY_IDS))
+    fields: Fields = next(records, {})
+    if (not fields and options is None) or not _is_usable(text):
         return None
-    ids = [found for name in _CATEGORY_IDS if (found := _text((fields or {}).get(name)))]
-    name = _first_text(fields or {}, _NAMES) or text
+    ids = [found for name in _CATEGORY_IDS if (found := _text(fields.get(name)))]
+    name = _first_text(fields, _NAMES) or text
     if text in ids or (not ids and options is not None):
         return Category(text, name, options)
     alike = [found for found in ids if offer_key(text) in {offer_key(found), offer_key(name)}]
     return Category(alike[0], name, options) if alike else None
 
 
-def _record_of(answer: Json, depth: int) -> Fields | None:
-    if not isinstance(answer, dict) or depth == 0:
-        return None
-    if any(name in answer for name in _CATEGORY_IDS):
-        return answer
-    return next(
-        (found for name in _CATEGORY_WRAPPERS if (found := _record_of(answer.get(name), depth - 1))), None
-    )
+def _records_in(answer: Json, depth: int) -> Iterator[Fields]:
+    """The answer, and the records that it wraps."""
+    if isinstance(answer, dict) and depth:
+        yield answer
+        for name in _CATEGORY_WRAPPERS:
+            yield from _records_in(answer.get(name), depth - 1)
 
 
 def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
@@ -150,7 +161,7 @@ def assemble_offer(listing: Json, details: Mapping[str, Json]) -> Offer:
 
 
 def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
-    """The offer from a list and the answers of `categories/get`; categories without one keep what the list tells."""
+    """The offer from a list and the answers of `categories/get`; categories without one are as the list has them."""
     categories = (
         read_category(details[category.id], category) if category.id in details else category
         for category in found.categories
@@ -160,7 +171,7 @@ def offer_of(found: CategoryList, details: Mapping[str, Json]) -> Offer:
 
 
 def _find_records(answer: Json, depth: int) -> list[tuple[str | None, Json]] | None:
-    """Every record with the key it stands under, if the records are a map."""
+    """Every record, with its key where the records are a map."""
     if isinstance(answer, list):
         return [(None, record) for record in answer]
     if not isinstance(answer, dict) or depth == 0:
@@ -182,7 +193,7 @@ def _mapped(records: Json) -> list[tuple[str | None, Json]] | None:
 
 
 def _looks_mapped(answer: Fields) -> bool:
-    """A map at the top, where anything else can stand too, must hold nothing but named records."""
+    """A map at the top, where anything else is possible too, must have nothing but named records."""
     return bool(answer) and all(
         key not in _NOT_RECORDS and isinstance(record, dict) and any(name in record for name in _NAMES)
         for key, record in answer.items()
@@ -199,7 +210,7 @@ def _listed(key: str | None, record: Json) -> Category | None:
     if identity is None:
         return None
     category = _named(identity, _first_text(fields, _NAMES) or key or identity)
-    return category and replace(category, options=_options_of(fields, 1))
+    return category and replace(category, options=read_options(fields, depth=1))
 
 
 def _named(identity: str, name: str) -> Category | None:
@@ -214,19 +225,6 @@ def _unwrapped(record: Json, wanted: Iterable[str]) -> Fields | None:
     if any(name in record for name in wanted):
         return record
     return next((record[name] for name in _CATEGORY_WRAPPERS if isinstance(record.get(name), dict)), None)
-
-
-def _options_of(answer: Json, depth: int) -> tuple[Option, ...] | None:
-    if not isinstance(answer, dict) or depth == 0:
-        return None
-    for name in _OPTION_HOLDERS:
-        if isinstance(answer.get(name), list | dict):
-            return _read_options(answer[name], _names_in(answer.get("required")))
-    for name in _CATEGORY_WRAPPERS:
-        inner = _options_of(answer.get(name), depth - 1)
-        if inner is not None:
-            return inner
-    return None
 
 
 def _read_options(holder: Json, required: frozenset[str] | None) -> tuple[Option, ...] | None:
@@ -289,7 +287,7 @@ def _value(one: Json) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _is_required(spec: Fields) -> bool | None:
-    """None where nothing is said, or where a default stands in for what is left out."""
+    """None where the answer does not say so, or has a default for what is left out."""
     if spec.get("default") is not None:
         return None
     for name in _REQUIRED:

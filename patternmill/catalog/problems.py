@@ -39,7 +39,7 @@ class FileCode(StrEnum):
 
 
 class RowCode(StrEnum):
-    """Why one row is refused while the others go on. Stable: they are the `error_code` of the results."""
+    """Why one row is refused while the others are made. Stable: they are the `error_code` of the results."""
 
     SURPLUS_CELLS = "surplus_cells"
     MISSING_CELLS = "missing_cells"
@@ -100,7 +100,7 @@ UNSAFE = re.compile(
 )
 
 
-#: The same, and what takes no room or is taken for a plain space.
+#: The same, and characters without a width or that look like a plain space.
 _HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
 _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _VARIANTS = re.compile("[\ufe00-\ufe0f]")
@@ -119,12 +119,12 @@ def shown(text: str, limit: int = 60) -> str:
 
 
 def plain(text: str, limit: int = 60) -> str:
-    """The text fit for a terminal: shortened, with what nobody sees written as escapes."""
+    """The text fit for a terminal: shortened, with invisible characters as escapes."""
     return visible(text if len(text) <= limit else text[: limit - 1] + "…")
 
 
 def visible(text: str) -> str:
-    r"""The text with each character that nobody sees or takes for a plain space as an escape (`\u00a0`, `\n`)."""
+    r"""The text with invisible characters, and those that look like a space, as escapes (`\u00a0`, `\n`)."""
     return _HIDDEN.sub(_escape, text)
 
 

@@ -1,4 +1,4 @@
-"""Where a quote was opened: the strict CSV reader says that it stumbled, but not where that began."""
+"""The place where a quote was opened: the CSV reader reports that a record is malformed, but not where that began."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LONGEST_SCAN = 4_000_000
 
 @dataclass(frozen=True)
 class QuoteFault:
-    """Physical lines, from 0 at the record's first; `stumbled` is None when the file ended first."""
+    """Physical lines, from 0 at the record's first; `noticed` is None when the file ended first."""
 
     opened: int
-    stumbled: int | None
+    noticed: int | None
 
 
 def find_quote_fault(lines: Iterable[str]) -> QuoteFault | None:
@@ -58,11 +58,11 @@ def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Itera
     """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
     scanned = list(_at_most(lines, LONGEST_SCAN))
     fault = find_quote_fault(scanned)
-    unfinished = fault is not None and fault.stumbled is None and sum(map(len, scanned)) >= LONGEST_SCAN
+    unfinished = fault is not None and fault.noticed is None and sum(map(len, scanned)) >= LONGEST_SCAN
     if fault is None or unfinished:
         return _too_long(name, row, error)
     place = _place(row, first_line + fault.opened)
-    if fault.stumbled is None or fault.stumbled > fault.opened:
+    if fault.noticed is None or fault.noticed > fault.opened:
         return refusal(
             FileCode.OPEN_QUOTE,
             f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',

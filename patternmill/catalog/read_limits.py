@@ -1,4 +1,4 @@
-"""How much is read of a source, and for how long: a small archive or a slow place must not keep a run busy."""
+"""The limits of reading a source, in size and time: a small archive or a slow server must not keep a run busy."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class ReadLimits:
     columns: int = 16_384
     #: Characters of one row, with the line breaks in its quoted cells.
     row_length: int = 4_000_000
-    #: From the first byte asked for to the last row understood.
+    #: From the request for the first byte to the last row read.
     time: timedelta = timedelta(minutes=2)
 
 
-#: For bytes that were accepted before: they are understood again, whatever the limits have become.
+#: For bytes that were accepted before: they are read again, whatever the limits are now.
 NO_LIMITS = ReadLimits(sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, sys.maxsize, timedelta.max)
 
 
 class Reading:
-    """One reading of one source. Whatever goes past a limit raises InputRefused."""
+    """One reading of one source. What exceeds a limit raises InputRefused."""
 
     def __init__(self, name: str, limits: ReadLimits | None = None) -> None:
         self.name = name
@@ -93,8 +93,8 @@ class Reading:
         if time.monotonic() > self._ends:
             raise self._too_slow()
 
-    def within(self, work: Callable[[], T]) -> T:
-        """What `work` returns, or the refusal once the time is over; a place that hangs is left to a daemon thread."""
+    def in_time(self, work: Callable[[], T]) -> T:
+        """What `work` returns. Raises InputRefused once the time is over, and leaves `work` to a daemon thread."""
         done: list[T] = []
         failed: list[BaseException] = []
 
@@ -125,7 +125,7 @@ class Reading:
 
 
 class TimedBytes(io.BytesIO):
-    """Bytes that are read only while there is time: an archive of countless empty parts takes it all."""
+    """Bytes that are read only while there is time: an archive may have countless empty parts."""
 
     def __init__(self, raw: bytes, reading: Reading) -> None:
         super().__init__(raw)

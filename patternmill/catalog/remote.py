@@ -1,4 +1,4 @@
-"""Sources and places that are not files here: read whole and twice, written whole, never named with their secrets."""
+"""Remote sources and result folders: read whole and twice, written whole, never named with their secrets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
 from patternmill.catalog.web import read_page, status_of
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 
-#: One address within another, as fsspec understands them.
+#: One address inside another, as fsspec has them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")
 _GZIP = b"\x1f\x8b"
 _WEB = frozenset({"http", "https"})
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
-#: What the command line was given, by what may be shown of it.
+#: Addresses with their secrets, by what may be shown of them.
 _WHOLE: dict[str, str] = {}
 
 
@@ -33,7 +33,7 @@ def is_remote(address: str) -> bool:
 
 
 def file_path(address: str) -> Path:
-    """The path that is meant by an address that is not remote."""
+    """The path of an address that is not remote."""
     return Path(address.removeprefix("file://"))
 
 
@@ -54,7 +54,7 @@ def keep_secret(address: str) -> str:
 
 
 def whole_address(address: str) -> str:
-    """The address with its secrets, where this process was given them."""
+    """The address with its secrets, where this process has them."""
     return _WHOLE.get(address, address)
 
 
@@ -77,7 +77,7 @@ def read_source(
     `empty`: a header without rows is a catalog too. `quoting`: the refusal of what is none may quote its first row.
     """
     reading = Reading(plain(shown_address(address), 300), limits)
-    raw = reading.within(lambda: source_bytes(address, reading))
+    raw = reading.in_time(lambda: source_bytes(address, reading))
     return parse_catalog(
         raw, name=source_name(address), encoding=encoding, empty=empty, reading=reading, quoting=quoting
     )
@@ -149,7 +149,7 @@ def _write(file_system: Any, path: str, content: bytes, shown: str) -> None:
 def _fetched(address: str, reading: Reading) -> bytes:
     """Read twice: what is still being written, or is another for each reader, is refused."""
     require_known_kind(address)
-    read = _page if _scheme(address) in _WEB else _stored
+    read = read_page if _scheme(address) in _WEB else _stored
     try:
         before, after = read(address, reading), read(address, reading)
     except PatternmillError:
@@ -165,12 +165,8 @@ def _fetched(address: str, reading: Reading) -> bytes:
     return before[0]
 
 
-def _page(address: str, reading: Reading) -> tuple[bytes, str]:
-    return read_page(address, reading)
-
-
 def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
-    """The content, and what its place says of this version of it."""
+    """The content, and the size and ETag of this version of it."""
     file_system, path = _file_system(address)
     info = file_system.info(path)
     if info.get("type") == "directory":
@@ -179,7 +175,7 @@ def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
         reading.check_size(info["size"])
     content: bytes = file_system.cat_file(path)
     reading.check_size(len(content))
-    # Not its time: a place that writes its content for each reader always gives the present one.
+    # Not its time: a server that makes the content for each reader always sends the present one.
     return content, repr((info.get("size"), info.get("ETag"), info.get("etag")))
 
 

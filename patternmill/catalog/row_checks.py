@@ -65,7 +65,7 @@ class CheckedCatalog:
 
 
 def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> CheckedCatalog:
-    """Check every record; `prompt_limit` is in characters. Raises nothing for what a row says."""
+    """Check every record; `prompt_limit` is in characters. Faults of rows are not raised."""
     checker = _RowChecker(file, offer, prompt_limit)
     entries = tuple(map(checker.check, file.records))
     note = UNCHECKED if offer is None else offer.note

@@ -1,4 +1,4 @@
-"""The row: one product that a person asked for, understood and checked."""
+"""The row: one product that a person requests, checked against the offer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Identifier = Annotated[TidyText, AfterValidator(_safe_text)]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the catalog. What cannot be bought as it stands never becomes a Row.
+    """One line of the catalog. What cannot be bought as it is never becomes a Row.
 
     A pydantic dataclass: with slots, a hundred thousand rows take 100 MB less than as a pydantic model.
     """
@@ -67,7 +67,7 @@ class Row:
     selections: dict[SafeText, SafeText]
     #: The whole row as the file has it.
     cells: Annotated[tuple[str, ...], SkipValidation]
-    #: The same options in the row's own spelling.
+    #: The same options as the row spells them.
     written: Annotated[dict[str, str], SkipValidation] = field(default_factory=dict)
-    #: Whether the selections were held against an offer that could be read whole.
+    #: Whether the selections were checked against an offer that could be read whole.
     is_resolved: bool = True

@@ -17,7 +17,7 @@ _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 
 @dataclass(frozen=True, slots=True)
 class WrittenSelection:
-    """One option chosen in a row, as written, and the column it stands in."""
+    """One option chosen in a row, as written, and its column."""
 
     column: str
     option: str
@@ -117,7 +117,7 @@ def _malformed(column: str, message: str) -> Finding:
 
 
 def unfit_finding(column: str, cell: str) -> Finding | None:
-    """Why a cell, or a name, cannot be meant as it stands."""
+    """The fault of a cell, or a name, with characters that nobody writes on purpose."""
     if misread := mojibake_finding(column, cell):
         return misread
     if not UNSAFE.search(cell.strip(" \t\r\n")):

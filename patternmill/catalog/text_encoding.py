@@ -1,4 +1,4 @@
-"""From bytes to text without guessing: UTF-8, UTF-16 by its mark, or the encoding that a person named."""
+"""The encoding of a file, never guessed: UTF-8, UTF-16 by its mark, or the one that a person named."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
 
 
-def choose_encoding(raw: bytes, name: str, given: str | None) -> str:
-    """The codec to read `raw` with. Passing the answer as `given` chooses the same again."""
+def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
+    """The codec to read `raw` with. Passing the result as `requested` chooses the same again."""
     _refuse_other_formats(raw, name)
     marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
-    if given is None:
+    if requested is None:
         return marked or "utf-8"
-    named = _known_codec(given, name)
+    named = _known_codec(requested, name)
     if marked is None:
         return "utf-8" if named == "utf-8-sig" else named
     if named.startswith("utf-32"):
@@ -36,7 +36,7 @@ def choose_encoding(raw: bytes, name: str, given: str | None) -> str:
     if not named.startswith(family):
         raise refusal(
             FileCode.UNREADABLE_ENCODING,
-            f"{name} begins with the mark of {family.upper()}, but {given} was asked for.",
+            f"{name} begins with the mark of {family.upper()}, but {requested} was requested.",
             "Leave `--encoding` out.",
         )
     return marked
@@ -68,18 +68,18 @@ def _refuse_other_formats(raw: bytes, name: str) -> None:
             raise refusal(FileCode.NOT_CSV, f"{name} is {what}, not a CSV file.", f"{_SAVE} and try again.")
 
 
-def _known_codec(given: str, name: str) -> str:
+def _known_codec(requested: str, name: str) -> str:
     try:
-        "".encode(given)
-        b"".decode(given)
-        codec = codecs.lookup(given).name
+        "".encode(requested)
+        b"".decode(requested)
+        codec = codecs.lookup(requested).name
         if codec in _NOT_OF_FILES:
             raise LookupError
         return codec
     except (LookupError, ValueError):
         raise refusal(
             FileCode.UNKNOWN_ENCODING,
-            f"{given!r}, asked for to read {name}, is no text encoding that is known here.",
+            f"{requested!r}, requested for {name}, is not a known text encoding.",
             "Examples: `--encoding cp1252` (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
         ) from None
 

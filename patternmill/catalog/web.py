@@ -1,4 +1,4 @@
-"""Sources on the web: read whole and within limits; a redirect leads nowhere but to the same host."""
+"""Sources on the web: read whole, up to the limits; redirects are followed to the same host only."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 
-#: Between two answers of the place, in seconds.
+#: The longest pause of the server, in seconds.
 _SILENCE = 30
 _CHUNK = 1 << 16
 _PORTS = {"http": 80, "https": 443}
 
 
 def read_page(address: str, reading: Reading) -> tuple[bytes, str]:
-    """The content, and what the place calls this version of it. Raises InputRefused, OSError, HTTPException."""
+    """The content, and the ETag of this version of it. Raises InputRefused, OSError, HTTPException."""
     try:
         with _opener().open(_request(address), timeout=_SILENCE) as answer:
             return _body(answer, reading), str(answer.headers.get("ETag"))

@@ -1,4 +1,4 @@
-"""Work items: the things to be made by the service and paid for, with the exact bodies that ask for them."""
+"""Work items: the things to be made by the service and paid for, with the exact bodies that request them."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from patternmill.planning.plan import Plan, PlannedRow, Reason
 def cut(plan: Plan, parts: int) -> list[list[PlannedRow]]:
     """The rows to do in at most `parts` parts, none of them empty; the same plan is always cut alike.
 
-    What earlier runs have begun is dealt out evenly, because each part takes that up first: so all parts together
-    stay inside the window from their first second.
+    What earlier runs have begun is divided evenly, because each part resumes that first: so all parts together
+    stay within the window from their first second.
     """
     begun: list[list[PlannedRow]] = []
     fresh: list[list[PlannedRow]] = []
@@ -30,7 +30,7 @@ def is_begun(plan: Plan, row: PlannedRow) -> bool:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """`total` dealt out to `parts`, the first ones getting one more where it does not go up."""
+    """`total` divided among `parts`; the first ones get one more where there is a remainder."""
     return [total // parts + (number < total % parts) for number in range(parts)]
 
 

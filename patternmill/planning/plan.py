@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
@@ -57,16 +57,6 @@ _REASON_OF_STATE = {
 }
 
 
-class Checked(Protocol):
-    """What a plan is made of: the file's records in order, and those of them that are rows."""
-
-    @property
-    def entries(self) -> Sequence[Entry]: ...
-
-    @property
-    def rows(self) -> Sequence[Row]: ...
-
-
 @dataclass(frozen=True)
 class PlannedPattern:
     """A pattern item with its reason and the number of this run's rows that wait for it."""
@@ -82,7 +72,7 @@ class PlannedProduct:
 
     item: ProductItem
     reason: Reason
-    #: What its row says in its own spelling.
+    #: Category and selections as its row spells them.
     written: Mapping[str, Any] | None = None
 
 
@@ -129,7 +119,7 @@ class Plan:
         return sum(row.product is None for row in self.rows)
 
     def counts(self, reasons: Collection[Reason]) -> tuple[int, int]:
-        """How many patterns and products stand in the plan for one of these reasons."""
+        """How many patterns and products are in the plan for one of these reasons."""
         return (
             sum(planned.reason in reasons for planned in self.patterns.values()),
             sum(planned.reason in reasons for planned in self.products.values()),
@@ -151,20 +141,20 @@ class Plan:
 
 def make_plan(
     scope: Scope,
-    checked: Checked,
+    entries: Sequence[Entry],
     memory: Memory,
     *,
     retry: Callable[[Row], bool] = lambda row: False,
     only: Callable[[Row], bool] = lambda row: True,
     items: Items | None = None,
 ) -> Plan:
-    """Decide for every row what has to be made for it.
+    """Decide for every row what has to be made for it; `entries` are the file's records in order.
 
     `retry`: whether a row's failed items get another attempt; `only`: whether anything is made for a row at all;
     `items`: how a row becomes items, by default by its content.
     """
     items = items or ContentItems(scope)
-    named = [_named(entry, items) for entry in checked.entries]
+    named = [_named(entry, items) for entry in entries]
     # A pattern that is retried for one row is retried for all of its rows, wherever they are in the file.
     retried = frozenset(
         pattern.key for row, pattern, _ in (each for _, each in named if each) if only(row) and retry(row)

@@ -25,7 +25,7 @@ normalised = tidy
 
 
 def pattern_content(prompt: str, *, edition: str | None = None) -> dict[str, Any]:
-    """What is bought as a pattern. `edition` is the user's way to buy the same thing again."""
+    """What is bought as a pattern. With an `edition` the same thing is bought again."""
     content: dict[str, Any] = {"prompt": normalised(prompt), "parameters": {}}
     return content | {"edition": edition} if edition else content
 

@@ -63,20 +63,17 @@ def has_threshold(options: RunOptions) -> bool:
 
 def needs_approval(spec: RunSpec, proposal: Proposal) -> bool:
     """Whether a person has to approve a plan first. Writes nothing."""
-    with ledger_if_any(spec.settings) as ledger:
-        if ledger is None:
-            return _exceeds_threshold(spec.options, proposal)
-        try:
-            require_approval(ledger, spec, proposal)
-        except ApprovalNeeded:
-            return True
+    try:
+        current_approval(spec, proposal)
+    except ApprovalNeeded:
+        return True
     return False
 
 
 def current_approval(spec: RunSpec, proposal: Proposal) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_if_any(spec.settings) as ledger:
-        approved = require_approval(ledger, spec, proposal) if ledger is not None else None
+        approved = require_approval(ledger, spec, proposal)
     return approved.approval if approved is not None else None
 
 
@@ -149,15 +146,15 @@ def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
 # Check: within the transaction that puts the run on record.
 
 
-def require_approval(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> ApprovedItems | None:
+def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -> ApprovedItems | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last decision on the catalog holds for every plan that makes only items of the plan that was decided on: so what
     is left after a crash rests on the same approval, under the same ceiling. It holds for small plans too: what was
     rejected, or exceeds the ceiling, is not bought piece by piece.
     """
-    last = ledger.last_word(spec.scope.environment, spec.scope.catalog)
-    decided = ledger.approval_items(last.id) if last is not None else {}
+    last = ledger.last_word(spec.scope.environment, spec.scope.catalog) if ledger is not None else None
+    decided = ledger.approval_items(last.id) if ledger is not None and last is not None else {}
     is_decided = bool(proposal.to_do) and proposal.to_do <= decided.keys()
     if last is not None and is_decided and last.verdict is Verdict.APPROVED:
         approved = ApprovedItems(last, frozenset(key for key, covered in decided.items() if covered))

@@ -87,7 +87,7 @@ def _first_purchases(plan: Plan) -> Mapping[str, Content]:
 
 
 def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
-    """Whether a person would take the two for the same product, however much was known when theirs was bought."""
+    """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
     if visible_text(theirs.prompt) != visible_text(ours.prompt):
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):

@@ -99,6 +99,6 @@ def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[PlanLimit]:
 def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
     """What further attempts have left of it."""
     name, ceiling = f"what is left of the approval of plan {approval.short}", approval.ceiling
-    remedy = "Run again: what is left is put before a person as another plan."
+    remedy = "Run again: what is left needs another approval."
     yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, 1, 1)
     yield _of_money(spec, name, remedy, ceiling.amount - approval.amount)

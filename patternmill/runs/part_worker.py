@@ -48,17 +48,6 @@ COUNTS = (
 _DRAIN = timedelta(seconds=12)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """The rows of a part, as a plan is made of them."""
-
-    entries: tuple[Entry, ...]
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return tuple(entry.row for entry in self.entries if entry.row is not None)
-
-
 class Part(ActiveRun):
     """A part that was begun under a grant. Driven through `engine` as a run is, and ended by `end`."""
 
@@ -270,7 +259,7 @@ def _plan(
 ) -> Plan:
     retried = {row.sku for row in rows if row.position in assigned.retried}
     plan = make_plan(
-        scope, _Rows(tuple(map(_entry, rows))), memory, retry=lambda row: row.sku in retried, items=items
+        scope, list(map(_entry, rows)), memory, retry=lambda row: row.sku in retried, items=items
     )
     planned = []
     for row, again in zip(rows, plan.rows, strict=True):

@@ -112,4 +112,4 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
         return ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else ()
 
     items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
-    return memory, make_plan(scope, checked, memory, retry=spec.retry, only=spec.only, items=items)
+    return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)

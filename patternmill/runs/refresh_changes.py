@@ -1,4 +1,4 @@
-"""What makes a run a refresh: the terms it was asked for on, and its source held against what the catalog has."""
+"""What makes a run a refresh: its terms, and the changes between its source and what the catalog has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from patternmill.catalog.changes import (
     Changes,
     ChangeVerdict,
     Content,
-    CurrentRow,
     RequestedRow,
     RetireLimit,
     detect,
@@ -27,12 +26,12 @@ _NOT_MADE = frozenset({Reason.FAILED_BEFORE, Reason.BLOCKED, Reason.HELD})
 
 @dataclass(frozen=True)
 class RefreshTerms:
-    """Where the rows come from, how many may go, and where else the results are wanted."""
+    """Where the rows come from, how many may be retired, and where the results are copied to."""
 
     #: A path or an address; with its secrets, so it is never shown.
     address: str = field(repr=False)
     limit: RetireLimit = field(default_factory=RetireLimit)
-    #: A person's word on how many rows may be retired, in place of the limit.
+    #: A person's decision on how many rows may be retired, in place of the limit.
     retire: int | None = None
     #: An address that the results are copied to.
     place: str | None = field(default=None, repr=False)
@@ -43,19 +42,19 @@ class RefreshTerms:
 
 
 def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: RefreshTerms) -> Changes:
-    """Hold the plan's rows against what the catalog has; without a ledger it has nothing."""
-    has = _has(ledger, scope) if ledger is not None else {}
-    return detect(has, asked_for(plan), terms.limit, ceiling=terms.retire)
+    """The changes between the plan's rows and what the catalog has; without a ledger it has nothing."""
+    current = catalog_rows(ledger, scope.environment, scope.catalog) if ledger is not None else ()
+    return detect({row.sku: row for row in current}, requested_rows(plan), terms.limit, ceiling=terms.retire)
 
 
-def asked_for(plan: Plan) -> list[RequestedRow]:
-    """What the plan's rows ask for, the refused ones too."""
-    return [_asked(row, plan) for row in plan.rows]
+def requested_rows(plan: Plan) -> list[RequestedRow]:
+    """What the plan's rows request, the refused ones too."""
+    return [_requested(row, plan) for row in plan.rows]
 
 
-def put_changes_on_record(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
+def record_changes(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
     """After the run itself is on record."""
-    add_changes(ledger, record.run_id, changes.told())
+    add_changes(ledger, record.run_id, changes.noteworthy())
 
 
 def with_counts(record: RunRecord, changes: Changes) -> RunRecord:
@@ -63,33 +62,29 @@ def with_counts(record: RunRecord, changes: Changes) -> RunRecord:
 
 
 def counts_of(record: RunRecord) -> Mapping[str, int] | None:
-    """What a refresh found, by kind; None for a run that is none."""
+    """How many changes a refresh found, by kind; None for another run."""
     counts: Mapping[str, int] | None = record.options.get(CHANGES)
     return counts
 
 
 def is_whole(record: RunRecord) -> bool:
-    """Whether what a run's source did not have was gone: a refresh's, unless so much was missing that it waits."""
+    """Whether what a run's source did not have was retired: a refresh's, unless so much was missing that it waits."""
     counts = counts_of(record)
     return counts is not None and not counts.get(ChangeVerdict.WITHHELD.value, 0)
 
 
 def withheld_reason(record: RunRecord) -> str | None:
-    """Why rows that the source has no longer were not retired, and what lets them go."""
+    """Why rows that the source has no longer were not retired, and how to retire them."""
     counts = counts_of(record) or {}
     withheld = counts.get(ChangeVerdict.WITHHELD.value, 0)
     if not withheld:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
-    said = "The source is empty" if empty else "The source is smaller than may go unasked"
-    return f"{said}: {plural(withheld, 'row')} not retired (withheld). Let them go with --retire {withheld}."
+    why = "The source is empty" if empty else "The source has fewer rows than the limit allows"
+    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Let them go with --retire {withheld}."
 
 
-def _has(ledger: Ledger, scope: Scope) -> dict[str, CurrentRow]:
-    return {current.sku: current for current in catalog_rows(ledger, scope.environment, scope.catalog)}
-
-
-def _asked(row: PlannedRow, plan: Plan) -> RequestedRow:
+def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
     entry, product = row.entry, row.product
     if entry.row is None or product is None:
         return RequestedRow(row_sku(row))
@@ -103,25 +98,22 @@ def row_sku(row: PlannedRow) -> str:
 
 
 def change_lines(changes: Changes, most: int) -> Iterator[str]:
-    """Each change that is worth a line, as far as a screen bears it."""
-    told = list(changes.told())
-    for change in told[:most]:
+    """A line for each noteworthy change, at most so many, with its details."""
+    noteworthy = list(changes.noteworthy())
+    for change in noteworthy[:most]:
         fields = f"  ({', '.join(change.fields)})" if change.fields else ""
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
         word = change.verdict or change.kind
         yield f"  {readable(word.value):14} {change.sku}{fields}{replaces}"
         yield from (f"  {'':14} {line}" for line in change.old_and_new())
-    yield from more(len(told), most)
+    yield from more(len(noteworthy), most)
 
 
 def counts_line(counts: Mapping[str, int]) -> str:
     """`2 added, 1 changed, 96 unchanged, 0 retired, 0 withheld, 1 failed before`."""
     always = ("added", "changed", "unchanged", "retired", "withheld")
     return ", ".join(
-        f"{count:,} {readable(word)}" for word, count in _ordered(counts) if count or word in always
+        f"{counts.get(word, 0):,} {readable(word)}"
+        for word in (*always, "failed_before", "refused")
+        if counts.get(word) or word in always
     )
-
-
-def _ordered(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    words = ("added", "changed", "unchanged", "retired", "withheld", "failed_before", "refused")
-    return ((word, counts.get(word, 0)) for word in words)

@@ -23,7 +23,7 @@ from patternmill.planning.items import Item, Scope
 from patternmill.planning.plan import Plan
 from patternmill.planning.request_ids import canonical_json
 from patternmill.results.picture_files import BESIDE
-from patternmill.runs.refresh_changes import find_changes, put_changes_on_record, row_sku, with_counts
+from patternmill.runs.refresh_changes import find_changes, record_changes, row_sku, with_counts
 from patternmill.runs.request import RunSpec
 from patternmill.states import Outcome
 
@@ -119,7 +119,7 @@ def put_on_record(
     if offer is not None and offer.categories is not None:
         ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
     if changes is not None:
-        put_changes_on_record(ledger, record, changes)
+        record_changes(ledger, record, changes)
     return record
 
 

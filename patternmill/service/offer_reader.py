@@ -14,8 +14,8 @@ from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, with_un
 from patternmill.catalog.offer_shapes import (
     CategoryList,
     offer_of,
-    read_asked_category,
     read_category_list,
+    read_unlisted_category,
 )
 from patternmill.errors import ServiceStopped
 from patternmill.service.answers import Answer, ExchangeResult, Trouble
@@ -101,7 +101,7 @@ class _Reader:
     async def _asked(self, text: str) -> Category | None:
         async with self._free:
             answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
-        return read_asked_category(answer.body, text) if answer.good else None
+        return read_unlisted_category(answer.body, text) if answer.good else None
 
     async def _listing(self) -> Any:
         answer = await self._ask("categories/list", {})
@@ -115,17 +115,17 @@ class _Reader:
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
         """The list with one more page, by the first question that leads on: the kind that led here, then the others."""
-        for step in sorted(found.steps, key=lambda step: step.way != self._proven):
+        for step in sorted(found.steps, key=lambda step: step.method != self._proven):
             question = orjson.dumps(step.question, option=orjson.OPT_SORT_KEYS)
             if question in self._tried or len(self._tried) >= MOST_PAGES:
                 continue
             self._tried.add(question)
-            proven = step.way == self._proven
+            proven = step.method == self._proven
             answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
             sent = frozenset(map(str, step.question.values()))
             page = read_category_list(answer.body, found, sent) if answer.good else None
-            if page is not None and _leads_on(page, found, known=proven or step.told):
-                self._proven = step.way
+            if page is not None and _leads_on(page, found, known=proven or step.stated):
+                self._proven = step.method
                 return page
         return None
 

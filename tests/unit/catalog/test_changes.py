@@ -29,7 +29,7 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.planning.items import Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import make_plan
-from patternmill.runs.refresh_changes import asked_for
+from patternmill.runs.refresh_changes import requested_rows
 
 SCOPE = Scope("staging", "spring")
 HERONS = Content("blue herons", "cat_1", {"size": "S", "fabric": "linen"})
@@ -186,7 +186,7 @@ def _key(name: str) -> str:
 def read(raw: bytes) -> list[RequestedRow]:
     found = check_rows(parse_catalog(raw, name="spring.csv"), None, prompt_limit=200)
     assert not found.problems
-    return asked_for(make_plan(SCOPE, found, Memory()))
+    return requested_rows(make_plan(SCOPE, found.entries, Memory()))
 
 
 def made(source: Sequence[RequestedRow]) -> dict[str, CurrentRow]:
@@ -244,4 +244,4 @@ def test_one_edited_prompt_is_one_change(rows: list[dict[str, str]], which: int)
     edited = rows[which % len(rows)]
     now = [row | {"prompt": "edited"} if row is edited else row for row in rows]
     found = detect(before, read(as_csv(now, HEADER)), RetireLimit())
-    assert [(change.sku, change.fields) for change in found.told()] == [(edited["sku"], ("prompt",))]
+    assert [(change.sku, change.fields) for change in found.noteworthy()] == [(edited["sku"], ("prompt",))]

@@ -73,7 +73,7 @@ class Past:
         """Put a run on record; each begins a minute after the one before."""
         self.clock.now += 60
         found = checked("\n".join((HEADER, *rows)) + "\n")
-        plan = make_plan(Scope(environment, catalog), found, Memory(), only=only)
+        plan = make_plan(Scope(environment, catalog), found.entries, Memory(), only=only)
         record = replace(self._record(found, catalog, environment), **of_record)
         with self.ledger.transaction():
             self.ledger.add_run(record, found.file.raw)

@@ -22,32 +22,23 @@ SCOPE = Scope("staging", "spring")
 
 
 @dataclass(frozen=True)
-class Rows:
-    entries: tuple[Entry, ...]
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return tuple(entry.row for entry in self.entries if entry.row is not None)
-
-
-@dataclass(frozen=True)
-class Standing:
+class LastAttempt:
     state: AttemptState
 
 
-def plan_of(prompts: list[int], last_attempts: Mapping[ItemKey, Standing] | None = None) -> Plan:
+def plan_of(prompts: list[int], last_attempts: Mapping[ItemKey, LastAttempt] | None = None) -> Plan:
     """A row for each prompt, given as a number."""
     entries = tuple(
         Entry(Record(line, ()), Row(line, f"S-{line}", f"motif {prompt}", "mug", "mug", {}, ()), ())
         for line, prompt in enumerate(prompts, start=2)
     )
-    return make_plan(SCOPE, Rows(entries), Memory(last_attempts or {}))
+    return make_plan(SCOPE, entries, Memory(last_attempts or {}))
 
 
-def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, Standing]:
+def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, LastAttempt]:
     wanted = {f"motif {motif}" for motif in motifs}
     return {
-        key: Standing(AttemptState.ACCEPTED)
+        key: LastAttempt(AttemptState.ACCEPTED)
         for key, planned in plan.patterns.items()
         if planned.item.prompt in wanted
     }

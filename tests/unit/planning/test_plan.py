@@ -80,7 +80,11 @@ def plan(
 ) -> Plan:
     memory = past.memory if past else Memory()
     return make_plan(
-        scope, catalog(*lines, header=header), memory, retry=retry, items=ContentItems(scope, edition=edition)
+        scope,
+        catalog(*lines, header=header).entries,
+        memory,
+        retry=retry,
+        items=ContentItems(scope, edition=edition),
     )
 
 
@@ -184,7 +188,9 @@ def test_an_edition_buys_the_same_thing_again_once() -> None:
     assert again.purchases() == (1, 1)
     done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
     memory = Memory(past.last_attempts | done, past.products)
-    assert make_plan(SCOPE, catalog(HERON), memory, items=ContentItems(SCOPE, edition="2")).purchases() == (
+    assert make_plan(
+        SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")
+    ).purchases() == (
         0,
         0,
     )

@@ -81,7 +81,7 @@ def test_its_cost_is_in_the_currency_that_is_set() -> None:
         (0, 0, []),
     ],
 )
-def test_an_approval_reaches_to_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
+def test_an_approval_covers_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
     """The first ones of the file, each with its pattern: a pattern without a product would be bought for nothing."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     coverage = found.coverage(most)
@@ -90,12 +90,12 @@ def test_an_approval_reaches_to_whole_rows(most: int | None, items: int, skus: l
 
 
 def test_the_ceiling_has_room_for_every_attempt() -> None:
-    """An approved item whose job fails is tried again without another word."""
+    """An approved item whose job fails is retried without another approval."""
     coverage = proposal(plan(HERON, HERON_MUG, FERN)).coverage(3)
     assert (coverage.purchases, coverage.amount) == (6, 2 * (50 + 2 * 200))
 
 
-def test_what_was_begun_is_reached_and_costs_further_attempts_alone() -> None:
+def test_what_was_begun_is_covered_and_costs_further_attempts_alone() -> None:
     """Its first attempt is paid for already."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     found = proposal(plan(HERON, FERN, past=past))
@@ -119,7 +119,7 @@ states = st.none() | st.sampled_from(AttemptState)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), states, states), min_size=1, max_size=10), st.integers(0, 12)
 )
-def test_no_plan_passes_the_reach(
+def test_no_plan_exceeds_its_coverage(
     rows: list[tuple[str, AttemptState | None, AttemptState | None]], most: int
 ) -> None:
     """Whatever was before: what is left of the plan buys at most so much, and every pattern of it has a product."""

@@ -1,4 +1,4 @@
-"""Runs over plans that need a person's word: refused without one, kept to it with one, whatever happens in between."""
+"""Runs over plans that need an approval: refused without one, bound by one, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def proposal(shop: Workshop, catalog: str, **terms: Any) -> Proposal:
 
 
 def approve(shop: Workshop, catalog: str, items: int | None = None, **terms: Any) -> Approval:
-    word = ApprovalDecision("anna", items=items)
-    return approval.approve(spec(shop, **terms), proposal(shop, catalog, **terms), word)
+    decision = ApprovalDecision("anna", items=items)
+    return approval.approve(spec(shop, **terms), proposal(shop, catalog, **terms), decision)
 
 
 def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
@@ -54,7 +54,7 @@ def run(shop: Workshop, catalog: str, **terms: Any) -> Ended:
 
 
 def refused(shop: Workshop, catalog: str, **terms: Any) -> ApprovalNeeded:
-    """The refusal; it is certain that nothing was asked for, put on record, or left held."""
+    """The refusal; it is certain that nothing was requested, recorded, or left with a lease."""
     before, runs = len(shop.service.creates), known_runs(shop)
     with pytest.raises(ApprovalNeeded) as caught:
         run(shop, catalog, **terms)
@@ -68,8 +68,8 @@ def known_runs(shop: Workshop) -> int:
         return len(ledger.runs())
 
 
-def standing(shop: Workshop) -> Approval:
-    """The last word; the ledger agrees with itself."""
+def last_decision(shop: Workshop) -> Approval:
+    """The last decision; the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
         found = ledger.last_word("staging", "spring")
@@ -91,7 +91,7 @@ def standing(shop: Workshop) -> Approval:
     ],
 )
 def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], waits: bool) -> None:
-    """Items as they are counted, money as it comes at worst; what is asked beforehand is what the run asks."""
+    """Items as they are counted, money as it comes at worst; the answer before the run is that of the run."""
     found = proposal(shop, FOUR, **terms)
     assert approval.needs_approval(spec(shop, **terms), found) is waits
     if waits:
@@ -102,24 +102,24 @@ def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], 
 
 def test_what_is_approved_is_made(shop: Workshop) -> None:
     """All of it, and the record of the run says who approved."""
-    said = approve(shop, FOUR)
+    decided = approve(shop, FOUR)
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.COMPLETED
     assert ended.ending.record.options["approval"]["who"] == "anna"
-    assert ended.ending.record.options["approval"]["digest"] == said.digest
-    assert (standing(shop).purchases, standing(shop).amount) == (8, 120)
+    assert ended.ending.record.options["approval"]["digest"] == decided.digest
+    assert (last_decision(shop).purchases, last_decision(shop).amount) == (8, 120)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
 def test_an_approval_is_of_one_plan(shop: Workshop) -> None:
-    """A file with another row needs another word, however small the difference."""
+    """A file with another row needs another approval, however small the difference."""
     approve(shop, FOUR)
     refused(shop, many(5))
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
 def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
-    """The first rows, each with its pattern; then it ends, and says what is left. The rest needs another word."""
+    """The first rows, each with its pattern; then it ends, with what is left. The rest needs another approval."""
     approve(shop, FOUR, items=5)
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.BUDGET_REACHED
@@ -138,8 +138,8 @@ def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == 8
 
 
-def test_what_lies_beyond_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop, service: Service) -> None:
-    """Small plans need no word, but what a person has left out does."""
+def test_what_exceeds_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop, service: Service) -> None:
+    """Small plans need no approval, but what a person has left out does."""
     approve(shop, FOUR, items=6)
     run(shop, FOUR)
     found = proposal(shop, FOUR)
@@ -154,7 +154,7 @@ def test_what_lies_beyond_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop,
 def test_after_a_crash_the_same_approval_holds(
     shop: Workshop, service: Service, moment: int, items: int | None
 ) -> None:
-    """What is left is another plan, and rests on the same word: no more is bought in all than was approved."""
+    """What is left is another plan, and rests on the same approval: no more is bought in all than was approved."""
     approved = approve(shop, FOUR, items=items)
     heard: list[Create] = []
 
@@ -172,8 +172,8 @@ def test_after_a_crash_the_same_approval_holds(
         assert run(shop, FOUR).counts == {RowStatus.SUCCEEDED: 3, RowStatus.NOT_STARTED: 1}
         refused(shop, FOUR)
     assert len(service.bought) == approved.ceiling.items
-    assert standing(shop).id == approved.id
-    assert standing(shop).purchases == approved.ceiling.items
+    assert last_decision(shop).id == approved.id
+    assert last_decision(shop).purchases == approved.ceiling.items
 
 
 def test_a_failed_job_is_tried_again_under_the_ceiling(shop: Workshop, service: Service) -> None:
@@ -181,11 +181,11 @@ def test_a_failed_job_is_tried_again_under_the_ceiling(shop: Workshop, service: 
     service.on_follow["prompt 000"] = [failed()]
     approve(shop, FOUR)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
-    assert (standing(shop).purchases, standing(shop).amount) == (9, 130)
+    assert (last_decision(shop).purchases, last_decision(shop).amount) == (9, 130)
 
 
 def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
-    """Rows that fail again and again are asked for under the same approval until it is used up."""
+    """Rows that fail again and again are bought under the same approval until it is used up."""
     service.on_follow["S-000"] = [failed()] * 40
     approve(shop, FOUR)
     run(shop, FOUR)
@@ -196,12 +196,12 @@ def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
             break
     else:
         pytest.fail("it was never used up")
-    last = standing(shop)
+    last = last_decision(shop)
     assert last.amount <= last.ceiling.amount
     assert last.purchases <= last.ceiling.purchases
 
 
-def test_what_is_begun_is_gone_on_with_without_a_word(shop: Workshop, service: Service) -> None:
+def test_what_is_begun_is_resumed_without_an_approval(shop: Workshop, service: Service) -> None:
     """It is paid for."""
     heard: list[Create] = []
 
@@ -220,7 +220,7 @@ def test_what_is_begun_is_gone_on_with_without_a_word(shop: Workshop, service: S
 
 
 def test_a_rejection_binds_the_rows_that_it_was_about(shop: Workshop) -> None:
-    """A part of a rejected plan, however small, needs another word."""
+    """A part of a rejected plan, however small, needs another approval."""
     approval.approve(
         spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear")
     )
@@ -232,14 +232,14 @@ def test_a_rejection_binds_the_rows_that_it_was_about(shop: Workshop) -> None:
 
 def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     """Cancelled, with who and why, every row not started; the catalog is free again."""
-    said = approval.approve(
+    decided = approval.approve(
         spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear.")
     )
 
     async def main() -> Run:
         api = FakeStudioApi(service)
         checked = check_rows(shop.file(FOUR), service.offer, prompt_limit=100)
-        begun = await Run.begin(spec(shop), checked, api, refused=said)  # type: ignore[arg-type]
+        begun = await Run.begin(spec(shop), checked, api, refused=decided)  # type: ignore[arg-type]
         await drive(begun, begun.engine.make)
         await begun.end()
         return begun
@@ -255,7 +255,7 @@ def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
 
 
 def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> None:
-    """A person has said that it is meant."""
+    """A person has decided on it."""
     settings = shop.settings.model_copy(update={"environment": "production", "confirm_above": 1})
     its = replace(spec(shop), settings=settings)
     plan = proposal(shop, FOUR).plan
@@ -265,45 +265,45 @@ def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> 
         require_confirmation(its, plan)
 
 
-# -- questions of flow runs
+# -- requests of flow runs
 
 
-def test_a_flow_run_asks_once_and_is_answered(shop: Workshop) -> None:
-    """Asked again, by the same run about the same plan, it is the same question under another name."""
+def test_a_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
+    """Requested again, by the same run for the same plan, it is the same request with another question."""
     its, found = spec(shop), proposal(shop, FOUR)
     first = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     again = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     assert (again.id, again.lapses_at) == (first.id, first.lapses_at)
     assert again.question != first.question
     assert approval.pending_request(its, "flow-run-1") == again
-    said = approval.record_decision(its, again, found, ApprovalDecision("anna"))
-    assert said is not None and said.verdict is Verdict.APPROVED
+    decided = approval.record_decision(its, again, found, ApprovalDecision("anna"))
+    assert decided is not None and decided.verdict is Verdict.APPROVED
     assert approval.pending_request(its, "flow-run-1") is None
     assert not approval.needs_approval(its, found)
 
 
-def test_an_answer_to_a_plan_that_has_become_smaller_holds(shop: Workshop) -> None:
+def test_a_decision_on_a_plan_that_has_become_smaller_holds(shop: Workshop) -> None:
     """What is left of it was seen."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     run(shop, rows(("S-000", "prompt 000")))
     left = proposal(shop, FOUR)
-    said = approval.record_decision(spec(shop), question, left, ApprovalDecision("anna"))
-    assert said is not None and (said.ceiling.items, said.ceiling.amount) == (6, 180)
+    decided = approval.record_decision(spec(shop), question, left, ApprovalDecision("anna"))
+    assert decided is not None and (decided.ceiling.items, decided.ceiling.amount) == (6, 180)
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_an_answer_never_costs_more_than_was_shown(shop: Workshop) -> None:
+def test_a_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     dearer = {"product_price": 200}
-    said = approval.record_decision(
+    decided = approval.record_decision(
         spec(shop, **dearer), question, proposal(shop, FOUR, **dearer), ApprovalDecision("anna")
     )
-    assert said is not None and said.ceiling.amount == question.worst == 240
+    assert decided is not None and decided.ceiling.amount == question.worst == 240
 
 
-def test_an_answer_to_another_plan_is_none(shop: Workshop) -> None:
-    """Rows that the person never saw are asked about anew."""
+def test_a_decision_on_another_plan_is_none(shop: Workshop) -> None:
+    """Rows that the person never saw need a request of their own."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     five = proposal(shop, many(5))
     assert approval.record_decision(spec(shop), question, five, ApprovalDecision("anna")) is None
@@ -311,8 +311,8 @@ def test_an_answer_to_another_plan_is_none(shop: Workshop) -> None:
     assert approval.pending_request(spec(shop), "flow-run-1") is None
 
 
-def test_a_question_lapses(shop: Workshop) -> None:
-    """And then it is no word: the next run asks again."""
+def test_a_request_lapses(shop: Workshop) -> None:
+    """And then it is no decision: the next run requests one again."""
     its, found = spec(shop), proposal(shop, FOUR)
     question = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     assert question.lapses_at is not None

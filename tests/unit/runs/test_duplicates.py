@@ -1,4 +1,4 @@
-"""A file under another name: what another catalog has is not bought once more without anybody having said so."""
+"""A file under another name: what another catalog has is not bought once more without a confirmation."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_who_confirms_buys_them(shop: Workshop, service: Service) -> None:
         run(shop, spec(shop, confirm="production"), SIX)
     run(shop, spec(shop, confirm="production,duplicates"), SIX)
     assert len(service.bought) == 24
-    # What is there is no purchase, and nothing to be asked about.
+    # What exists is no purchase, and needs no confirmation.
     run(shop, spec(shop), SIX)
     run(shop, shop.spec(), SIX)
     assert len(service.bought) == 24
@@ -116,7 +116,7 @@ def test_a_catalog_that_has_them_no_longer(shop: Workshop) -> None:
 
 
 def test_a_run_that_crashed_has_them_too(shop: Workshop, service: Service) -> None:
-    """Its catalog is brought up to it by the next run; until then the ledger of attempts says what was asked for."""
+    """Its catalog is brought up to it by the next run; until then the ledger's attempts show what was requested."""
     asked = []
 
     def heard(create: Create) -> None:
@@ -149,7 +149,7 @@ def test_the_same_in_another_spelling_is_the_same(shop: Workshop) -> None:
 
 
 def test_what_a_blind_run_bought_is_known_by_a_run_that_sees(shop: Workshop, service: Service) -> None:
-    """Its catalog has the file's own words, where this one has the offer's."""
+    """Its catalog has the file's spelling, where this one has the offer's."""
     service.offer = Offer(None, False, "no categories", False)
     shop.run(SIX)
     service.offer = OFFER

@@ -1,4 +1,4 @@
-"""Limits are spent on whole rows: each bought pattern gets its product, and the plan says how far that reaches."""
+"""Limits are spent on whole rows: each bought pattern gets its product, and the plan says how many rows that covers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
 
 
 @pytest.mark.parametrize(
-    ("limits", "whole", "said"),
+    ("limits", "whole", "message"),
     [
         (SpendingLimits(run_amount=1000), 20, "The budget of 1,000 minor units reaches to 20 of 60 rows"),
         (SpendingLimits(run_amount=1049), 20, "The budget of 1,049 minor units reaches to 20 of 60 rows"),
@@ -55,7 +55,7 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
     ],
 )
 def test_a_limit_buys_whole_rows(
-    shop: Workshop, service: Service, limits: SpendingLimits, whole: int, said: str
+    shop: Workshop, service: Service, limits: SpendingLimits, whole: int, message: str
 ) -> None:
     """As many as it covers with pattern and product, the first of the file; the plan says so before, the run after."""
     before = seen(shop, many(60), limits=limits, **PRICES)
@@ -63,8 +63,8 @@ def test_a_limit_buys_whole_rows(
     assert bought(service) == (whole, whole)
     assert ended.counts[RowStatus.SUCCEEDED] == whole
     assert all(ended.statuses[f"S-{number:03}"] is RowStatus.SUCCEEDED for number in range(whole))
-    assert said in str(before.limited or "") and said in reason(ended)
-    assert ended.outcome is (Outcome.BUDGET_REACHED if said else Outcome.COMPLETED)
+    assert message in str(before.limited or "") and message in reason(ended)
+    assert ended.outcome is (Outcome.BUDGET_REACHED if message else Outcome.COMPLETED)
     assert shop.run(many(60), **PRICES).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 120
 
@@ -99,7 +99,7 @@ def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service:
 
 
 def test_patterns_that_are_there_get_their_products_first(shop: Workshop, service: Service) -> None:
-    """Wherever they stand in the file: made, or begun before a crash; what is begun costs nothing more."""
+    """Wherever they are in the file: made, or begun before a crash; what is begun costs nothing more."""
     shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(patterns=1), **PRICES)
     heard: list[Create] = []
 
@@ -193,7 +193,7 @@ def test_what_is_begun_and_fails_eats_nothing_either(shop: Workshop, service: Se
 
 
 def test_limit_and_approval_hold_both(shop: Workshop, service: Service) -> None:
-    """The lesser reach counts, whichever it is."""
+    """The one that covers less counts."""
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(10)), service.offer, prompt_limit=100)

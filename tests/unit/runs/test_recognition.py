@@ -60,7 +60,7 @@ def test_another_spelling_of_the_same_offer_buys_nothing(
 def test_a_row_of_a_blind_run_is_the_same_when_it_names_the_id_later(
     shop: Workshop, service: Service
 ) -> None:
-    """Today's offer understands what was bought then, and what is asked for now, as the same."""
+    """Today's offer resolves what was bought then, and what is requested now, to the same."""
     service.offer = BLIND
     shop.run(row())
     service.offer = KNOWN
@@ -115,7 +115,7 @@ def test_an_edition_is_bought_again_and_recognised_as_itself(shop: Workshop, ser
 def test_an_item_of_an_older_ledger_is_not_bought_anew_by_a_run_that_knows_less(
     shop: Workshop, service: Service
 ) -> None:
-    """What its row said is not on record there."""
+    """How its row was written is not on record there."""
     service.offer = KNOWN
     shop.run(row(size="Large"))
     with shop.ledger() as ledger, ledger.transaction():

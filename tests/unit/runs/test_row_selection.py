@@ -26,7 +26,9 @@ class Known:
 
 def plan(*skus: str, memory: Memory | None = None) -> Plan:
     chosen = Selection("run-1", "spring.csv", frozenset(skus))
-    return make_plan(SCOPE, checked(ROWS), memory or Memory(), retry=chosen.chooses, only=chosen.chooses)
+    return make_plan(
+        SCOPE, checked(ROWS).entries, memory or Memory(), retry=chosen.chooses, only=chosen.chooses
+    )
 
 
 def reasons(found: Plan) -> tuple[list[Reason], list[Reason]]:
