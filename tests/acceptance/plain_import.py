@@ -98,7 +98,7 @@ def _drain_for(drain: timedelta) -> None:
         spec = import_spec(*args, **options)
         return replace(spec, options=replace(spec.options, drain=drain))
 
-    cli.launcher.order_import = ordered
+    cli.launcher.import_spec = ordered
 
 
 def _explode() -> None:

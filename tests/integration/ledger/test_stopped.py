@@ -34,10 +34,10 @@ from dataclasses import asdict
 from pathlib import Path
 from patternmill.ledger.database import SqliteDatabase
 from patternmill.ledger.ledger import Ledger
-from patternmill.runs.lease import Holder
+from patternmill.runs.lease import LeaseHolder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(Holder.this_process())), over=None)
+    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
 with ledger.transaction(hold):
     ledger.beat(hold)
     print("inside", flush=True)

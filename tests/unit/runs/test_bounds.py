@@ -73,6 +73,7 @@ def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
     assert "Limit: The budget of 1000 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
 
 
+@pytest.mark.usefixtures("long_day")
 def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
     day = SpendingLimits(day_amount=500)
