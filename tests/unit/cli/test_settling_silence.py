@@ -31,6 +31,7 @@ def test_a_silence_is_waited_out() -> None:
     assert settle(Silent(SILENCES), "run").whole
 
 
+@pytest.mark.slow
 def test_a_silence_uses_up_no_patience() -> None:
     """What had not come before it may come after it."""
     looks: Iterator[int | None] = iter([1, None, 1, 0])
