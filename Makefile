@@ -8,13 +8,16 @@ KILLS ?= 2000
 # Most tests wait for processes and sockets, so that more of them than cores run side by side; the longest first.
 TESTERS ?= 3
 BIN := .venv/bin
+PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
+# Kept between runs: without, each process compiles the project anew, and each tester all tests.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # For all Python versions and systems at once. No address of an index and no path is written into a lock.
 LOCK = .venv-lock/bin/uv --quiet pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 # What users need: the locked versions by their hashes, then the project itself, which downloads nothing.
 .venv/.installed: pyproject.toml requirements.lock
@@ -37,7 +40,10 @@ up: .venv/.installed ## Prefect UI, worker, deployments and the embedded studio 
 	$(BIN)/patternmill up $(ARGS)
 
 test: setup ## run all tests (unit, integration, acceptance)
-	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile --no-loadscope-reorder tests/acceptance tests/integration tests/unit
+	$(PYTEST) -n $(TESTERS) tests/acceptance tests/integration tests/unit
+
+test-quick: setup ## the unit tests without the slow ones, in half a minute: what to run while you work
+	$(PYTEST) -n 2 -m "not soak and not slow" --hypothesis-profile=quick tests/unit
 
 soak: setup ## what takes long: workers, outages, all crash points, KILLS (default 2000) random kills
 	$(BIN)/python -m pytest -m soak tests
@@ -53,6 +59,9 @@ check: setup ## ruff, mypy strict, import-linter
 bench: setup ## measure against peers, side by side in one run
 	$(BIN)/python -m benchmarks.run
 
+house: setup ## the house in figures: sizes, names, cycles, what one row passes; ARGS=--static runs no import
+	$(BIN)/python -m benchmarks.house $(ARGS)
+
 system: ## install what some tests need from the system (Debian, as root): Chromium
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
 
@@ -63,5 +72,6 @@ lock: ## write the locks anew after a change of pyproject.toml; ARGS=--upgrade t
 
 clean: ## remove .venv and caches (never .patternmill or results)
 	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: help setup import up test soak check bench system lock clean
+.PHONY: help setup import up test test-quick soak check bench house system lock clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import os
 import shutil
@@ -25,17 +26,27 @@ from tests.prefect_api import PrefectApi
 
 
 @functools.cache
-def migrated_database(folder: Path) -> Path:
-    """An empty Prefect database, made once for all tests: making one takes most of a server's first start."""
-    with OwnServer(folder / "prefect-template"):
-        pass
-    return folder / "prefect-template" / "prefect"
+def migrated_database(base: Path) -> Path:
+    """An empty Prefect database, made once for all tests: making one takes most of a server's first start.
+
+    `base` is pytest's folder of this process; the one above it is shared by the processes of one test run.
+    """
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    home = shared / "prefect-template"
+    with (shared / "prefect-template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "made").exists():
+            with OwnServer(home):
+                pass
+            (home / "made").touch()
+    return home / "prefect"
 
 
 def lay_database(template: Path, home: Path) -> Path:
     """The database where the own server of a home has it."""
     directory = home / "prefect"
     directory.mkdir(parents=True)
+    # With its write-ahead log, in which the server leaves the latest pages as it ends.
     for part in template.glob("prefect.db*"):
         shutil.copy(part, directory)
     return directory

@@ -19,6 +19,7 @@ from patternmill.results.manifest import verify
 from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from studio.store import read_record
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 from tests.prefect_api import api_of
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
@@ -75,7 +76,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
         writer = csv.writer(file)
         writer.writerow(["sku", "prompt", "category", "option:size", "option:fabric", "note"])
         writer.writerows([(*row, f"=note {number}") for number, row in enumerate(ROWS)])
-    return Shop(folder)
+    shop = Shop(folder)
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), shop.home)
+    return shop
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from prefect_host.own_server import OwnServer
 from studio.store import read_record
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
 HEADER = "sku,prompt,category,option:size,option:fabric\n"
@@ -53,6 +55,16 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture
+def server(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    """The home's own server, which the commands join instead of starting one each."""
+    home = tmp_path / ".patternmill"
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
+    with OwnServer(home) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("server")
 def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
     """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
     sheet = tmp_path / "sheets" / "spring.csv"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.harness import COMMAND, HURRY, QUICK, Room, ServiceInThread, Zygote, some_rows
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 from tests.hostile import Plan, Rule, Times, audit
 
 #: Each is looked for by its middle, so that a part of it is found as well.
@@ -218,9 +219,12 @@ def test_no_secret_of_an_unexpected_error_is_kept(
 
 
 @pytest.mark.timeout(120)
-def test_no_secret_reaches_prefect(tmp_path: Path, service: ServiceInThread, zygote: Zygote) -> None:
+def test_no_secret_reaches_prefect(
+    tmp_path: Path, service: ServiceInThread, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """The whole command with its own Prefect server: its database, its logs and all command lines are clean."""
     room = canary_room(tmp_path, service, zygote)
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), room.folder / room.home)
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "PATTERNMILL_"))
     }
@@ -232,9 +236,7 @@ def test_no_secret_reaches_prefect(tmp_path: Path, service: ServiceInThread, zyg
             command, cwd=room.folder, env=environment, capture_output=True, timeout=100, check=False
         )
     assert ended.returncode in {0, 1, 3}, ended.stderr.decode()
-    assert any(path.suffix == ".db" or "prefect" in path.name for path in room.folder.rglob("*")), (
-        "no server ran"
-    )
+    assert (room.folder / room.home / "prefect" / "server.log").exists(), "no server ran"
     assert found_under(room.folder, secrets) == []
     assert found_in("the output", ended.stdout + ended.stderr, secrets) == []
     assert onlooker.hits == set() and onlooker.looks > 5

@@ -13,6 +13,7 @@ import pytest
 
 from cli.commands.up import LastingServer
 from prefect_host.environment import client_environment
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 from tests.prefect_api import PrefectApi, api_of
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -25,7 +26,9 @@ def asker(api: PrefectApi) -> Ask:
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("home")
+    home = tmp_path_factory.mktemp("home")
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
+    return home
 
 
 @pytest.fixture(scope="session")

@@ -6,10 +6,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import SecretStr
 
 from patternmill.ledger.ledger import SpendingLimits
 from patternmill.states import Outcome, RowStatus
+from tests.unit.runs.conftest import long_day as long_day
 from tests.unit.runs.fake_studio import Crash, Service, failed
 from tests.unit.runs.workshop import Workshop, many
 
@@ -38,6 +40,7 @@ def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
     assert len(service.creates) == asked
 
 
+@pytest.mark.usefixtures("long_day")
 def test_limits_buy_whole_rows_on_each_database(url: str, tmp_path: Path) -> None:
     """A day's budget over two runs, with patterns that fail: no pattern without its product, to the last row."""
     service = Service()

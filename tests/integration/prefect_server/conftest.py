@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,37 +12,29 @@ from pathlib import Path
 import pytest
 
 from prefect_host.own_server import OwnServer
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
-def migrated_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty Prefect database; making one takes most of a server's first start."""
-    home = tmp_path_factory.mktemp("template")
-    with OwnServer(home):
-        pass
-    return home / "prefect" / "prefect.db"
-
-
-def home_with(database: Path, home: Path) -> Path:
-    (home / "prefect").mkdir()
-    # With its write-ahead log, in which the server leaves the latest pages as it ends.
-    for part in database.parent.glob(f"{database.name}*"):
-        shutil.copy(part, home / "prefect")
-    return home
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return migrated_database(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
-def own_home(migrated_database: Path, tmp_path: Path) -> Path:
+def own_home(template: Path, tmp_path: Path) -> Path:
     """A home for one test alone."""
-    return home_with(migrated_database, tmp_path)
+    lay_database(template, tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")
-def home(migrated_database: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The home that the tests with the shared server have in common."""
-    return home_with(migrated_database, tmp_path_factory.mktemp("home"))
+    home = tmp_path_factory.mktemp("home")
+    lay_database(template, home)
+    return home
 
 
 @pytest.fixture(scope="session")

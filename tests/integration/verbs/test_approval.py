@@ -19,6 +19,7 @@ from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
 from prefect_host.own_server import OwnServer
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric
@@ -92,11 +93,15 @@ def approvals(home: Path) -> list[Approval]:
 
 
 def test_a_plan_is_refused_asked_about_and_approved(
-    command: Run, environment: dict[str, str], tmp_path: Path
+    command: Run,
+    environment: dict[str, str],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Nothing is on record before a person agrees; then the same command runs, and says who did."""
     (tmp_path / "spring.csv").write_text(ROWS)
     ledger = tmp_path / "home" / "ledger.sqlite3"
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
     with OwnServer(tmp_path / "home"), embedded_studio(tmp_path / "studio", pace="instant") as studio:
         environment["PATTERNMILL_STUDIO_URL"] = studio.url
         environment["PATTERNMILL_API_KEY"] = studio.key.get_secret_value()

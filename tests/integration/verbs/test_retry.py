@@ -17,6 +17,7 @@ from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.integrity import problems
 from prefect_host.own_server import OwnServer
+from tests.acceptance.prefect_servers import lay_database, migrated_database
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric
@@ -67,9 +68,12 @@ def attempts(home: Path) -> Counter[tuple[str, str]]:
     return Counter((stage, state) for stage, state in rows)
 
 
-def test_three_retries_in_a_row(command: Command, tmp_path: Path) -> None:
+def test_three_retries_in_a_row(
+    command: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """Each takes up what failed, buys nothing that is paid for, and leaves results of the whole catalog."""
     (tmp_path / "spring.csv").write_text(ROWS)
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
     # A service of its own, so that no command stops to draw pictures; a server that outlasts each of them.
     with OwnServer(tmp_path / "home"), embedded_studio(tmp_path / "studio", pace="instant") as studio:
         service = {

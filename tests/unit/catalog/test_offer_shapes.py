@@ -224,6 +224,7 @@ ANY_JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANY_JSON, ANY_JSON)
 def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, details: object) -> None:

@@ -163,6 +163,7 @@ def test_where_the_options_are_not_known_the_usual_names_are_refused(offer: Offe
     assert codes(said) == {}
 
 
+@pytest.mark.slow
 def test_many_rows_with_many_columns_are_checked_in_good_time() -> None:
     """Ten thousand rows with six columns of their own."""
     lines = (f"S{i},herons {i},Mug,11oz,{i},{i % 7},x,Tide,{i}.90,navy{i}" for i in range(10_000))

@@ -15,6 +15,8 @@ from patternmill.catalog.read_limits import ReadLimits
 from patternmill.catalog.remote import read_source
 from patternmill.errors import InputRefused
 
+pytestmark = pytest.mark.slow
+
 HEAD = b"sku,prompt,category\n"
 ROW = b"A-1,blue herons,Cushion\n"
 CELL = b'A-1,"'

@@ -137,6 +137,7 @@ def test_a_row_that_cannot_be_bought_is_never_made(fault: dict[str, object]) -> 
         Row(**{**good, **fault})  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["good", "all_different_mistakes"])
 def test_many_rows_are_checked_in_good_time(kind: str) -> None:
     """Ten thousand rows, also when each has a mistake of its own, take about a second at most."""

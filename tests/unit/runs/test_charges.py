@@ -284,7 +284,7 @@ def _in_virtual_time(main: Any) -> Any:
 
 SOAK = bool(os.environ.get("SOAK"))
 
-TestCharging = pytest.mark.timeout(3000 if SOAK else 300)(Charging.TestCase)
+TestCharging = pytest.mark.slow(pytest.mark.timeout(3000 if SOAK else 300)(Charging.TestCase))
 TestCharging.settings = settings(
     max_examples=1000 if SOAK else 25,
     stateful_step_count=40 if SOAK else 15,

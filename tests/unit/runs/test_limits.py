@@ -89,6 +89,7 @@ def test_the_plan_that_is_shown_has_amounts_in_the_currency_that_is_set(shop: Wo
     assert "Cost: €30.00, at most €60.00 if jobs fail." in lines
 
 
+@pytest.mark.usefixtures("long_day")
 def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
     day = SpendingLimits(day_amount=500)

@@ -98,6 +98,7 @@ def test_a_crash_anywhere_costs_nothing(shop: Workshop, service: Service, number
     assert before.items() <= service.jobs.items()
 
 
+@pytest.mark.slow
 def test_many_crashes_at_random_moments(shop: Workshop, service: Service) -> None:
     """Including crashes of the recovery itself: each item is bought once, with the same bytes each time."""
     chance = random.Random(7)
@@ -415,6 +416,7 @@ def test_products_go_before_patterns(shop: Workshop, service: Service) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_whatever_stops_a_run_strands_at_most_a_window(shop: Workshop, service: Service, seed: int) -> None:
     """Killed at random moments, one after the other, of unique and shared prompts, in one shard or several."""

@@ -175,6 +175,7 @@ async def _ask_for_three_minutes(
     return 1 - sum(late) / len(late), sum(late) / (end - 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "latency", "told"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
 )
@@ -185,6 +186,7 @@ def test_a_limit_that_was_not_told_is_learned(limit: int, latency: float, told: 
     assert served > 0.85 * limit
 
 
+@pytest.mark.slow
 def test_refusals_by_chance_do_not_bring_the_rate_down() -> None:
     """One percent of 429 out of the blue leaves a rate that a bulk run can live with."""
     share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(1e6, 0.01), 0.05, 0.0))

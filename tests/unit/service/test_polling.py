@@ -26,6 +26,7 @@ def _show(name: str, figures: Figures) -> Figures:
     return figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "window", "sigma", "lag"), [(400, 200, 0.0, 2.0), (600, 200, 0.1, 2.0), (1000, 1000, 0.3, 6.0)]
 )
@@ -39,6 +40,7 @@ def test_few_polls_for_jobs_of_a_minute_and_a_quarter(
     assert figures.ratio < 1.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_jobs_that_all_begin_at_once_teach_of_one_another(seed: int) -> None:
     """All begin before anything is known of any: what the first few tell must serve the others in time."""
@@ -49,6 +51,7 @@ def test_jobs_that_all_begin_at_once_teach_of_one_another(seed: int) -> None:
     assert figures.ratio < 1.05
 
 
+@pytest.mark.slow
 def test_the_run_takes_hardly_longer_than_its_jobs() -> None:
     """500 rows with jobs of 10 s and 3 s."""
     figures = _show("10 s + 3 s", simulate(500, 500, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2)))
@@ -56,6 +59,7 @@ def test_the_run_takes_hardly_longer_than_its_jobs() -> None:
     assert figures.polls_per_job < 8
 
 
+@pytest.mark.slow
 def test_quick_and_instant_jobs_are_found_fast() -> None:
     """Scouts find out at once that nobody needs to wait a minute."""
     quick = _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
@@ -72,6 +76,7 @@ def test_a_single_row_is_asked_for_often() -> None:
     assert figures.p99_lag < 2.0
 
 
+@pytest.mark.slow
 def test_a_slow_tail_is_followed_to_its_end() -> None:
     """Two kinds of jobs in one stage, and some ten times slower than all others."""
     durations = iter([*[20.0, 60.0] * 150, *[400.0] * 5])
@@ -312,6 +317,7 @@ def test_a_fault_of_ours_reaches_whoever_waits() -> None:
     virtual.run(main())
 
 
+@pytest.mark.slow
 def test_polls_stay_under_their_rate_and_their_number_at_once() -> None:
     """A thousand jobs that end together do not make a thousand connections."""
 
