@@ -161,11 +161,7 @@ class Run(ActiveRun):
         try:
             recorded = await _Planning(spec, checked, offer, refused, record, lease).of(writer, api)
         except BaseException:
-            await heartbeat.stop()
-            writer.hurry()
-            with suppress(LedgerError):
-                await writer.write(lambda ledger: ledger.release(lease))
-            await writer.close()
+            await _release(heartbeat, writer, lease)
             raise
         spec = with_spending_limits(spec, recorded.plan, recorded.approved)
         run = cls(spec, recorded, writer, api, heartbeat)
@@ -222,6 +218,15 @@ class Run(ActiveRun):
             outcome=outcome,
             reason=joined(reason.message if reason else None, withheld) or None,
         )
+
+
+async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease) -> None:
+    """Release the lease of a run that did not come to a plan."""
+    await heartbeat.stop()
+    writer.hurry()
+    with suppress(LedgerError):
+        await writer.write(lambda ledger: ledger.release(lease))
+    await writer.close()
 
 
 @dataclass(frozen=True)

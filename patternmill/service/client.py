@@ -41,8 +41,6 @@ class StudioClient:
         user_agent: str,
         request_timeout: timedelta = timedelta(seconds=30),
         max_connections: int = 100,
-        answer_cap: int = ANSWER_CAP,
-        transport: httpx.AsyncBaseTransport | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
@@ -50,10 +48,9 @@ class StudioClient:
         self._headers = _headers(self._key, user_agent)
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
-        self._cap = answer_cap
         self._connections = asyncio.Semaphore(max_connections)
         self._urls: dict[str, httpx.URL] = {}
-        self._transport = transport or _transport(self._base_url, tls)
+        self._transport = _transport(self._base_url, tls)
 
     async def __aenter__(self) -> StudioClient:
         return self
@@ -96,12 +93,12 @@ class StudioClient:
         parts, size = [], 0
         async for part in stream:
             size += len(part)
-            if size > self._cap:
+            if size > ANSWER_CAP:
                 raise AnswerTooLargeError
             parts.append(part)
         content = parts[0] if len(parts) == 1 else b"".join(parts)
         encoding = response.headers.get("content-encoding", "identity")
-        return content if encoding == "identity" else _unpacked(content, encoding, self._cap)
+        return content if encoding == "identity" else _unpacked(content, encoding)
 
     def _read(self, status: int, headers: httpx.Headers, content: bytes) -> Answer:
         body, trouble = _parsed(content)
@@ -152,12 +149,12 @@ def _transport(base_url: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTran
     return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
 
 
-def _unpacked(content: bytes, encoding: str, cap: int) -> bytes:
+def _unpacked(content: bytes, encoding: str) -> bytes:
     if encoding not in {"gzip", "x-gzip", "deflate"}:
         raise UnreadableEncodingError
     unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     try:
-        plain = unpacker.decompress(content, cap)
+        plain = unpacker.decompress(content, ANSWER_CAP)
     except zlib.error:
         raise UnreadableEncodingError from None
     if unpacker.unconsumed_tail:

@@ -278,7 +278,7 @@ def test_a_stopped_run_begins_nothing_in_a_part(spreads: Spreads, service: Servi
         crew = spreads.crew(run)
         run.stop("Stopped by a test.")
         await crew._put_on_record([list(run.plan.to_do())])
-        await crew._look()
+        await crew._check()
         hold = run.writer.hold
         assert hold is not None
         grant = await run.writer.write(lambda ledger: ledger.grant_part(hold, 1))
