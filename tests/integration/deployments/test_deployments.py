@@ -30,10 +30,10 @@ Secret(value="sk_from_a_block").save("patternmill-api-key-pre-prod")
 LOOK_UP = """
 import asyncio
 from pathlib import Path
-from patternmill.runs.pipeline import order_import
+from patternmill.runs.pipeline import import_spec
 from prefect_host.service_blocks import addressed
 for environment in ("pre-prod", "elsewhere"):
-    settings = asyncio.run(addressed(order_import(Path("spring.csv"), environment=environment))).settings
+    settings = asyncio.run(addressed(import_spec(Path("spring.csv"), environment=environment))).settings
     print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())
 """
 #: As automation and audit people would look for them.
