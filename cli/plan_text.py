@@ -84,7 +84,7 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     yield f"Made in this run: {progress.patterns} patterns and {progress.products} products in {took:.0f} s"
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    out = results.published.out
+    out = results.out
     yield f"Results:  {out / 'results.csv'}"
     if results.causes:
         yield f"Failures: {out / 'failures.csv'}"

@@ -42,16 +42,15 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     \b
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.catalog_rows import catalog_rows
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.results.catalog_table import Format, state_bytes
     from patternmill.settings import load_settings
 
     chosen = Format(form or _by_ending(out))
     _refuse_terminal(chosen, out)
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
-        rows = list(catalog_rows(ledger, settings.environment, name))
+    with open_ledger(settings, must_exist=True) as ledger:
+        rows = list(ledger.catalog_rows(settings.environment, name))
         if not rows:
             raise _unknown(ledger, name, settings.environment)
     shown = [row for row in rows if row.retired_at is None or not current]
@@ -86,7 +85,7 @@ def _write(chunks: Iterable[bytes], out: str | None) -> None:
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.catalog_rows import catalogs
+    from patternmill.ledger.reports.overview import catalogs
 
     known = ", ".join(f"{catalog} ({its})" for catalog, its in catalogs(ledger)[:5])
     return ConfigurationError(

@@ -37,11 +37,11 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
     """
     from patternmill.catalog.rows import tidy
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.story import stories
     from patternmill.settings import load_settings
 
-    with existing_ledger(load_settings(environment=environment)) as ledger:
+    with open_ledger(load_settings(environment=environment), must_exist=True) as ledger:
         found = [
             story
             for story in stories(ledger, tidy(name))
@@ -67,7 +67,7 @@ def story_lines(story: Story) -> Iterator[str]:
         yield from _item_lines(item, story)
     yield ""
     yield "What happened (UTC):"
-    for happening in story.happenings:
+    for happening in story.events:
         yield f"  {_happening(happening)}"
 
 
@@ -88,8 +88,8 @@ def _standing_lines(story: Story) -> Iterator[str]:
         named = ", ".join(story.sharing[:_MOST_SHARING])
         more = f" and {len(story.sharing) - _MOST_SHARING} more" if len(story.sharing) > _MOST_SHARING else ""
         yield f"  pattern shared by: {named}{more}"
-    for number, seen in enumerate(story.seen):
-        before = story.seen[number - 1].row if number else None
+    for number, seen in enumerate(story.runs):
+        before = story.runs[number - 1].row if number else None
         if seen.row != before and "prompt" in seen.row:
             yield f"  asked for since {seen.record.run_id}: {shortened(str(seen.row['prompt']), 200)}"
             yield f"          {seen.row.get('category', '')} {_selections(seen.row.get('selections', {}))}".rstrip()
@@ -100,7 +100,7 @@ def _selections(selections: dict[str, str]) -> str:
 
 
 def _item_lines(item: ItemStory, story: Story) -> Iterator[str]:
-    last = story.seen[-1] if story.seen else None
+    last = story.runs[-1] if story.runs else None
     current = last is None or item.key in (last.pattern_key, last.product_key)
     yield f"{item.stage} {item.key}" + ("" if current else "  (as it was asked for before)")
     content = item.content

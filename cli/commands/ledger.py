@@ -43,11 +43,11 @@ def check() -> int:
     \b
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.integrity import CHECKS, problems
     from patternmill.settings import load_settings
 
-    with existing_ledger(load_settings()) as ledger:
+    with open_ledger(load_settings(), must_exist=True) as ledger:
         found = list(problems(ledger))
     for problem in found[:_MOST_PROBLEMS]:
         echo(problem)
@@ -85,13 +85,13 @@ def export(form: str, table: str | None, out: Path | None) -> int:
     \b
     Exit codes: 0 written; 2 there is no ledger here, or csv without a table; 1 failed.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.export import csv_lines, jsonl
     from patternmill.settings import load_settings
 
     if form == "csv" and table is None:
         raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
-    with existing_ledger(load_settings()) as ledger:
+    with open_ledger(load_settings(), must_exist=True) as ledger:
         tables = [table] if table else list(TABLES)
         # A reader that goes away must not leave a statement open behind the ledger's end.
         with closing(csv_lines(ledger, tables[0]) if form == "csv" else jsonl(ledger, tables)) as lines:

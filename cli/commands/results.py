@@ -33,27 +33,27 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     \b
     Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
     from patternmill.results.picture_files import BESIDE
-    from patternmill.results.rebuild import rebuild
+    from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted
     from tasks.gallery_pictures import share_pictures
 
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         record = find_run(ledger, run, catalog=catalog, environment=environment)
         _refuse_skipped(record)
         place = out or Path("results") / record.catalog / record.run_id
         links = _links_to(ledger, record) if out is None else []
-        published = rebuild(ledger, record.run_id, place, links=links).published
+        results = rebuild(ledger, record.run_id, place, links=links)
     if record.options.get(BESIDE):
         share_pictures(place, settings.home / "pictures")
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now.")
-    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
-    for mark in published.files:
+    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")
+    for mark in results.files:
         echo(f"  {place / mark.name}  {mark.bytes} bytes")
     return 0
 

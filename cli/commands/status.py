@@ -14,8 +14,8 @@ from patternmill.states import Verdict
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Approval, RunRecord
-    from patternmill.ledger.reports.overview import HeldLease, OpenAttempts, RunInNumbers, Spent
+    from patternmill.ledger.records import Approval, HeldLease, RunRecord
+    from patternmill.ledger.reports.overview import OpenAttempts, RunInNumbers, Spent
     from patternmill.settings import Settings
 
 _MOST_RUNS = 10
@@ -39,11 +39,11 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     \b
     Exit codes: 0 shown; 2 there is no ledger here, or a setting is wrong.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         for line in status_lines(ledger, settings, catalog, environment, None if everything else _MOST_RUNS):
             echo(line)
     return 0
@@ -59,8 +59,8 @@ def status_lines(
         return environment in (None, its_environment) and catalog in (None, its_catalog)
 
     records = ledger.runs(environment=environment, catalog=catalog)
-    held = [lease for lease in overview.leases(ledger) if asked(lease.environment, lease.catalog)]
-    holders = {lease.run_id: _life(ledger, lease) for lease in held}
+    held = [lease for lease in ledger.held_leases() if asked(lease.environment, lease.catalog)]
+    holders: dict[str, str] = {lease.run_id: _life(ledger, lease) for lease in held}
     living = {run_id: told for run_id, told in holders.items() if not told.startswith("dead")}
     shown = list(overview.in_numbers(ledger, records[:most]))
     yield from _run_lines(shown, living, len(records), ledger.now())
@@ -146,11 +146,10 @@ def _money_lines(today: Mapping[str, Spent], environment: str | None, settings: 
 
 def _life(ledger: Ledger, lease: HeldLease) -> str:
     """Whether the holder of a catalog lives, in words."""
-    import json
 
-    from patternmill.runs.lease import BEAT, LeaseHolder
+    from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 
-    holder = LeaseHolder(**json.loads(lease.holder))
+    holder = LeaseHolder.of(lease)
     if holder.is_surely_dead():
         return f"dead (process {holder.pid}); the next run takes over at once"
     if holder.machine == LeaseHolder.this_process().machine:
@@ -162,7 +161,7 @@ def _life(ledger: Ledger, lease: HeldLease) -> str:
             )
         return f"alive (process {holder.pid})"
     machine = holder.machine.partition("/")[0]
-    if _beats(ledger, lease, 2.5 * BEAT.total_seconds()):
+    if _beats(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
         return f"alive (process {holder.pid} on {machine})"
     return f"silent (process {holder.pid} on {machine}); the next run takes over if it stays so"
 
@@ -171,8 +170,8 @@ def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
     """A holder on another machine is known by its beats alone."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        now = ledger.holder(lease.environment, lease.catalog)
-        if now is None or now[1:] != (lease.run_id, lease.holder, lease.beats):
+        now = ledger.lease(lease.environment, lease.catalog)
+        if now != lease:
             return True
         time.sleep(0.2)
     return False

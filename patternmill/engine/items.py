@@ -12,8 +12,8 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
 from patternmill.errors import BudgetReached, NotStarted, RowFailed
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Intent, Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Intent
 from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import Item, PatternItem

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter
 
 from patternmill.catalog.offer import Offer
-from patternmill.ledger.book import Book
+from patternmill.ledger.tables import Tables
 
 
-class OfferBook(Book):
-    """One offer an environment."""
+class OfferTable(Tables):
+    """One offer for each environment."""
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
         """Keep an offer, in place of the one before."""
@@ -29,11 +29,10 @@ class OfferBook(Book):
 
     def last_offer(self, environment: str) -> Offer | None:
         """The offer that was read last in this environment, if any was."""
-        rows = self.database.rows(
-            "SELECT offer, read_at FROM offers WHERE environment = :environment", {"environment": environment}
+        found = self._row(
+            "SELECT offer, read_at FROM offers WHERE environment = :environment", environment=environment
         )
-        if not rows:
+        if found is None:
             return None
-        text, read_at = rows[0]
-        read_on = f"{datetime.fromtimestamp(read_at, UTC):%Y-%m-%d %H:%M} UTC"
-        return replace(TypeAdapter(Offer).validate_json(text), read_on=read_on)
+        read_on = f"{datetime.fromtimestamp(found[1], UTC):%Y-%m-%d %H:%M} UTC"
+        return replace(TypeAdapter(Offer).validate_json(found[0]), read_on=read_on)

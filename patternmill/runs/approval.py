@@ -16,8 +16,7 @@ from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
@@ -59,7 +58,7 @@ def granted(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> Grant | None:
     left after a crash rests on the same approval, and is bound by the same ceiling. It binds small plans
     too: what was rejected, or lies beyond the ceiling, is not bought piece by piece.
     """
-    last = ledger.last_word(spec.scope.environment, spec.scope.catalog)
+    last = ledger.last_decision(spec.scope.environment, spec.scope.catalog)
     known = ledger.approval_items(last.id) if last is not None else {}
     bound = bool(proposal.to_do) and proposal.to_do <= known.keys()
     if last is not None and bound and last.verdict is Verdict.APPROVED:
@@ -131,21 +130,21 @@ def rests_on(spec: RunSpec, proposal: Proposal) -> Approval | None:
 
 def approve(spec: RunSpec, proposal: Proposal, word: ApprovalDecision) -> Approval:
     """A word that was said at once, as on a terminal."""
-    with _making(spec) as ledger, ledger.transaction():
+    with open_ledger(spec.settings) as ledger, ledger.transaction():
         waiting = _put(ledger, spec, proposal)
         return _say(ledger, waiting, proposal, word)
 
 
 def ask(spec: RunSpec, proposal: Proposal, flow_run_id: str, patience: timedelta) -> Approval:
     """Put a plan before a person; a flow run that waits with this plan already goes on waiting, under a new name."""
-    with _making(spec) as ledger, ledger.transaction():
+    with open_ledger(spec.settings) as ledger, ledger.transaction():
         before = ledger.waiting_approval(flow_run_id)
         if before is not None and before.digest == proposal.digest():
             question = f"{before.id}-{secrets.token_hex(2)}"
-            ledger.ask_again(before.id, question)
+            ledger.rename_question(before.id, question)
             return replace(before, question=question)
         if before is not None:
-            ledger.decide(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
+            ledger.decide_approval(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
         return _put(ledger, spec, proposal, flow_run_id, patience)
 
 
@@ -157,9 +156,9 @@ def waiting(spec: RunSpec, flow_run_id: str) -> Approval | None:
 
 def answer(spec: RunSpec, question: Approval, proposal: Proposal, word: ApprovalDecision) -> Approval | None:
     """Write down what a person has said to a plan; None when the plan now makes items that they never saw."""
-    with _making(spec) as ledger, ledger.transaction():
+    with open_ledger(spec.settings) as ledger, ledger.transaction():
         if word.approved and not proposal.to_do <= ledger.approval_items(question.id).keys():
-            ledger.decide(
+            ledger.decide_approval(
                 question.id, Verdict.LAPSED, who=word.who, note="The plan had changed when it was approved."
             )
             return None
@@ -168,13 +167,13 @@ def answer(spec: RunSpec, question: Approval, proposal: Proposal, word: Approval
 
 def lapse(spec: RunSpec, question: Approval) -> Approval:
     """Nobody answered in time."""
-    with _making(spec) as ledger, ledger.transaction():
-        return ledger.decide(question.id, Verdict.LAPSED, note="Nobody answered in time.")
+    with open_ledger(spec.settings) as ledger, ledger.transaction():
+        return ledger.decide_approval(question.id, Verdict.LAPSED, note="Nobody answered in time.")
 
 
 def ledger_time(spec: RunSpec) -> float:
     """Now, by the clock that dates questions: on PostgreSQL not this machine's."""
-    with _making(spec) as ledger:
+    with open_ledger(spec.settings) as ledger:
         return ledger.now()
 
 
@@ -238,18 +237,18 @@ def _put(
         flow_run_id=flow_run_id,
         question=name if flow_run_id else None,
     )
-    ledger.ask(waiting, sorted(proposal.to_do))
+    ledger.add_approval(waiting, sorted(proposal.to_do))
     return waiting
 
 
 def _say(ledger: Ledger, waiting: Approval, proposal: Proposal, word: ApprovalDecision) -> Approval:
     if not word.approved:
-        return ledger.decide(waiting.id, Verdict.REJECTED, who=word.who, note=word.note)
+        return ledger.decide_approval(waiting.id, Verdict.REJECTED, who=word.who, note=word.note)
     reach = proposal.reach(word.items)
     # A plan may have become smaller since it was asked about, and dearer: what the person saw is the most.
     same = waiting.digest == proposal.digest()
     amount = reach.amount if same else min(reach.amount, waiting.worst)
-    return ledger.decide(
+    return ledger.decide_approval(
         waiting.id,
         Verdict.APPROVED,
         who=word.who,
@@ -260,20 +259,10 @@ def _say(ledger: Ledger, waiting: Approval, proposal: Proposal, word: ApprovalDe
 
 
 @contextmanager
-def _making(spec: RunSpec) -> Iterator[Ledger]:
-    """A ledger, made where there is none."""
-    ledger = open_ledger(spec.settings)
-    try:
-        yield ledger
-    finally:
-        ledger.database.close()
-
-
-@contextmanager
 def _opened(spec: RunSpec) -> Iterator[Ledger | None]:
     """The ledger where there is one: who only looks makes none."""
     if not has_ledger(spec.settings):
         yield None
         return
-    with _making(spec) as ledger:
+    with open_ledger(spec.settings) as ledger:
         yield ledger

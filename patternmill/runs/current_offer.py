@@ -10,7 +10,7 @@ from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import categories_written
 from patternmill.errors import ServiceStopped
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.ledger import has_ledger, open_ledger
 from patternmill.service.offer_reader import UNREACHABLE
 from patternmill.settings import Settings
 
@@ -45,8 +45,5 @@ async def current_offer(api: OfferApi, settings: Settings, file: CatalogFile) ->
 def _remembered(settings: Settings) -> Offer | None:
     if not has_ledger(settings):
         return None
-    ledger = open_ledger(settings)
-    try:
+    with open_ledger(settings) as ledger:
         return ledger.last_offer(settings.environment)
-    finally:
-        ledger.database.close()

@@ -11,9 +11,7 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
 from patternmill.catalog.selections import understood
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.catalog_rows import other_catalogs_rows
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.recognition import drawn, folded
 from patternmill.runs.request import RunSpec
@@ -44,11 +42,8 @@ def known_duplicates(spec: RunSpec, plan: Plan, offer: Offer | None) -> Duplicat
     """On a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
     if not has_ledger(spec.settings):
         return None
-    ledger = open_ledger(spec.settings)
-    try:
+    with open_ledger(spec.settings) as ledger:
         return find_duplicates(ledger, plan, offer)
-    finally:
-        ledger.database.close()
 
 
 def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
@@ -57,7 +52,7 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
-    rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
+    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
     found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
     skus = {sku for _, sku in found}
     if len(skus) <= _HANDFUL:

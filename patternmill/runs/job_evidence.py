@@ -8,7 +8,7 @@ from typing import Any
 
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.settlements import Unsettled, request_of_result
+from patternmill.ledger.reports.unsettled import Unsettled, request_of_result
 from patternmill.planning.request_ids import normalised
 from patternmill.service.jobs import Job
 from patternmill.states import Stage

@@ -13,8 +13,8 @@ from patternmill.catalog.selections import understood
 from patternmill.engine.items import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
+from patternmill.ledger.reports.overview import job_seconds
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Memory, Plan, Reason, make_plan
@@ -65,16 +65,13 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     lasting, options = dict(ASSUMED), spec.options
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     if has_ledger(spec.settings):
-        ledger = open_ledger(spec.settings)
-        try:
+        with open_ledger(spec.settings) as ledger:
             _, plan = _remember_and_plan(ledger, spec, checked)
             changed = tuple(_changed(ledger, plan))
             for stage in Stage:
-                seconds = ledger.job_seconds(spec.scope.environment, stage)
+                seconds = job_seconds(ledger, spec.scope.environment, stage)
                 if seconds is not None:
                     lasting[stage] = timedelta(seconds=seconds)
-        finally:
-            ledger.database.close()
     else:
         plan = _plan(spec, checked, Memory(), ContentItems(spec.scope, edition=spec.edition))
     prices = {stage: options.price(stage) for stage in Stage}
@@ -100,17 +97,14 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
 def _limited(spec: RunSpec, plan: Plan) -> LimitedPlan | None:
     if not has_ledger(spec.settings):
         return limit_plan(plan, bounds(None, spec))
-    with existing_ledger(spec.settings) as ledger:
+    with open_ledger(spec.settings) as ledger:
         return limit_plan(plan, bounds(ledger, spec))
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     """On a thread and a connection of its own, so that the holder's heart goes on beating."""
-    ledger = open_ledger(spec.settings)
-    try:
+    with open_ledger(spec.settings) as ledger:
         return _remember_and_plan(ledger, spec, checked)
-    finally:
-        ledger.database.close()
 
 
 def _remember_and_plan(ledger: Ledger, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:

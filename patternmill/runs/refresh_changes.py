@@ -16,7 +16,7 @@ from patternmill.catalog.changes import (
 )
 from patternmill.catalog.remote import shown_address
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.catalog_rows import CHANGES, add_changes, catalog_rows
+from patternmill.ledger.catalog_rows import CHANGES
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.items import Scope
@@ -55,7 +55,7 @@ def asked_for(plan: Plan) -> list[RequestedRow]:
 
 def put_changes_on_record(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
     """After the run itself is on record."""
-    add_changes(ledger, record.run_id, changes.told())
+    ledger.add_changes(record.run_id, changes.told())
 
 
 def with_counts(record: RunRecord, changes: Changes) -> RunRecord:
@@ -87,7 +87,7 @@ def withheld_reason(record: RunRecord) -> str | None:
 
 
 def _has(ledger: Ledger, scope: Scope) -> dict[str, CurrentRow]:
-    return {current.sku: current for current in catalog_rows(ledger, scope.environment, scope.catalog)}
+    return {current.sku: current for current in ledger.catalog_rows(scope.environment, scope.catalog)}
 
 
 def _asked(row: PlannedRow, plan: Plan) -> RequestedRow:

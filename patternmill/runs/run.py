@@ -19,12 +19,9 @@ from patternmill.engine.rows import Engine
 from patternmill.errors import Fenced, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.catalog_rows import settle_catalog
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, Attempt, RunRecord
 from patternmill.ledger.reports.overview import Spent, spent_by_run
-from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.forecast import cost_of
 from patternmill.planning.plan import Memory, Plan
@@ -32,7 +29,7 @@ from patternmill.results.summary import joined
 from patternmill.runs.approval import Grant, granted, propose, refusal
 from patternmill.runs.bounds import bounded, within_bounds
 from patternmill.runs.duplicates import known_duplicates, refuse_duplicates
-from patternmill.runs.lease import LeaseHeartbeat, take_lease
+from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.preview import remember_and_plan
 from patternmill.runs.refresh_changes import withheld_reason
 from patternmill.runs.request import RunSpec, refuse_other_service, require_confirmation
@@ -48,7 +45,7 @@ from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
 
 if TYPE_CHECKING:
-    from patternmill.results.rebuild import Results
+    from patternmill.results.results_files import Results
 
 _CHUNK = 5000
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
@@ -102,7 +99,7 @@ class ActiveRun:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
         if not self._stopped:
             self._stopped = True
-            self.writer.hurry()
+            self.writer.shorten_wait()
             self.engine.stop(why)
             drain = self.engine.options.drain.total_seconds()
             asyncio.get_running_loop().call_later(drain, self.engine.abandon)
@@ -160,9 +157,11 @@ class Run(ActiveRun):
         ledger = await asyncio.to_thread(_opened, spec)
         record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
         try:
-            hold = await take_lease(ledger, record.environment, record.catalog, record.run_id)
-        except Overlap as overlap:
-            await asyncio.to_thread(record_overlap, ledger, record, checked, overlap)
+            hold = await acquire_lease(ledger, record.environment, record.catalog, record.run_id)
+        except BaseException as error:
+            if isinstance(error, Overlap):
+                await asyncio.to_thread(record_overlap, ledger, record, checked, error)
+            await asyncio.to_thread(ledger.close)
             raise
 
         run: Run | None = None
@@ -172,7 +171,7 @@ class Run(ActiveRun):
         heart.start()
         try:
             memory, plan = await asyncio.to_thread(remember_and_plan, spec, checked)
-            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(record.environment)))
+            api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(record.environment)))
             duplicates = await asyncio.to_thread(known_duplicates, spec, plan, checked.offer)
             proposal = propose(spec, plan)
 
@@ -189,12 +188,12 @@ class Run(ActiveRun):
                     written = put_on_record(ledger, spec, recorded, plan, checked, offer, hold.fence)
                     return written, grant, *reached
 
-            record, grant, bought, left_out = await writer.aside(write)
+            record, grant, bought, left_out = await writer.run(write)
         except BaseException:
             await heart.stop()
-            writer.hurry()
+            writer.shorten_wait()
             with suppress(LedgerError):
-                await writer.write(lambda ledger: ledger.release(hold))
+                await writer.write(lambda ledger: ledger.release_lease(hold))
             await writer.close()
             raise
         run = cls(within_bounds(spec, bought, grant), record, bought, memory, writer, api, heart, left_out)
@@ -205,22 +204,22 @@ class Run(ActiveRun):
     async def end(self) -> RunEnding:
         """Decide the outcome from the ledger, fix how every row stands, and give the catalog back."""
         await self._heart.stop()
-        hold = self.writer.hold
+        hold = self.writer.lease
         assert hold is not None, "a run holds its catalog"
 
         def close(ledger: Ledger) -> RunEnding:
             with ledger.transaction(hold):
-                counts = close_rows(ledger, replace(self.record, outcome=self._halted_outcome()))
+                counts = ledger.close_rows(replace(self.record, outcome=self._halted_outcome()))
                 record = self._ended(counts, moment(ledger))
-                settle_catalog(ledger, record)
+                ledger.update_catalog(record)
                 ledger.update_run(record)
                 ledger.end_parts(record.run_id)
-                ledger.release(hold)
+                ledger.release_lease(hold)
                 spent = spent_by_run(ledger, record.run_id)
             return RunEnding(record, counts, spent)
 
         try:
-            ending = await self.writer.replayable(close)
+            ending = await self.writer.run_patiently(close)
         finally:
             await self.writer.close()
         self.record, self.ending = ending.record, ending
@@ -259,7 +258,7 @@ def _opened(spec: RunSpec) -> Ledger:
     try:
         refuse_other_service(ledger, spec.settings)
     except BaseException:
-        ledger.database.close()
+        ledger.close()
         raise
     return ledger
 

@@ -15,10 +15,10 @@ from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RETRY_OF, settle_catalog
-from patternmill.ledger.ledger import Ledger, NewItem, RunRow
-from patternmill.ledger.records import Approval, RunRecord
-from patternmill.ledger.row_results import close_rows, understood
+from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
+from patternmill.ledger.run_rows import entry_text
 from patternmill.planning.items import Item, Scope
 from patternmill.planning.plan import Plan
 from patternmill.planning.request_ids import canonical_json
@@ -92,7 +92,6 @@ def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, o
     with ledger.transaction():
         ledger.add_run(ended, checked.file.raw)
         ledger.update_run(ended)
-    ledger.database.close()
 
 
 def put_on_record(
@@ -125,8 +124,8 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
     """Runs of this catalog whose process ended without a word: who holds the catalog now knows that they are over."""
     for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
         if record.outcome is None:
-            close_rows(ledger, record)
-            settle_catalog(ledger, record)
+            ledger.close_rows(record)
+            ledger.update_catalog(record)
             reason = "The process that drove this run ended without closing it."
             ledger.update_run(replace(record, ended_at=moment(ledger), outcome=Outcome.FAILED, reason=reason))
 
@@ -141,5 +140,5 @@ def _run_rows(plan: Plan) -> Iterator[RunRow]:
     for row in plan.rows:
         entry = row.entry
         yield RunRow(
-            row.position, entry.record.line, row_sku(row), row.pattern, row.product, understood(entry)
+            row.position, entry.record.line, row_sku(row), row.pattern, row.product, entry_text(entry)
         )

@@ -24,7 +24,7 @@ from patternmill.ledger.records import PartProgress
 from patternmill.planning.partition import cut
 from patternmill.planning.plan import PlannedRow
 from patternmill.runs.assignment import assignment, assignments, with_address
-from patternmill.runs.lease import SILENCE
+from patternmill.runs.lease import TAKEOVER_AFTER
 from patternmill.runs.part_worker import COUNTS, Part, PartWork
 from patternmill.runs.run import Run
 from patternmill.states import Outcome, PartState, Stage
@@ -146,9 +146,9 @@ class PartSupervisor:
 
     async def _give(self, part: _SupervisedPart) -> None:
         """Give a part away, for the first time or again; from now on in vain for whoever had it."""
-        hold = self._run.writer.hold
+        hold = self._run.writer.lease
         assert hold is not None, "a run holds its catalog"
-        grant = await self._run.writer.write(lambda ledger: ledger.grant_part(hold, part.number))
+        grant = await self._run.writer.write(lambda ledger: ledger.assign_part(hold, part.number))
         record = self._run.record
         given = PartGrant(record.run_id, part.number, grant, record.environment, part.name)
         if part.hand is not None:
@@ -181,7 +181,7 @@ class PartSupervisor:
         run_id, halt = self._run.record.run_id, self._run.halt.on_record()
 
         def exchange(ledger: Ledger) -> list[PartProgress]:
-            ledger.tell_parts(run_id, halt)
+            ledger.halt_parts(run_id, halt)
             return ledger.parts_of(run_id)
 
         said = {standing.number: standing for standing in await self._run.writer.write(exchange)}
@@ -236,7 +236,7 @@ class PartSupervisor:
         if standing.beats != part.beats:
             part.beats, part.heard_at = standing.beats, now
         begun = standing.state is PartState.BEGUN
-        if now - part.heard_at >= (SILENCE if begun else _PATIENCE).total_seconds():
+        if now - part.heard_at >= (TAKEOVER_AFTER if begun else _PATIENCE).total_seconds():
             if not begun:
                 # Another one would not be taken up either.
                 part.starts = MOST_STARTS

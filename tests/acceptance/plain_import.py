@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.drain is not None:
         _drain_for(timedelta(seconds=given.drain))
     if given.silence is not None:
-        lease.SILENCE = timedelta(seconds=given.silence)
+        lease.TAKEOVER_AFTER = timedelta(seconds=given.silence)
     if given.explode:
         _explode()
     for bug in given.bug:

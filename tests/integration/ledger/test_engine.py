@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from patternmill.ledger.ledger import SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.states import Outcome, RowStatus
 from tests.unit.runs.fake_studio import Crash, Service, failed
 from tests.unit.runs.workshop import Workshop, many

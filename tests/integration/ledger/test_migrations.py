@@ -126,7 +126,7 @@ def test_a_ledger_brought_up_is_as_a_new_one(
     old_ledger(url, version)
     ledger = Ledger(open_database(url, Path("unused")))
     assert tables(ledger, url) == new
-    ledger.database.close()
+    ledger.close()
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
@@ -156,7 +156,7 @@ def test_a_migration_that_fails_leaves_the_old_ledger(
     ledger = open_ledger()
     assert ledger.attempt(RequestId("a/1")) is not None
     assert "half" not in str(tables(ledger, url))
-    ledger.database.close()
+    ledger.close()
 
 
 def _as_of_version_3(ledger: Ledger) -> None:
