@@ -201,7 +201,7 @@ def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
     asked(ledgers[0], items=names)
     with ledgers[0].transaction():
         keys = [ItemKey(name) for name in names]
-        ledgers[0].decide(
+        ledgers[0].decide_approval(
             "approval-1", Verdict.APPROVED, who="anna", ceiling=Ceiling(32, 64, 200), approved=keys
         )
 

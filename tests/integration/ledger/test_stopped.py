@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
 from patternmill.ledger import processes
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import HeldLease
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.runs import lease
 from patternmill.runs.lease import acquire_lease
@@ -184,7 +186,7 @@ def test_one_that_was_taken_for_another_is_left_alone(
     assert holder.poll() is None and processes.birth(holder.pid) == born
     elsewhere = lease.LeaseHolder("another-machine", holder.pid, born)
     ledger = impatient(file)
-    lease._unlock(ledger, "theirs", elsewhere)
+    lease._unlock(ledger, HeldLease(STAGING, "spring", 1, RunId("theirs"), json.dumps(asdict(elsewhere)), 0))
     assert holder.poll() is None
     ledger.close()
 
