@@ -1,4 +1,4 @@
-"""The verb `ledger`: looks after the durable memory, and after the files that were written from it."""
+"""The verb `ledger`: checks the ledger and writes it out, and checks the files that were written from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PROBLEMS = 100
 
 @click.group("ledger")
 def command() -> None:
-    """Look after the ledger: check it, write it out, and check results files against their manifest.
+    """Check the ledger, write it out, and check results files against their manifest.
 
     \b
     Examples:
@@ -26,7 +26,7 @@ def command() -> None:
       patternmill ledger verify results/spring/latest
 
     \b
-    Exit codes: 0 all is well; 1 something is wrong, and said; 2 there is no ledger, or a setting is wrong.
+    Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger, or a setting is wrong.
     """
 
 

@@ -47,7 +47,7 @@ _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 @click.option(
     "--older-than",
     metavar="AGE",
-    help="Those that stand so for longer (90m, 12h, 3d), or since before a date.",
+    help="Those in this state for longer (90m, 12h, 3d), or since before a date.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask about many. Without a terminal they need it.")
 @click.option("--reason", help="Why; kept with the decision for ever.")
@@ -92,7 +92,7 @@ def command(
     from patternmill.settings import load_settings
 
     decisions = [
-        name for name, given in (("resend", resend), ("write_off", write_off), ("job", bool(job))) if given
+        name for name, chosen in (("resend", resend), ("write_off", write_off), ("job", bool(job))) if chosen
     ]
     filters = (catalog, environment, stage, code, older_than)
     _refuse_misused(request_id, listing, many, decisions, any(option is not None for option in filters))

@@ -247,11 +247,11 @@ def _next_lines(
 ) -> Iterator[str]:
     """For the latest run of each catalog: the command that goes on with it."""
     from patternmill.ledger.reports.overview import rows_by_status
-    from patternmill.ledger.reports.run_lookup import held_its_catalog
+    from patternmill.ledger.reports.run_lookup import had_lease
     from patternmill.runs.retry import RETRIABLE
 
     latest: dict[tuple[str, str], RunRecord] = {}
-    for record in filter(held_its_catalog, records):
+    for record in filter(had_lease, records):
         latest.setdefault((record.environment, record.catalog), record)
     for (environment, catalog), record in latest.items():
         rows = rows_by_status(ledger, record)

@@ -21,7 +21,7 @@ ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
     "error_code, error, intended_at, accepted_at, ended_at, uptime"
 )
-#: Seconds by which clocks may differ before what they say of an age is not believed.
+#: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -89,7 +89,7 @@ class AttemptTables(SpendingTable):
         return attempt_from(found) if found else None
 
     def age_of(self, attempt: Attempt) -> timedelta | None:
-        """How long ago its request was intended, by the clock or by the uptime, whichever says more.
+        """How long ago its request was intended, by the clock or by the uptime, whichever is longer.
 
         None when the clock contradicts itself: the intent lies ahead of it, or something that came later before it.
         """

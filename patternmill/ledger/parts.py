@@ -124,6 +124,6 @@ class PartTable(LeaseTable):
 
 def _reassigned(lease: PartLease) -> Fenced:
     return Fenced(
-        f"Part {lease.number} of run {lease.run_id} was given to another process, or its run has ended.",
+        f"Part {lease.number} of run {lease.run_id} was assigned to another process, or its run has ended.",
         remedy="Nothing is to be done: the run that the part belongs to sees to its rows.",
     )

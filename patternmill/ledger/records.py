@@ -52,7 +52,7 @@ class RunRecord:
     outcome: Outcome | None = None
     #: Why the run ended as it did, in one sentence, where the outcome does not say it.
     reason: str | None = None
-    #: Versions of what took part, by name.
+    #: Versions of the program and its libraries, by name.
     versions: Mapping[str, str] = field(default_factory=dict)
     #: What was requested: window, attempts, limits; and notes, as on options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)

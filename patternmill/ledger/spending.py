@@ -13,7 +13,7 @@ from patternmill.ledger.approvals import ApprovalTables
 from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
 
-#: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
+#: The code of BudgetReached where a limit is reached for a second attempt, and first ones go on.
 SECOND_ATTEMPT = "second_attempt"
 _NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
 

@@ -1,4 +1,4 @@
-"""What the ledger holds at a glance: runs in numbers, money, who holds which catalog, and what is open."""
+"""The ledger at a glance: runs in numbers, money, catalogs, and what is open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
 
 @dataclass(frozen=True)
 class Spent:
-    """What was reserved with intents, and not given back. The amount is in minor units."""
+    """What was reserved with intents, and not released. The amount is in minor units."""
 
     patterns: int = 0
     products: int = 0

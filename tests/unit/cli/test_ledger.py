@@ -18,7 +18,7 @@ from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
 
 #: A fault, by the SQL that makes it, and what the check says of it.
 FAULTS = {
-    "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "stands at",
+    "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "belongs to",
     "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
     "UPDATE attempts SET attempt = 2 WHERE attempt = 1 AND state = 'held'": "is attempt 2, and the one before",
     "UPDATE spending SET amount = amount + 1": "booked on",
