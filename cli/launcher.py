@@ -242,7 +242,7 @@ class _Watched:
         if run is not None and run.results is not None and run.spec.settings.embedded:
             settings = run.spec.settings
             assert settings.studio_url is not None, "the embedded studio has an address"
-            out = run.results.published.out
+            out = run.results.out
             keep_pictures(out, settings.home / "pictures", settings.studio_url, self.display.say)
 
     def on_signal(self, name: str) -> None:

@@ -81,7 +81,7 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     yield f"Made in this run: {goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    out = results.published.out
+    out = results.out
     yield f"Results:  {out / 'results.csv'}"
     if results.causes:
         yield f"Failures: {out / 'failures.csv'}"

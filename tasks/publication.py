@@ -18,8 +18,8 @@ from tasks.run_log import logged
 async def publish(work: ImportPipeline) -> str:
     await work.end()
     results = await work.publish()
-    logged(f"Results, failures and gallery: {results.published.out.resolve()}")
-    return str(results.published.out)
+    logged(f"Results, failures and gallery: {results.out.resolve()}")
+    return str(results.out)
 
 
 async def picture_gallery(work: ImportPipeline, stopping: Stopping) -> None:
@@ -33,7 +33,7 @@ async def picture_gallery(work: ImportPipeline, stopping: Stopping) -> None:
 
 @task(name="pictures", task_run_name="draw the pictures", cache_policy=NO_CACHE, persist_result=False)
 async def draw_pictures(work: ImportPipeline, stopping: Stopping) -> None:
-    settings, out = work.spec.settings, work.published.published.out
+    settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
     said: list[str] = []
     await asyncio.to_thread(

@@ -15,9 +15,9 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from patternmill.catalog.rows import tidy
-from patternmill.ledger.opening import existing_ledger
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.row_results import input_file
 from patternmill.ledger.reports.run_lookup import find_run
-from patternmill.ledger.row_results import input_file
 from patternmill.runs.pipeline import import_spec
 from patternmill.runs.request import RunSpec
 from patternmill.runs.retry import RetrySelection, RowFilter, choose, statuses_of
@@ -56,7 +56,7 @@ async def choose_rows(wish: Wish) -> RetrySelection:
 
 
 def _chosen(wish: Wish) -> RetrySelection:
-    with existing_ledger(load_settings(environment=wish.environment)) as ledger:
+    with open_ledger(load_settings(environment=wish.environment), must_exist=True) as ledger:
         record = find_run(ledger, wish.run, catalog=wish.catalog, environment=wish.environment)
         chosen = choose(ledger, record, input_file(ledger, record), wish.choice())
     if chosen.left_out:
@@ -74,7 +74,7 @@ def laid_out(chosen: RetrySelection, limits: Mapping[str, Any]) -> Iterator[RunS
     try:
         file = folder / "input" / (Path(chosen.record.source).name or "input.csv")
         file.parent.mkdir()
-        with existing_ledger(settings) as ledger:
+        with open_ledger(settings, must_exist=True) as ledger:
             file.write_bytes(ledger.input_of(chosen.record))
         write_selection(chosen.selection(), folder / "selection.json")
         yield import_spec(

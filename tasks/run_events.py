@@ -19,7 +19,7 @@ from prefect.events import emit_event
 
 from patternmill.errors import RowFailed
 from patternmill.planning.items import Item, PatternItem
-from patternmill.results.rebuild import Results
+from patternmill.results.results_files import Results
 from patternmill.runs.refresh_changes import counts_of
 from patternmill.runs.run import ActiveRun, Run
 from tasks.markup import line
@@ -111,7 +111,7 @@ class RunEvents:
         more = len(self._failed) - MOST_ITEMS
         if more > 0:
             self.emit(MORE_ITEMS_FAILED, {"more": more, "told": MOST_ITEMS})
-        ending, out = self._run.ending, results.published.out.resolve()
+        ending, out = self._run.ending, results.out.resolve()
         assert ending is not None, "it has ended"
         record, progress = ending.record, self._run.progress
         payload = {

@@ -23,8 +23,7 @@ from prefect.artifacts import (
 from patternmill.ledger.reports.overview import Spent
 from patternmill.planning.forecast import Cost
 from patternmill.results.changes_csv import CHANGES_FILE
-from patternmill.results.publish import FAILURES_FILE, GALLERY, RESULTS
-from patternmill.results.rebuild import Results
+from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.results.summary import FAILURES, joined
 from patternmill.runs.refresh_changes import counts_line, counts_of
 from patternmill.runs.run import ActiveRun, Run, RunEnding
@@ -96,7 +95,7 @@ class _ProgressPage:
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     """Put the summary, the failures and the changes, where there are some, on the flow run's page."""
-    out, key = results.published.out.resolve(), f"run-{ending.record.run_id}"
+    out, key = results.out.resolve(), f"run-{ending.record.run_id}"
     title = f"{ending.outcome}: {counts_message(ending.rows)}"
     summary = summary_text(run, ending, results)
     await _if_possible(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
@@ -169,7 +168,7 @@ def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
 
 
 def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str, str]]:
-    record, out = ending.record, results.published.out.resolve()
+    record, out = ending.record, results.out.resolve()
     took = (record.ended_at or record.started_at) - record.started_at
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source

@@ -42,8 +42,7 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     \b
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.catalog_rows import catalog_rows
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.results.catalog_table import Format, state_bytes
     from patternmill.settings import load_settings
 
@@ -51,8 +50,8 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
     if out is None and chosen == "parquet":
         raise click.UsageError("Parquet is not text: name a file with --out.")
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
-        rows = list(catalog_rows(ledger, settings.environment, name))
+    with open_ledger(settings, must_exist=True) as ledger:
+        rows = list(ledger.catalog_rows(settings.environment, name))
         if not rows:
             raise _unknown(ledger, name, settings.environment)
     shown = [row for row in rows if row.retired_at is None or not current]
@@ -82,7 +81,7 @@ def _write(chunks: Iterable[bytes], out: str | None) -> None:
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.catalog_rows import catalogs
+    from patternmill.ledger.reports.overview import catalogs
 
     known = ", ".join(f"{catalog} ({its})" for catalog, its in catalogs(ledger)[:5])
     return ConfigurationError(

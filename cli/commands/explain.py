@@ -38,12 +38,12 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
     """
     from patternmill.catalog.rows import tidy
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.story import stories
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         found = [
             story
             for story in stories(ledger, tidy(name))
@@ -73,7 +73,7 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
         yield from _item_lines(item, story, currency)
     yield ""
     yield "What happened (UTC):"
-    yield from (f"  {_event_line(event)}" for event in story.happenings)
+    yield from (f"  {_event_line(event)}" for event in story.events)
 
 
 def _status_lines(story: Story) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _sharing_lines(story: Story) -> Iterator[str]:
 def _request_lines(story: Story) -> Iterator[str]:
     """The row as each run had it, where it differs from the run before."""
     before = None
-    for seen in story.seen:
+    for seen in story.runs:
         row = seen.row
         if row != before and "prompt" in row:
             yield f"  requested since {seen.record.run_id}: {shortened(str(row['prompt']), 200)}"
@@ -110,7 +110,7 @@ def _choices(content: dict[str, Any]) -> str:
 
 
 def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator[str]:
-    last = story.seen[-1] if story.seen else None
+    last = story.runs[-1] if story.runs else None
     current = last is None or item.key in (last.pattern_key, last.product_key)
     content = item.content
     yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")

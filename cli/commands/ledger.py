@@ -1,4 +1,4 @@
-"""The verb `ledger`: looks after the durable memory, and after the files that were written from it."""
+"""The verb `ledger`: checks the ledger and writes it out, and checks the files that were written from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PROBLEMS = 100
 
 @click.group("ledger")
 def command() -> None:
-    """Look after the ledger: check it, write it out, and check results files against their manifest.
+    """Check the ledger, write it out, and check results files against their manifest.
 
     \b
     Examples:
@@ -26,7 +26,7 @@ def command() -> None:
       patternmill ledger verify results/spring/latest
 
     \b
-    Exit codes: 0 all is well; 1 something is wrong, and said; 2 there is no ledger, or a setting is wrong.
+    Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger, or a setting is wrong.
     """
 
 
@@ -43,12 +43,12 @@ def check() -> int:
     \b
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.integrity import CHECKS, problems
     from patternmill.settings import load_settings
     from patternmill.text import more
 
-    with existing_ledger(load_settings()) as ledger:
+    with open_ledger(load_settings(), must_exist=True) as ledger:
         found = list(problems(ledger))
     for problem in found[:_MOST_PROBLEMS]:
         echo(problem)
@@ -86,13 +86,13 @@ def export(form: str, table: str | None, out: Path | None) -> int:
     \b
     Exit codes: 0 written; 2 there is no ledger here, or csv without a table; 1 failed.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.export import csv_lines, jsonl
     from patternmill.settings import load_settings
 
     if form == "csv" and table is None:
         raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
-    with existing_ledger(load_settings()) as ledger:
+    with open_ledger(load_settings(), must_exist=True) as ledger:
         tables = [table] if table else list(TABLES)
         # A reader that goes away must not leave a statement open behind the ledger's end.
         with closing(csv_lines(ledger, tables[0]) if form == "csv" else jsonl(ledger, tables)) as lines:

@@ -23,7 +23,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     """Write the results files of RUN again, byte for byte as the run wrote them.
 
     RUN is a run's ID, the beginning of one, or `latest`. Everything comes from the ledger: the input and the
-    service are not needed. A run that crashed, or still goes on, has its rows as they stand now.
+    service are not needed. A run that crashed, or still goes on, has its rows as they are now.
 
     \b
     Examples:
@@ -33,36 +33,36 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     \b
     Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
-    from patternmill.results.picture_files import BESIDE
-    from patternmill.results.rebuild import rebuild
+    from patternmill.results.picture_files import KEPT_PICTURES
+    from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
     from tasks.gallery_pictures import share_pictures
 
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         record = find_run(ledger, run, catalog=catalog, environment=environment)
         _refuse_skipped(record)
         place = out or Path("results") / record.catalog / record.run_id
         links = _links_to(ledger, record) if out is None else []
-        published = rebuild(ledger, record.run_id, place, links=links).published
-    if record.options.get(BESIDE):
+        results = rebuild(ledger, record.run_id, place, links=links)
+    if record.options.get(KEPT_PICTURES):
         share_pictures(place, settings.home / "pictures")
     if record.outcome is None:
-        echo(f"Run {record.run_id} has not ended (or crashed): its rows stand as the ledger knows them now.")
-    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in published.by_status.items()})}")
-    for mark in published.files:
+        echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
+    echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")
+    for mark in results.files:
         echo(f"  {place / mark.name}  {plural(mark.bytes, 'byte')}")
     return 0
 
 
 def _refuse_skipped(record: RunRecord) -> None:
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.reports.run_lookup import held_its_catalog
+    from patternmill.ledger.reports.run_lookup import had_lease
 
-    if not held_its_catalog(record):
+    if not had_lease(record):
         raise ConfigurationError(
             f"Run {record.run_id} made nothing: {record.reason or 'another run held the catalog'}",
             remedy="Name the run that held the catalog.",
@@ -71,10 +71,10 @@ def _refuse_skipped(record: RunRecord) -> None:
 
 def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
     """`latest` for the catalog's latest run, and the like for the latest in its environment."""
-    from patternmill.ledger.reports.run_lookup import held_its_catalog
+    from patternmill.ledger.reports.run_lookup import had_lease
     from patternmill.results.atomic_files import LATEST, latest_in
 
-    runs = list(filter(held_its_catalog, ledger.runs(catalog=record.catalog)))
+    runs = list(filter(had_lease, ledger.runs(catalog=record.catalog)))
     here = [run for run in runs if run.environment == record.environment]
     named = {LATEST: runs, latest_in(record.environment): here}
     return [name for name, those in named.items() if those[0].run_id == record.run_id]

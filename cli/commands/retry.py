@@ -83,7 +83,7 @@ def command(
     """
     from patternmill.catalog.rows import tidy
     from patternmill.engine.options import RunOptions
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.runs.retry import RowFilter, statuses_of
     from patternmill.settings import load_settings
 
@@ -93,7 +93,7 @@ def command(
         frozenset(tidy(category).casefold() for category in categories),
         frozenset(tidy(sku) for sku in skus),
     )
-    with existing_ledger(load_settings(environment=environment)) as ledger:
+    with open_ledger(load_settings(environment=environment), must_exist=True) as ledger:
         chosen = _choose(ledger, run, catalog, environment, choice)
         settings = load_settings(
             environment=chosen.record.environment,
@@ -113,8 +113,8 @@ def command(
 def _choose(
     ledger: Ledger, run: str | None, catalog: str | None, environment: str | None, choice: RowFilter
 ) -> RetrySelection:
+    from patternmill.ledger.reports.row_results import input_file
     from patternmill.ledger.reports.run_lookup import LATEST, find_run
-    from patternmill.ledger.row_results import input_file
     from patternmill.runs.retry import choose
 
     record = find_run(ledger, run or LATEST, catalog=catalog, environment=environment)
@@ -148,9 +148,9 @@ def _row_lines(chosen: RetrySelection) -> Iterator[str]:
     rows = [
         (
             "  " + row.sku,
-            readable(row.standing.status.value),
-            row.standing.error_code or "",
-            shortened(row.standing.error or "", 80),
+            readable(row.outcome.status.value),
+            row.outcome.error_code or "",
+            shortened(row.outcome.error or "", 80),
         )
         for row in chosen.rows[:_MOST_ROWS]
     ]

@@ -14,7 +14,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.settlements import Unsettled
+    from patternmill.ledger.reports.unsettled import Unsettled
     from patternmill.runs.settlement import Decision, SettledBatch, Settlement, SettlementFilter
     from patternmill.service.jobs import Job
     from patternmill.settings import Settings
@@ -47,7 +47,7 @@ _UNITS = {"m": 60, "h": 3600, "d": 86_400}
 @click.option(
     "--older-than",
     metavar="AGE",
-    help="Those that stand so for longer (90m, 12h, 3d), or since before a date.",
+    help="Those in this state for longer (90m, 12h, 3d), or since before a date.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask about many. Without a terminal they need it.")
 @click.option("--reason", help="Why; kept with the decision for ever.")
@@ -87,17 +87,17 @@ def command(
     Exit codes: 0 listed or decided; 2 there is nothing to decide so, or it was not confirmed, and nothing was
     changed; 3 some of many were left; 4 a run holds the catalog; 1 failed.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.runs.settlement import SettlementFilter
     from patternmill.settings import load_settings
 
     decisions = [
-        name for name, given in (("resend", resend), ("write_off", write_off), ("job", bool(job))) if given
+        name for name, chosen in (("resend", resend), ("write_off", write_off), ("job", bool(job))) if chosen
     ]
     filters = (catalog, environment, stage, code, older_than)
     _refuse_misused(request_id, listing, many, decisions, any(option is not None for option in filters))
     settings = load_settings()
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         choice = SettlementFilter(
             catalog, environment, Stage(stage) if stage else None, code, _before(older_than, ledger.now())
         )
@@ -174,7 +174,7 @@ def _settle(ledger: Ledger, settings: Settings, settlement: Settlement) -> int:
 def _settings_of(ledger: Ledger, settlement: Settlement) -> Settings:
     """Those of the service that a request went to. Raises ConfigurationError when it is not named here."""
     from patternmill.errors import ConfigurationError
-    from patternmill.ledger.settlements import open_attempt, service_of
+    from patternmill.ledger.reports.unsettled import open_attempt, service_of
     from patternmill.settings import load_settings
 
     item = open_attempt(ledger, settlement.request_id)
@@ -223,7 +223,7 @@ def _settle_many(
     import asyncio
     from getpass import getuser
 
-    from patternmill.ledger.settlements import unsettled
+    from patternmill.ledger.reports.unsettled import unsettled
     from patternmill.runs.settlement import Decision, settle_many
 
     limit, decided = settings.in_doubt_limit, Decision(decision)
@@ -294,7 +294,7 @@ def _report(settled: SettledBatch) -> int:
 
 
 def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
-    from patternmill.ledger.settlements import unsettled
+    from patternmill.ledger.reports.unsettled import unsettled
     from patternmill.runs.settlement import next_runs
 
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]

@@ -14,8 +14,8 @@ from patternmill.text import counted, duration, goods, in_columns, moment, money
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
-    from patternmill.ledger.records import Approval, RunRecord
-    from patternmill.ledger.reports.overview import HeldLease, OpenAttempts, RunInNumbers
+    from patternmill.ledger.records import Approval, HeldLease, RunRecord
+    from patternmill.ledger.reports.overview import OpenAttempts, RunInNumbers
     from patternmill.settings import Settings
 
     _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts
@@ -61,11 +61,11 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     \b
     Exit codes: 0 shown; 2 there is no ledger here, or a setting is wrong.
     """
-    from patternmill.ledger.opening import existing_ledger
+    from patternmill.ledger.ledger import open_ledger
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment)
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         for line in status_lines(ledger, settings, catalog, environment, None if everything else _MOST_RUNS):
             echo(line)
     return 0
@@ -84,7 +84,7 @@ def status_lines(
 
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
-    leases = chosen(overview.leases(ledger))
+    leases = chosen(ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
@@ -151,16 +151,15 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     """Whether the process that holds a catalog lives."""
-    import json
 
-    from patternmill.runs.lease import BEAT, LeaseHolder
+    from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 
-    holder = LeaseHolder(**json.loads(lease.holder))
+    holder = LeaseHolder.of(lease)
     if holder.is_surely_dead():
         return f"{_DEAD} (process {holder.pid}); the next run takes over at once"
     if holder.machine != LeaseHolder.this_process().machine:
         process = f"process {holder.pid} on {holder.machine.partition('/')[0]}"
-        if _beats(ledger, lease, 2.5 * BEAT.total_seconds()):
+        if _beats(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
             return f"alive ({process})"
         return f"without a heartbeat ({process}); the next run takes over if it stays so"
     if holder.is_stopped():
@@ -174,8 +173,8 @@ def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
     """A holder on another machine is known by its heartbeat alone."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        now = ledger.holder(lease.environment, lease.catalog)
-        if now is None or now[1:] != (lease.run_id, lease.holder, lease.beats):
+        now = ledger.lease(lease.environment, lease.catalog)
+        if now != lease:
             return True
         time.sleep(0.2)
     return False
@@ -232,11 +231,11 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
     """For the latest run of each catalog: the command that goes on with it."""
     from patternmill.ledger.reports.overview import rows_by_status
-    from patternmill.ledger.reports.run_lookup import held_its_catalog
+    from patternmill.ledger.reports.run_lookup import had_lease
     from patternmill.runs.retry import RETRIABLE
 
     latest: dict[str, RunRecord] = {}
-    for record in filter(held_its_catalog, records):
+    for record in filter(had_lease, records):
         latest.setdefault(_named(record), record)
     for record in latest.values():
         rows = rows_by_status(ledger, record)

@@ -12,8 +12,8 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import RequestId
-from patternmill.ledger.ledger import Intent, Ledger
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import Item

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.ledger import SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.settings import MOST_AMOUNT, Settings
 from patternmill.states import Stage
 from patternmill.text import money

@@ -1,4 +1,4 @@
-"""What persons approved: plans that were put before them, the word on each, and what was bought under it."""
+"""What persons approved: the plans that were put before them, the decisions, and what was bought under each."""
 
 from __future__ import annotations
 
@@ -9,42 +9,48 @@ from typing import Any
 
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.book import Book
 from patternmill.ledger.records import Approval, Ceiling, Intent
+from patternmill.ledger.tables import Tables
 from patternmill.states import Verdict
 from patternmill.text import money, plural
 
-_COLUMNS = (
-    "id, environment, catalog, digest, items, expected, worst, asked_at, lapses_at, flow_run_id, question, "
-    "verdict, decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount"
+_PROPOSED = (
+    "id",
+    "environment",
+    "catalog",
+    "digest",
+    "items",
+    "expected",
+    "worst",
+    "asked_at",
+    "lapses_at",
+    "flow_run_id",
+    "question",
 )
+_DECIDED = "verdict, decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount"
 
 
-class ApprovalBook(Book):
-    """Questions about plans, their answers, and the ceilings that follow from them."""
+class ApprovalTables(Tables):
+    """Plans that a person has to decide on, the decisions, and the ceilings that follow from them."""
 
-    def ask(self, approval: Approval, items: Collection[ItemKey]) -> None:
+    def add_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
         """Remember what is put before a person: a plan that waits, with the items that it would make."""
-        self.database.execute(
-            "INSERT INTO approvals (id, environment, catalog, digest, items, expected, worst, asked_at, "
-            "lapses_at, flow_run_id, question, verdict) VALUES (:id, :environment, :catalog, :digest, :items, "
-            ":expected, :worst, :asked_at, :lapses_at, :flow_run_id, :question, 'waiting')",
-            {name: getattr(approval, name) for name in _ASKED},
-        )
+        proposed = {name: getattr(approval, name) for name in _PROPOSED}
+        self._insert("approvals", **proposed, verdict=Verdict.WAITING.value)
         self.database.execute_many(
             "INSERT INTO approval_items (approval_id, item_key) VALUES (:id, :key)",
             ({"id": approval.id, "key": key} for key in items),
         )
-        self._note(approval, "approval_asked")
+        self._record_approval(approval, "approval_asked")
 
-    def ask_again(self, approval_id: str, question: str) -> None:
-        """The same plan, put before a person under another name."""
+    def rename_question(self, approval_id: str, question: str) -> None:
+        """The same plan is put before a person once more, under another name."""
         self.database.execute(
             "UPDATE approvals SET question = :question WHERE id = :id AND verdict = 'waiting'",
             {"id": approval_id, "question": question},
         )
 
-    def decide(
+    def decide_approval(
         self,
         approval_id: str,
         verdict: Verdict,
@@ -54,7 +60,7 @@ class ApprovalBook(Book):
         ceiling: Ceiling | None = None,
         approved: Collection[ItemKey] = (),
     ) -> Approval:
-        """Write the word on a plan down, once: a decision is never changed, only followed by another one.
+        """Record the decision, once: it is never changed, only followed by another one.
 
         Raises LedgerError when there is one already.
         """
@@ -83,7 +89,7 @@ class ApprovalBook(Book):
             "UPDATE approval_items SET approved = 1 WHERE approval_id = :id AND item_key = :key",
             ({"id": approval_id, "key": key} for key in approved),
         )
-        self._note(decided, f"approval_{verdict.value}")
+        self._record_approval(decided, f"approval_{verdict.value}")
         return decided
 
     def approval(self, approval_id: str) -> Approval | None:
@@ -98,8 +104,8 @@ class ApprovalBook(Book):
         )
         return found[0] if found else None
 
-    def last_word(self, environment: str, catalog: str) -> Approval | None:
-        """The last plan of a catalog that a person approved or rejected: only the last word counts."""
+    def last_decision(self, environment: str, catalog: str) -> Approval | None:
+        """The last plan of a catalog that a person approved or rejected: only the last decision counts."""
         found = self._approvals(
             "WHERE environment = :environment AND catalog = :catalog AND verdict IN ('approved', 'rejected') "
             "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1",
@@ -112,14 +118,14 @@ class ApprovalBook(Book):
         return self._approvals("ORDER BY asked_at DESC, id", {})
 
     def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:
-        """The items of the plan that was put before a person, and whether the approval reaches to each."""
+        """The items of the plan that was put before a person, and whether the approval covers each."""
         rows = self.database.rows(
             "SELECT item_key, approved FROM approval_items WHERE approval_id = :id", {"id": approval_id}
         )
         return {ItemKey(key): bool(approved) for key, approved in rows}
 
-    def draw(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
-        """Take one purchase from an approval. Raises BudgetReached where it does not reach, and takes nothing."""
+    def _draw_on_approval(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
+        """Reserve one purchase under an approval. Raises BudgetReached, reserving nothing, where it does not."""
         drawn = self.database.execute(
             "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
             "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
@@ -140,20 +146,20 @@ class ApprovalBook(Book):
             remedy="Run again: what is left is put before a person as another plan.",
         )
 
-    def put_back(self, approval_id: str, price: int) -> None:
-        """Give one purchase back, of which nothing came."""
+    def _return_to_approval(self, approval_id: str, price: int) -> None:
+        """Give back one purchase, of which nothing came."""
         self.database.execute(
             "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
             {"id": approval_id, "price": price},
         )
 
     def _approvals(self, where: str, params: dict[str, Any]) -> list[Approval]:
-        rows = self.database.rows(f"SELECT {_COLUMNS} FROM approvals {where}", params)  # noqa: S608
+        rows = self.database.rows(f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals {where}", params)  # noqa: S608
         return [_approval(row) for row in rows]
 
-    def _note(self, approval: Approval, kind: str) -> None:
-        """There is no run yet: the record goes by the approval's own ID."""
-        told = {
+    def _record_approval(self, approval: Approval, kind: str) -> None:
+        """There is no run yet: the event has the approval's own ID in its place."""
+        detail = {
             "digest": approval.digest,
             "catalog": approval.catalog,
             "environment": approval.environment,
@@ -164,29 +170,14 @@ class ApprovalBook(Book):
             "note": approval.note,
             "flow_run_id": approval.flow_run_id,
         }
-        self.note(RunId(approval.id), kind, detail=json.dumps(told, ensure_ascii=False))
-
-
-_ASKED = (
-    "id",
-    "environment",
-    "catalog",
-    "digest",
-    "items",
-    "expected",
-    "worst",
-    "asked_at",
-    "lapses_at",
-    "flow_run_id",
-    "question",
-)
+        self.record_event(RunId(approval.id), kind, detail=json.dumps(detail, ensure_ascii=False))
 
 
 def _approval(row: tuple[Any, ...]) -> Approval:
-    asked = dict(zip(_ASKED, row, strict=False))
-    verdict, decided_at, who, note, items, most, most_amount, purchases, amount = row[len(_ASKED) :]
+    proposed = dict(zip(_PROPOSED, row, strict=False))
+    verdict, decided_at, who, note, items, most, most_amount, purchases, amount = row[len(_PROPOSED) :]
     return Approval(
-        **asked,
+        **proposed,
         verdict=Verdict(verdict),
         decided_at=decided_at,
         who=who,

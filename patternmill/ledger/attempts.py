@@ -9,26 +9,25 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
-from patternmill.ledger.spending import SpendingBook, day_of
+from patternmill.ledger.spending import SpendingTable, day_of
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
     "error_code, error, intended_at, accepted_at, ended_at, uptime"
 )
-#: Seconds by which clocks may differ before what they say of an age is not believed.
+#: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class AttemptBook(SpendingBook):
-    """What is to be made, and every try at it."""
+class AttemptTables(SpendingTable):
+    """What is to be made, and every attempt at it."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Remember items; those known already stay as they are, but for what is first learned of their rows."""
@@ -83,24 +82,14 @@ class AttemptBook(SpendingBook):
         )
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
-        rows = self.database.rows(
+        found = self._row(
             f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE request_id = :request_id",  # noqa: S608
-            {"request_id": request_id},
+            request_id=request_id,
         )
-        return attempt_from(rows[0]) if rows else None
-
-    def job_seconds(self, environment: str, stage: Stage) -> float | None:
-        """The median of how long the latest jobs of a stage took; None while none has ended."""
-        rows = self.database.rows(
-            "SELECT a.ended_at - a.accepted_at FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE i.environment = :environment AND i.stage = :stage AND a.state = 'succeeded' "
-            "ORDER BY a.ended_at DESC LIMIT 500",
-            {"environment": environment, "stage": stage.value},
-        )
-        return median(seconds for (seconds,) in rows) if rows else None
+        return attempt_from(found) if found else None
 
     def age_of(self, attempt: Attempt) -> timedelta | None:
-        """How long ago its request was intended, by the clock or by the uptime, whichever says more.
+        """How long ago its request was intended, by the clock or by the uptime, whichever is longer.
 
         None when the clock contradicts itself: the intent lies ahead of it, or something that came later before it.
         """
@@ -110,14 +99,14 @@ class AttemptBook(SpendingBook):
         return timedelta(seconds=max(0.0, by_clock, _seconds_since(attempt.uptime)))
 
     def _clock_went_back_after(self, request_id: RequestId) -> bool:
-        return bool(
-            self.database.rows(
-                "SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance "
-                "WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id "
-                "AND kind IN ('intended', 'settled')) LIMIT 1",
-                {"request_id": request_id, "tolerance": _CLOCK_TOLERANCE},
-            )
+        found = self._row(
+            "SELECT 1 FROM events i JOIN events e ON e.seq > i.seq AND e.at < i.at - :tolerance "
+            "WHERE i.seq = (SELECT max(seq) FROM events WHERE request_id = :request_id "
+            "AND kind IN ('intended', 'settled')) LIMIT 1",
+            request_id=request_id,
+            tolerance=_CLOCK_TOLERANCE,
         )
+        return found is not None
 
     def accepted_stages(self, environment: str) -> frozenset[Stage]:
         """The stages of which the service has ever accepted a create in this environment."""
@@ -191,24 +180,20 @@ class AttemptBook(SpendingBook):
                 },
             )
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
-        self.database.execute(
-            "INSERT INTO attempts "
-            "(request_id, item_key, attempt, state, body, run_id, price, intended_at, approval_id, uptime) "
-            "VALUES (:request_id, :item_key, :attempt, 'intended', :body, :run_id, :price, :now, :approval, "
-            ":uptime)",
-            {
-                "request_id": intent.request_id,
-                "item_key": intent.item_key,
-                "attempt": intent.attempt,
-                "body": intent.body,
-                "run_id": run_id,
-                "price": intent.price,
-                "now": now,
-                "approval": limits.approval,
-                "uptime": uptime,
-            },
+        self._insert(
+            "attempts",
+            request_id=intent.request_id,
+            item_key=intent.item_key,
+            attempt=intent.attempt,
+            state=AttemptState.INTENDED.value,
+            body=intent.body,
+            run_id=run_id,
+            price=intent.price,
+            intended_at=now,
+            approval_id=limits.approval,
+            uptime=uptime,
         )
-        self.note(run_id, "intended", intent.request_id, at=now)
+        self.record_event(run_id, "intended", intent.request_id, at=now)
         return Attempt(
             intent.request_id,
             intent.item_key,
@@ -224,12 +209,13 @@ class AttemptBook(SpendingBook):
 
         Environments are different services, which may number their jobs alike.
         """
-        rows = self.database.rows(
+        found = self._row(
             "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
             "WHERE a.job_id = :job_id AND i.environment = :environment LIMIT 1",
-            {"job_id": job_id, "environment": environment},
+            job_id=job_id,
+            environment=environment,
         )
-        return RequestId(rows[0][0]) if rows else None
+        return RequestId(found[0]) if found else None
 
     def change(
         self,
@@ -255,7 +241,7 @@ class AttemptBook(SpendingBook):
                 return before
             raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
         if to in REOPENED:
-            self.give_back(request_id)
+            self.release_reservation(request_id)
         now = self.now()
         after = replace(
             before,
@@ -284,8 +270,25 @@ class AttemptBook(SpendingBook):
                 "request_id": request_id,
             },
         )
-        self.note(run_id, to.value, request_id, detail=job_id or result_id or error, at=now)
+        self.record_event(run_id, to.value, request_id, detail=job_id or result_id or error, at=now)
         return after
+
+    def reopen_for_resend(self, run_id: RunId, request_id: RequestId) -> Attempt:
+        """Let the next run send the same request, as if it had been intended just now.
+
+        Raises LedgerError when the attempt's state does not allow it.
+        """
+        before = self.attempt(request_id)
+        if before is None or before.state is not AttemptState.INTENDED:
+            before = self.change(run_id, request_id, AttemptState.INTENDED)
+        now = self.now()
+        self.move_reservation(request_id, day_of(now))
+        self.database.execute(
+            "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL "
+            "WHERE request_id = :request_id",
+            {"now": now, "request_id": request_id},
+        )
+        return replace(before, intended_at=now, accepted_at=None)
 
 
 def _uptime() -> str | None:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.tables import Tables
 
-#: The word in a run's options under which a retry names the run whose rows it takes up.
+#: The name in a run's options under which a retry has the ID of the run whose rows it retries.
 RETRY_OF = "retry_of"
-#: The word under which a refresh keeps its counts.
+#: The same under which a refresh has its counts.
 CHANGES = "changes"
 
 _ACCEPT = """
@@ -50,7 +50,7 @@ WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NU
      AND a.state IN ('intended', 'accepted', 'succeeded', 'held'))
 """
 #: What may exist for other catalogs, although no run has ended with it: a product in doubt, or a pattern without one.
-_OTHERS_UNDER_WAY = """
+_OTHERS_UNFINISHED = """
 SELECT p.catalog, p.sku, p.content, q.content FROM items p JOIN items q ON q.key = p.pattern_key
 WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product'
 AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
@@ -59,8 +59,8 @@ AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A change as it stands in the ledger, with the IDs of what it replaces."""
+class RecordedChange:
+    """A change as it is in the ledger, with the IDs of what it replaces."""
 
     sku: str
     kind: ChangeKind
@@ -70,96 +70,101 @@ class Told:
     pattern_id: str | None
 
 
-def settle_catalog(ledger: Ledger, record: RunRecord) -> None:
-    """Bring a catalog up to a run that ends: its successes are what the catalog has, and what it retires is marked.
+class CatalogRowTables(Tables):
+    """The current rows of each catalog, and the changes that each refresh found."""
 
-    A row that failed leaves what was there before. A retry changes only what it made itself: the other rows of its
-    file may be older than the catalog.
-    """
-    params = {
-        "environment": record.environment,
-        "catalog": record.catalog,
-        "run_id": record.run_id,
-        "now": ledger.now(),
-    }
-    made_here = _MADE_HERE if RETRY_OF in record.options else ""
-    ledger.database.execute(_ACCEPT.format(made_here=made_here), params)
-    ledger.database.execute(_RETIRE, params)
+    def update_catalog(self, record: RunRecord) -> None:
+        """Bring a catalog up to a run that ends: its successes are what the catalog has, what it retires is marked.
 
+        A row that failed leaves what was there before. A retry changes only what it made itself: the other rows of
+        its file may be older than the catalog.
+        """
+        params = {
+            "environment": record.environment,
+            "catalog": record.catalog,
+            "run_id": record.run_id,
+            "now": self.now(),
+        }
+        made_here = _MADE_HERE if RETRY_OF in record.options else ""
+        self.database.execute(_ACCEPT.format(made_here=made_here), params)
+        self.database.execute(_RETIRE, params)
 
-def catalog_rows(ledger: Ledger, environment: str, catalog: str) -> Iterator[CurrentRow]:
-    """Everything that a catalog has or had, in no order; the retired ones too."""
-    for sku, product, pattern, product_id, pattern_id, row, since, run_id, retired in ledger.database.stream(
-        "SELECT sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at "
-        "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
-        {"environment": environment, "catalog": catalog},
-    ):
-        kept = json.loads(row)
-        content = Content(kept["prompt"], kept["category"], kept["selections"])
-        keys = ItemKey(product), ItemKey(pattern)
-        yield CurrentRow(sku, content, *keys, product_id, pattern_id, since, RunId(run_id), retired)
-
-
-def other_catalogs_rows(
-    ledger: Ledger, environment: str, catalog: str, sku_keys: Collection[str]
-) -> Iterator[tuple[str, str, Content]]:
-    """What the other catalogs of an environment have now, as (catalog, key of the sku, content), in no order.
-
-    With what was asked for in runs that have not ended, or crashed, and what is in doubt: their catalogs do not have
-    it yet. `sku_keys`: of the skus that are asked about.
-    """
-    scope = {"environment": environment, "catalog": catalog}
-    for other, sku, row in ledger.database.stream(_OTHER_CATALOGS, scope):
-        if sku_key(sku) in sku_keys:
-            kept = json.loads(row)
-            yield other, sku_key(sku), Content(kept["prompt"], kept["category"], kept["selections"])
-    for other, sku, product, pattern in ledger.database.stream(_OTHERS_UNDER_WAY, scope):
-        if sku_key(sku) in sku_keys:
-            kept, prompt = json.loads(product), json.loads(pattern)["prompt"]
-            yield other, sku_key(sku), Content(prompt, kept["category"], kept["selections"])
-
-
-def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
-    """The catalogs that have something, as (catalog, environment)."""
-    rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
-    return sorted((catalog, environment) for catalog, environment in rows)
-
-
-def add_changes(ledger: Ledger, run_id: RunId, changes: Iterable[Change]) -> None:
-    """Remember what a refresh found, with what is to be replaced as it is now."""
-    ledger.database.execute_many(
-        "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
-        "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",
-        (
-            {
-                "run_id": run_id,
-                "position": position,
-                "sku": change.sku,
-                "kind": change.kind.value,
-                "fields": json.dumps(change.fields, ensure_ascii=False),
-                "verdict": change.verdict.value if change.verdict else None,
-                "product_id": change.before.product_id if change.before else None,
-                "pattern_id": change.before.pattern_id if change.before else None,
-            }
-            for position, change in enumerate(changes)
-        ),
-    )
-
-
-def changes_of(ledger: Ledger, run_id: RunId) -> list[Told]:
-    """What a refresh found: the source's rows in its order, then what it no longer has."""
-    return [
-        Told(
+    def catalog_rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
+        """Everything that a catalog has or had, in no order; the retired ones too."""
+        for (
             sku,
-            ChangeKind(kind),
-            tuple(json.loads(fields)),
-            ChangeVerdict(verdict) if verdict else None,
+            product,
+            pattern,
             product_id,
             pattern_id,
+            row,
+            since,
+            run_id,
+            retired,
+        ) in self.database.stream(
+            "SELECT sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at "
+            "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
+            {"environment": environment, "catalog": catalog},
+        ):
+            keys = ItemKey(product), ItemKey(pattern)
+            yield CurrentRow(sku, _content(row), *keys, product_id, pattern_id, since, RunId(run_id), retired)
+
+    def other_catalogs_rows(
+        self, environment: str, catalog: str, sku_keys: Collection[str]
+    ) -> Iterator[tuple[str, str, Content]]:
+        """What the other catalogs of an environment have now, as (catalog, key of the sku, content), in no order.
+
+        With what was requested in runs that have not ended, or crashed, and what is in doubt: their catalogs do not
+        have it yet. `sku_keys`: the skus that are meant.
+        """
+        scope = {"environment": environment, "catalog": catalog}
+        for other, sku, row in self.database.stream(_OTHER_CATALOGS, scope):
+            if sku_key(sku) in sku_keys:
+                yield other, sku_key(sku), _content(row)
+        for other, sku, product, pattern in self.database.stream(_OTHERS_UNFINISHED, scope):
+            if sku_key(sku) in sku_keys:
+                kept, prompt = json.loads(product), json.loads(pattern)["prompt"]
+                yield other, sku_key(sku), Content(prompt, kept["category"], kept["selections"])
+
+    def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
+        """Remember what a refresh found, with what is to be replaced as it is now."""
+        self.database.execute_many(
+            "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
+            "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",
+            (
+                {
+                    "run_id": run_id,
+                    "position": position,
+                    "sku": change.sku,
+                    "kind": change.kind.value,
+                    "fields": json.dumps(change.fields, ensure_ascii=False),
+                    "verdict": change.verdict.value if change.verdict else None,
+                    "product_id": change.before.product_id if change.before else None,
+                    "pattern_id": change.before.pattern_id if change.before else None,
+                }
+                for position, change in enumerate(changes)
+            ),
         )
-        for sku, kind, fields, verdict, product_id, pattern_id in ledger.database.rows(
-            "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
-            "WHERE run_id = :run_id ORDER BY position",
-            {"run_id": run_id},
-        )
-    ]
+
+    def changes_of(self, run_id: RunId) -> list[RecordedChange]:
+        """What a refresh found: the source's rows in its order, then what it no longer has."""
+        return [
+            RecordedChange(
+                sku,
+                ChangeKind(kind),
+                tuple(json.loads(fields)),
+                ChangeVerdict(verdict) if verdict else None,
+                product_id,
+                pattern_id,
+            )
+            for sku, kind, fields, verdict, product_id, pattern_id in self.database.rows(
+                "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
+                "WHERE run_id = :run_id ORDER BY position",
+                {"run_id": run_id},
+            )
+        ]
+
+
+def _content(row: str) -> Content:
+    kept = json.loads(row)
+    return Content(kept["prompt"], kept["category"], kept["selections"])

@@ -4,26 +4,82 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
 
-from patternmill.ledger.attempts import AttemptBook
-from patternmill.ledger.offers import OfferBook
-from patternmill.ledger.parts import PartBook
-from patternmill.ledger.records import Intent, Lease, NewItem, RunRow, SpendingLimits
-from patternmill.ledger.runs import RunBook
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.attempts import AttemptTables
+from patternmill.ledger.catalog_rows import CatalogRowTables
+from patternmill.ledger.database import LEDGER_FILE, open_database
+from patternmill.ledger.offers import OfferTable
+from patternmill.ledger.parts import PartTable
+from patternmill.ledger.records import Lease
+from patternmill.ledger.run_rows import RunRowTable
+from patternmill.ledger.runs import RunTables
+from patternmill.settings import Settings
 
-__all__ = ["Intent", "Lease", "Ledger", "NewItem", "RunRow", "SpendingLimits"]
 
+class Ledger(AttemptTables, CatalogRowTables, OfferTable, PartTable, RunRowTable, RunTables):
+    """Every write to one database, and what a run reads back; what people read is in `reports/`.
 
-class Ledger(AttemptBook, OfferBook, RunBook, PartBook):
-    """The operations on one database. Each is to be called inside `transaction()`.
+    Each base has the operations on the tables that it is named after. Attempts come with spending and approvals, which
+    an intent reserves from; parts come with leases, under which they are assigned.
 
-    Not safe for several threads at once: writes belong to one (see `writer.py`), reads to a ledger of their own.
+    Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
+    `writer.py`), reads to a ledger of their own. A context manager, which closes it.
     """
 
     @contextmanager
-    def transaction(self, hold: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `hold`, raises LeaseLost when another run took the catalog over."""
+    def transaction(self, lease: Lease | None = None) -> Iterator[None]:
+        """All or nothing. With `lease`, raises Fenced when another run took the catalog over."""
         with self.database.transaction():
-            if hold is not None:
-                self.check_fence(hold)
+            if lease is not None:
+                self.check_fence(lease)
             yield
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
+    """The ledger that the settings name, brought up to this version: `with open_ledger(settings) as ledger`.
+
+    It is made where there is none. With `must_exist`, for those who only read, ConfigurationError is raised instead.
+    """
+    if must_exist and not has_ledger(settings):
+        raise ConfigurationError(
+            f"There is no ledger in {settings.home}: nothing was imported from here yet.",
+            remedy="Go to the folder of the import, or set PATTERNMILL_HOME or PATTERNMILL_LEDGER_URL.",
+        )
+    url = settings.ledger_url.get_secret_value() if settings.ledger_url else None
+    return Ledger(open_database(url, _folder(settings)))
+
+
+@contextmanager
+def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
+    """The ledger that the settings name, or None where there is none yet: who only reads makes none."""
+    if not has_ledger(settings):
+        yield None
+        return
+    with open_ledger(settings) as ledger:
+        yield ledger
+
+
+def has_ledger(settings: Settings) -> bool:
+    """Whether there is something to read; opening a ledger would make one."""
+    return settings.ledger_url is not None or (_folder(settings) / LEDGER_FILE).exists()
+
+
+def _folder(settings: Settings) -> Path:
+    """Where SQLite's file is: that of the embedded studio apart, because a real service never made its products."""
+    embedded = settings.home / "embedded"
+    if settings.embedded:
+        return embedded
+    is_read_only = settings.studio_url is None and (embedded / LEDGER_FILE).exists()
+    return embedded if is_read_only else settings.home

@@ -8,12 +8,12 @@ from dataclasses import asdict, replace
 from pydantic import TypeAdapter
 
 from patternmill.catalog.offer import Offer
-from patternmill.ledger.book import Book
+from patternmill.ledger.tables import Tables
 from patternmill.text import moment
 
 
-class OfferBook(Book):
-    """One offer an environment."""
+class OfferTable(Tables):
+    """One offer for each environment."""
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
         """Keep an offer, in place of the one before."""
@@ -29,10 +29,9 @@ class OfferBook(Book):
 
     def last_offer(self, environment: str) -> Offer | None:
         """The offer that was read last in this environment, if any was."""
-        rows = self.database.rows(
-            "SELECT offer, read_at FROM offers WHERE environment = :environment", {"environment": environment}
+        found = self._row(
+            "SELECT offer, read_at FROM offers WHERE environment = :environment", environment=environment
         )
-        if not rows:
+        if found is None:
             return None
-        text, read_at = rows[0]
-        return replace(TypeAdapter(Offer).validate_json(text), read_on=f"{moment(read_at)} UTC")
+        return replace(TypeAdapter(Offer).validate_json(found[0]), read_on=f"{moment(found[1])} UTC")

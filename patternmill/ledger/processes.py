@@ -1,4 +1,7 @@
-"""Processes of this machine as /proc shows them: whether one lives or stands still, and who has a file locked."""
+"""Processes of this machine as /proc shows them: whether one lives or is stopped, and who has a file locked.
+
+Not by psutil: its time of birth moves when the clock is set, and it does not show who has a file locked.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def machine() -> str:
 
 
 def birth(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when there is none, or it is dead and unburied."""
+    """Start time of a process in clock ticks since boot; empty when there is none, or it is a zombie."""
     fields = _stat(pid)
     if fields is None:
         return "" if Path("/proc/self/stat").exists() else _alive(pid)
@@ -53,7 +56,7 @@ def write_locker(file: Path, places: Iterable[int]) -> int | None:
     return None
 
 
-def kill(pid: int, born: str, *, patience: float = 5.0) -> bool:
+def kill(pid: int, born: str, *, timeout: float = 5.0) -> bool:
     """End a process for good, if it is still the one that was born then; returns whether it is gone.
 
     Raises PermissionError.
@@ -70,7 +73,7 @@ def kill(pid: int, born: str, *, patience: float = 5.0) -> bool:
         return True
     finally:
         os.close(opened)
-    until = time.monotonic() + patience
+    until = time.monotonic() + timeout
     while birth(pid) == born and time.monotonic() < until:
         time.sleep(0.02)
     return birth(pid) != born

@@ -1,4 +1,4 @@
-"""The values that the ledger takes and gives: attempts, runs and rows, as frozen records."""
+"""The values that are written to the ledger and read from it: attempts, runs, rows, approvals, leases."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ class RunRecord:
     outcome: Outcome | None = None
     #: Why the run ended as it did, in one sentence, where the outcome does not say it.
     reason: str | None = None
-    #: Versions of what took part, by name.
+    #: Versions of the program and its libraries, by name.
     versions: Mapping[str, str] = field(default_factory=dict)
-    #: What the run was asked for: window, attempts, limits; what was said about options not checked.
+    #: What was requested: window, attempts, limits; and notes, as on options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)
     prefect_flow_run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemTrace:
-    """The story of one item for one row: every attempt, the last one first in mind."""
+    """One item of one row, with every attempt at it, the first one first."""
 
     stage: Stage
     key: ItemKey
@@ -74,7 +74,7 @@ class ItemTrace:
 
 @dataclass(frozen=True, slots=True)
 class RowResult:
-    """One row as it came in and as it stands: what results files are made of."""
+    """One row as it came in, with its status: what results files are made of."""
 
     position: int
     #: The row number as a spreadsheet shows it; the header is 1.
@@ -118,13 +118,13 @@ class NewItem:
     content: str
     sku: str | None = None
     pattern_key: ItemKey | None = None
-    #: Canonical JSON of what a product's row said in its own spelling.
+    #: Canonical JSON of what a product's row has in its own spelling.
     written: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """A product item with what was bought, of which pattern, and what its row said in its own spelling."""
+    """A product item with what was bought, of which pattern, and what its row has in its own spelling."""
 
     key: ItemKey
     pattern_key: ItemKey
@@ -143,7 +143,8 @@ class RunRow:
     pattern_key: ItemKey | None
     product_key: ItemKey | None
     row: str
-    standing: str | None = None
+    #: JSON, once the run has ended.
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class SpendingLimits:
     products: int | None = None
     run_amount: int | None = None
     day_amount: int | None = None
-    #: Nothing but what this approval reaches to.
+    #: Nothing but what this approval covers.
     approval: str | None = None
     #: What no second attempt may use up.
     first: FirstPurchases = FirstPurchases()
@@ -174,7 +175,7 @@ class SpendingLimits:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """How far an approval reaches: items of the plan, requests for them (failed jobs are tried again), and money."""
+    """What an approval covers: items of the plan, requests for them (failed jobs are tried again), and money."""
 
     items: int = 0
     purchases: int = 0
@@ -183,7 +184,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Approval:
-    """A plan that was put before a person, and the word on it. Amounts are in minor units, times Unix seconds."""
+    """A plan that was put before a person, and the decision. Amounts are in minor units, times Unix seconds."""
 
     id: str
     environment: str
@@ -215,7 +216,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to write for one catalog, until a newer fence is given out."""
+    """The right to drive a catalog, and to write for it, until there is one with a newer fence."""
 
     environment: str
     catalog: str
@@ -224,8 +225,16 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class PartHold(Lease):
-    """The right to write for one part of a spread run: while its run holds, and nobody else has the part."""
+class HeldLease(Lease):
+    """A lease as others see it: its holder (JSON of a process; empty once it is released) and its heartbeats."""
+
+    holder: str
+    beats: int
+
+
+@dataclass(frozen=True)
+class PartLease(Lease):
+    """The right to write for one part of a spread run: while its run has the lease, and nobody else has the part."""
 
     number: int
     part_fence: int
@@ -233,13 +242,13 @@ class PartHold(Lease):
 
 @dataclass(frozen=True)
 class PartProgress:
-    """How a part stands, in its own last words."""
+    """How far a part is, by its own last heartbeat."""
 
     number: int
     state: PartState
     fence: int
     beats: int
-    #: Fields of the mill's Progress; empty before the first beat.
+    #: Fields of the engine's Progress; empty before the first heartbeat.
     counts: Mapping[str, int]
     #: By stage: outcome, code and message of why nothing new is begun.
     halt: Mapping[str, Mapping[str, str]]

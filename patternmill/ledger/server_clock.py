@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 _MEASURE_EVERY = 30.0
-#: A measurement that took longer says too little of the server's clock.
+#: A measurement that took longer says too little about the server's clock.
 _LONGEST_ROUND = 1.0
 
 

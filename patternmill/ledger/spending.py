@@ -5,13 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.approvals import ApprovalBook
+from patternmill.ledger.approvals import ApprovalTables
 from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
 from patternmill.text import goods, money, plural
+
+#: The code of BudgetReached where a limit is reached for a second attempt, and first ones go on.
+SECOND_ATTEMPT = "second_attempt"
+_NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
+
+_FAILED_HERE = (
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
+)
+#: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
+#: those of other items that came to a bad end and have none after them.
+_BEGUN_AND_LOST = (
+    "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
+    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
+    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed') "
+    "THEN 1 ELSE 0 END), "
+    "sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS "
+    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END) "
+    "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage"
+)
 
 
 @dataclass(frozen=True)
@@ -23,55 +44,61 @@ class _SoFar:
     day_amount: int
 
 
-class SpendingBook(ApprovalBook):
+class SpendingTable(ApprovalTables):
     """Reservations, by day and run. Amounts are in minor units."""
 
     def reserve(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
-        """Take the price of a request from what a run may buy. Raises BudgetReached, and then nothing was taken.
+        """Reserve the price of a request. Raises BudgetReached, and reserves nothing, where a limit is reached.
 
         A second attempt leaves untouched what the run's plan has still to buy for the first time.
         """
         if limits != SpendingLimits():
             self.database.lock(f"spending {environment}")
-            self._refuse_beyond(run_id, environment, intent, limits, day)
+            self._refuse_over_limit(run_id, environment, intent, limits, day)
         if limits.approval is not None:
-            self.draw(limits.approval, intent, limits.currency)
+            self._draw_on_approval(limits.approval, intent, limits.currency)
+        self._book(environment, day, run_id, intent.stage.value, intent.price)
+
+    def move_reservation(self, request_id: RequestId, to: str) -> None:
+        """A price stays reserved for the run that wrote the intent, on the day that its attempt now names."""
+        run_id, price, intended_at, stage, environment, _ = self._reservation(request_id)
+        if day_of(intended_at) != to:
+            self._unbook(environment, day_of(intended_at), run_id, stage, price)
+            self._book(environment, to, run_id, stage, price)
+
+    def release_reservation(self, request_id: RequestId) -> None:
+        """Give back what was reserved for a request of which nothing came."""
+        run_id, price, intended_at, stage, environment, approval = self._reservation(request_id)
+        self._unbook(environment, day_of(intended_at), run_id, stage, price)
+        if approval is not None:
+            self._return_to_approval(approval, price)
+
+    def _reservation(self, request_id: RequestId) -> tuple[Any, ...]:
+        found = self._row(
+            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment, a.approval_id FROM attempts a "
+            "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
+            request_id=request_id,
+        )
+        assert found is not None, "an attempt in the ledger has reserved its price"
+        return found
+
+    def _book(self, environment: str, day: str, run_id: str, stage: str, price: int) -> None:
         self.database.execute(
             "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
             "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
             "ON CONFLICT (environment, day, run_id, stage) "
-            "DO UPDATE SET items = spending.items + 1, amount = spending.amount + :price",
-            {
-                "environment": environment,
-                "day": day,
-                "run_id": run_id,
-                "stage": intent.stage.value,
-                "price": intent.price,
-            },
+            "DO UPDATE SET items = spending.items + 1, amount = spending.amount + excluded.amount",
+            {"environment": environment, "day": day, "run_id": run_id, "stage": stage, "price": price},
         )
 
-    def give_back(self, request_id: RequestId) -> None:
-        """Give back what was reserved for a request of which nothing came."""
-        run_id, price, intended_at, stage, environment, approval = self.database.rows(
-            "SELECT a.run_id, a.price, a.intended_at, i.stage, i.environment, a.approval_id FROM attempts a "
-            "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
-            {"request_id": request_id},
-        )[0]
+    def _unbook(self, environment: str, day: str, run_id: str, stage: str, price: int) -> None:
         self.database.execute(
             "UPDATE spending SET items = items - 1, amount = amount - :price "
             "WHERE environment = :environment AND day = :day AND run_id = :run_id AND stage = :stage",
-            {
-                "price": price,
-                "environment": environment,
-                "day": day_of(intended_at),
-                "run_id": run_id,
-                "stage": stage,
-            },
+            {"environment": environment, "day": day, "run_id": run_id, "stage": stage, "price": price},
         )
-        if approval is not None:
-            self.put_back(approval, price)
 
     def spent_today(self, environment: str) -> int:
         """What all runs of an environment have reserved today (UTC), in minor units."""
@@ -81,7 +108,7 @@ class SpendingBook(ApprovalBook):
         )
         return int(amount)
 
-    def _refuse_beyond(
+    def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
         of_run, day_amount = self._spent(run_id, environment, day)
@@ -137,29 +164,6 @@ class SpendingBook(ApprovalBook):
             if its_day == day:
                 day_amount += amount
         return of_run, day_amount
-
-
-#: The code of BudgetReached where a limit holds a second attempt back, and first ones go on.
-SECOND_ATTEMPT = "second_attempt"
-
-
-_NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
-
-_FAILED_HERE = (
-    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
-    "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
-)
-#: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
-#: those of other items that came to a bad end and have none after them.
-_BEGUN_AND_LOST = (
-    "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
-    "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
-    "WHERE b.item_key = a.item_key AND b.attempt = a.attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed') "
-    "THEN 1 ELSE 0 END), "
-    "sum(CASE WHEN a.state IN ('failed', 'rejected', 'held') AND a.item_key <> :key AND NOT EXISTS "
-    "(SELECT 1 FROM attempts b WHERE b.item_key = a.item_key AND b.attempt > a.attempt) THEN 1 ELSE 0 END) "
-    "FROM attempts a JOIN items i ON i.key = a.item_key WHERE a.run_id = :run_id GROUP BY i.stage"
-)
 
 
 def _refusal(

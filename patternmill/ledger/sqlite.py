@@ -23,7 +23,7 @@ from patternmill.ledger.processes import is_stopped, machine, write_locker
 from patternmill.settings import mask_passwords
 
 _TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
-#: The bytes of SQLite's `-shm` file that stand for writing and for recovery: https://sqlite.org/walformat.html
+#: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html
 _WRITE_LOCKS = (120, 122)
 
 

@@ -13,21 +13,22 @@ from itertools import chain, repeat
 from typing import Any, TypeVar, cast
 
 from patternmill.errors import LedgerError, LedgerUnavailable, PatternmillError
-from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Lease
 from patternmill.text import duration
 
 T = TypeVar("T")
 Change = Callable[[Ledger], T]
 logger = logging.getLogger(__name__)
 
-#: Seconds between tries while the ledger's database does not answer, and after how many it is given up; what is tried
-#: by then may take as long as one answer.
+#: Seconds between tries while the ledger's database does not answer, and after how many it is given up; a try that
+#: has begun by then may take as long as one answer.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
 _PATIENCE = 60.0
-#: The same from when a person has stopped the run.
+#: The same once a person has stopped the run.
 _PATIENCE_STOPPED = 10.0
-#: A write that takes longer is shown as one that is waited for.
-_UNREMARKABLE = 3.0
+#: Seconds after which a write is shown as one that is waited for.
+_SHOWN_AFTER = 3.0
 
 
 @dataclass
@@ -48,7 +49,7 @@ class LedgerWriter:
     def __init__(
         self,
         ledger: Ledger,
-        hold: Lease | None = None,
+        lease: Lease | None = None,
         *,
         linger: timedelta = timedelta(milliseconds=4),
         sleep: Callable[[float], None] = time.sleep,
@@ -56,12 +57,12 @@ class LedgerWriter:
     ) -> None:
         self._ledger = ledger
         self._sleep, self._clock = sleep, clock
-        #: Since when a write is under way, which a database that is away may make long.
+        #: Since when a write goes on, which takes long while the database is unavailable.
         self._writing_since: float | None = None
-        #: Since when its database is away; one that was given up is away until it answers.
-        self._away_since: float | None = None
-        self._hurried_at: float | None = None
-        self.hold = hold
+        #: Since when the database is unavailable; one that was given up is so until it answers.
+        self._unavailable_since: float | None = None
+        self._shortened_at: float | None = None
+        self.lease = lease
         self._linger = linger.total_seconds()
         self._waiting: list[_Waiting] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -89,29 +90,29 @@ class LedgerWriter:
         """What is waited for just now, and since when; empty while all goes well."""
         since = self._writing_since
         seconds = 0.0 if since is None else self._clock() - since
-        if seconds < _UNREMARKABLE:
+        if seconds < _SHOWN_AFTER:
             return ""
         return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
 
-    def hurry(self) -> None:
-        """A person has stopped the run: a database that is away is not waited for much longer."""
-        if self._hurried_at is None:
-            self._hurried_at = self._clock()
+    def shorten_wait(self) -> None:
+        """A person has stopped the run: an unavailable database is not waited for much longer."""
+        if self._shortened_at is None:
+            self._shortened_at = self._clock()
 
-    async def replayable(self, work: Callable[[Ledger], T]) -> T:
-        """Like `aside`, for work that may be done twice: a database that went away is waited for."""
-        return await self.aside(lambda ledger: self._patiently(lambda: work(ledger)))
+    async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
+        """Like `run`, for work that may be done twice: an unavailable database is waited for."""
+        return await self.run(lambda ledger: self._patiently(lambda: work(ledger)))
 
-    async def aside(self, work: Callable[[Ledger], T]) -> T:
+    async def run(self, work: Callable[[Ledger], T]) -> T:
         """Run something on the writer's thread that keeps its own transactions."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._ledger)
 
     async def close(self) -> None:
-        """Write what waits, then end the thread and the ledger's connection, which is the writer's own."""
+        """Write what waits, then end the thread and close the ledger, which the writer owns."""
         while self._flusher is not None and not self._flusher.done():
             await asyncio.wait([self._flusher])
         await asyncio.to_thread(self._thread.shutdown)
-        self._ledger.database.close()
+        self._ledger.close()
 
     async def _flush(self) -> None:
         while self._waiting:
@@ -132,7 +133,7 @@ class LedgerWriter:
         self._patiently(lambda: self._commit_once(group))
 
     def _patiently(self, work: Callable[[], T]) -> T:
-        """Do work again whose database went away under it, also when its commit was done and only unheard.
+        """Do work again whose database became unavailable, also when its commit was done and only the answer was lost.
 
         Every change is one that finds itself done: an intent that is known is returned, a state that is reached
         stays. A database that was given up once is tried only once from then on.
@@ -142,38 +143,40 @@ class LedgerWriter:
             for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
                 try:
                     answer = work()
-                except LedgerUnavailable as away:
-                    self._is_away(began, away)
+                except LedgerUnavailable as error:
+                    self._note_unavailable(began, error)
                     if self._clock() >= self._given_up_at():
                         raise
                     self._sleep(pause)
                 else:
-                    self._is_back()
+                    self._note_available()
                     return answer
             raise AssertionError("there is always another pause")
         finally:
             self._writing_since = None
 
-    def _is_away(self, since: float, away: LedgerUnavailable) -> None:
-        if self._away_since is None:
-            self._away_since = since
-            logger.warning("%s It is waited for, for %.0f s at most.", away.message, _PATIENCE)
+    def _note_unavailable(self, since: float, error: LedgerUnavailable) -> None:
+        if self._unavailable_since is None:
+            self._unavailable_since = since
+            logger.warning("%s It is waited for, for %.0f s at most.", error.message, _PATIENCE)
 
-    def _is_back(self) -> None:
-        if self._away_since is not None:
-            away = self._clock() - self._away_since
-            logger.warning("The ledger's %s answers again, after %.0f s.", self._ledger.database.name, away)
-            self._away_since = None
+    def _note_available(self) -> None:
+        if self._unavailable_since is not None:
+            seconds = self._clock() - self._unavailable_since
+            logger.warning(
+                "The ledger's %s answers again, after %.0f s.", self._ledger.database.name, seconds
+            )
+            self._unavailable_since = None
 
     def _given_up_at(self) -> float:
-        assert self._away_since is not None, "it is away"
-        until = self._away_since + _PATIENCE
-        if self._hurried_at is None:
+        assert self._unavailable_since is not None, "it is unavailable"
+        until = self._unavailable_since + _PATIENCE
+        if self._shortened_at is None:
             return until
-        return min(until, max(self._away_since, self._hurried_at) + _PATIENCE_STOPPED)
+        return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
     def _commit_once(self, group: list[_Waiting]) -> None:
-        with self._ledger.transaction(self.hold):
+        with self._ledger.transaction(self.lease):
             for waiting in group:
                 waiting.refusal = None
                 try:
@@ -189,7 +192,7 @@ def _answer(waiting: _Waiting) -> None:
         return
     if waiting.refusal is not None:
         waiting.done.set_exception(waiting.refusal)
-        # Whoever asked may have been cancelled since.
+        # The caller may have been cancelled since.
         waiting.done.exception()
     else:
         waiting.done.set_result(waiting.answer)

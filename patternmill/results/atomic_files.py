@@ -29,7 +29,7 @@ class FileMark:
 def write_whole(path: Path, chunks: Iterable[bytes]) -> FileMark:
     """Write `chunks` as the whole of `path`, durably, and return the mark of what was written.
 
-    When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left beside it.
+    When `chunks` raises, or the disk refuses, the old file stays as it was and nothing is left next to it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
@@ -44,7 +44,7 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> FileMark:
 
 
 def sweep(directory: Path, names: Iterable[str]) -> None:
-    """Remove what a killed writer of these files left beside them. For the only writer in the directory."""
+    """Remove what a killed writer of these files left next to them. For the only writer in the directory."""
     for name in names:
         for left in directory.glob(f".{glob.escape(name)}.*.tmp"):
             left.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def latest_in(environment: str) -> str:
 
 
 def link_latest(out: Path, name: str = LATEST) -> Path | None:
-    """Let `latest` (or `name`), beside the run's directory `out`, lead to it.
+    """Let `latest` (or `name`), next to the run's directory `out`, lead to it.
 
     Where links are impossible, or something of a person's own bears that name, `latest.txt` names the
     directory instead. Returns what now leads there; None when `out` is itself called `latest`, or when

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from patternmill.catalog.changes import ChangeVerdict
 from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
-from patternmill.ledger.catalog_rows import Told
+from patternmill.ledger.catalog_rows import RecordedChange
 from patternmill.ledger.records import RowResult
 
 CHANGES_FILE = "changes.csv"
@@ -25,7 +25,7 @@ COLUMNS = (
 _BATCH = 1000
 
 
-def changes_file(changes: Iterable[Told], rows: Iterable[RowResult]) -> Iterator[bytes]:
+def changes_file(changes: Iterable[RecordedChange], rows: Iterable[RowResult]) -> Iterator[bytes]:
     """The bytes of changes.csv, a batch of lines at a time. Unchanged rows are not in it.
 
     The new IDs are of what the row asks for, as far as it was made: while they are empty, the old product is
@@ -49,7 +49,7 @@ def csv_bytes(lines: Iterable[Iterable[str]]) -> bytes:
     return text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
 
 
-def _cells(change: Told, by_sku: Mapping[str, RowResult]) -> list[str]:
+def _cells(change: RecordedChange, by_sku: Mapping[str, RowResult]) -> list[str]:
     row = by_sku.get(change.sku) if change.verdict is None else None
     return [
         change.sku,

@@ -19,7 +19,7 @@ from patternmill.catalog.columns import header_key
 from patternmill.ledger.records import ItemTrace, RowResult, RunRecord
 from patternmill.results.manifest import count_everything
 from patternmill.results.results_jsonl import iso_time, json_bytes
-from patternmill.results.summary import TOLD, cause_key, failures_by_cause
+from patternmill.results.summary import WITH_CAUSE, cause_key, failures_by_cause
 
 _BATCH = 500
 _SLOT = re.compile(r"<!--(\w+)-->")
@@ -35,7 +35,7 @@ _FOR_SCRIPT = {
 def page(
     run: RunRecord, header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file beside the page."""
+    """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
     style, script = _part("gallery.css"), _part("gallery.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),
@@ -71,7 +71,7 @@ def _card(
     pictures: Mapping[str, str],
 ) -> dict[str, Any]:
     """What the page shows of a row; what is empty is left out."""
-    told = row.status in TOLD
+    has_cause = row.status in WITH_CAUSE
     shown = {
         "line": row.line,
         "sku": row.sku,
@@ -86,7 +86,7 @@ def _card(
         "code": row.error_code,
         "error": row.error,
         "remedy": row.remedy,
-        "cause": causes[cause_key(row)] if told else None,
+        "cause": causes[cause_key(row)] if has_cause else None,
     }
     return {name: value for name, value in shown.items() if value not in (None, "", [])}
 
@@ -96,7 +96,7 @@ def _cell(row: RowResult, index: int | None) -> str:
 
 
 def _picture(item: ItemTrace | None, pictures: Mapping[str, str]) -> str | None:
-    """Where the picture is: beside the page, or at the service. Other schemes than HTTP are not followed."""
+    """Where the picture is: next to the page, or at the service. Other schemes than HTTP are not followed."""
     url = item.last.picture_url if item and item.last else None
     if url is None:
         return None
@@ -134,7 +134,7 @@ def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
 
 
 def _script_json(value: object) -> bytes:
-    """JSON that cannot end the script element it stands in, whatever the texts say."""
+    """JSON that cannot end the script element around it, whatever the texts are."""
     return json_bytes(value).decode().translate(_FOR_SCRIPT).encode()
 
 

@@ -1,4 +1,4 @@
-"""Pictures kept beside a gallery, for services that do not show theirs for long."""
+"""Pictures kept next to a gallery, for services that do not show theirs for long."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from patternmill.ledger.records import RowResult, RunRecord
 
 FOLDER = "pictures"
-#: The word in a run's options that makes its gallery look beside itself.
-BESIDE = "pictures_beside"
+#: The name in a run's options that makes its gallery look for them.
+KEPT_PICTURES = "pictures_beside"
 
 
 def picture_name(url: str) -> str:
@@ -21,8 +21,8 @@ def picture_name(url: str) -> str:
 
 
 def pictures_of(record: RunRecord, rows: Iterable[RowResult]) -> dict[str, str]:
-    """From the address of each picture to its place beside the gallery; empty where the service shows them."""
-    if not record.options.get(BESIDE):
+    """From the address of each picture to its place next to the gallery; empty where the service shows them."""
+    if not record.options.get(KEPT_PICTURES):
         return {}
     items = (item.last for row in rows for item in (row.pattern, row.product) if item is not None)
     urls = (attempt.picture_url for attempt in items if attempt is not None)

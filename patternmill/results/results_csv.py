@@ -52,10 +52,10 @@ def _outcome(row: RowResult, width: int) -> tuple[str, ...]:
 
 
 def _explanation(row: RowResult, width: int) -> str:
-    """What happened and what to do; with the surplus cells, which have no column to stand in."""
+    """What happened and what to do; with the surplus cells, which have no column."""
     surplus = row.cells[width:]
-    told = f"Surplus cells: {json.dumps(surplus, ensure_ascii=False)}" if surplus else ""
-    return joined(row.error, row.remedy, told)
+    more = f"Surplus cells: {json.dumps(surplus, ensure_ascii=False)}" if surplus else ""
+    return joined(row.error, row.remedy, more)
 
 
 def _writable(text: str | None) -> str:

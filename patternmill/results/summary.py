@@ -12,8 +12,8 @@ from patternmill.states import UNFINISHED_ROWS, RowStatus
 
 #: The rows of failures.csv: no other run changes them unless somebody edits the row, or decides.
 FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - {RowStatus.SUCCEEDED}
-#: Rows whose cause is told: the failures, and those where an answer of the service is still owed.
-TOLD = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
+#: Rows that are gathered by cause: the failures, and those where the service has still to answer.
+WITH_CAUSE = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
 SKUS_SHOWN = 10
 
 _QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)")
@@ -36,7 +36,7 @@ class Cause:
 
 
 def counts(rows: Iterable[RowResult]) -> dict[RowStatus, int]:
-    """How many rows stand how; every status is there, also with 0."""
+    """The rows by status; every status is there, also with 0."""
     found = Counter(row.status for row in rows)
     return {status: found[status] for status in RowStatus}
 
@@ -45,7 +45,7 @@ def failures_by_cause(rows: Iterable[RowResult]) -> list[Cause]:
     """What went wrong, the most frequent cause first."""
     groups: dict[tuple[str, str], _Group] = {}
     for row in rows:
-        if row.status in TOLD:
+        if row.status in WITH_CAUSE:
             groups.setdefault(cause_key(row), _Group(row)).add(row)
     causes = [group.cause(*key) for key, group in groups.items()]
     return sorted(causes, key=lambda cause: (-cause.count, cause.code, cause.signature))

@@ -16,8 +16,7 @@ from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import existing_ledger, ledger_if_any, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
@@ -86,10 +85,10 @@ def request_approval(spec: RunSpec, proposal: Proposal, flow_run_id: str, time_l
         before = ledger.waiting_approval(flow_run_id)
         if before is not None and before.digest == proposal.digest():
             question = f"{before.id}-{secrets.token_hex(2)}"
-            ledger.ask_again(before.id, question)
+            ledger.rename_question(before.id, question)
             return replace(before, question=question)
         if before is not None:
-            ledger.decide(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
+            ledger.decide_approval(before.id, Verdict.LAPSED, note="Another plan has taken its place.")
         return _record_request(ledger, spec, proposal, flow_run_id, time_limit)
 
 
@@ -101,7 +100,7 @@ def pending_request(spec: RunSpec, flow_run_id: str) -> Approval | None:
 
 def ledger_time(spec: RunSpec) -> float:
     """Now, by the clock that dates requests: on PostgreSQL not this machine's."""
-    with existing_ledger(spec.settings) as ledger:
+    with open_ledger(spec.settings) as ledger:
         return ledger.now()
 
 
@@ -130,7 +129,7 @@ def record_decision(
     with _writing(spec) as ledger:
         if decision.approved and not proposal.to_do <= ledger.approval_items(request.id).keys():
             note = "The plan had changed when it was approved."
-            ledger.decide(request.id, Verdict.LAPSED, who=decision.who, note=note)
+            ledger.decide_approval(request.id, Verdict.LAPSED, who=decision.who, note=note)
             return None
         return _decide(ledger, request, proposal, decision)
 
@@ -140,7 +139,7 @@ def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
     with _writing(spec) as ledger:
         if request.lapses_at is None or ledger.now() < request.lapses_at:
             return None
-        return ledger.decide(request.id, Verdict.LAPSED, note="Nobody answered in time.")
+        return ledger.decide_approval(request.id, Verdict.LAPSED, note="Nobody answered in time.")
 
 
 # Check: within the transaction that puts the run on record.
@@ -153,7 +152,7 @@ def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -
     is left after a crash rests on the same approval, under the same ceiling. It holds for small plans too: what was
     rejected, or exceeds the ceiling, is not bought piece by piece.
     """
-    last = ledger.last_word(spec.scope.environment, spec.scope.catalog) if ledger is not None else None
+    last = ledger.last_decision(spec.scope.environment, spec.scope.catalog) if ledger is not None else None
     decided = ledger.approval_items(last.id) if ledger is not None and last is not None else {}
     is_decided = bool(proposal.to_do) and proposal.to_do <= decided.keys()
     if last is not None and is_decided and last.verdict is Verdict.APPROVED:
@@ -226,18 +225,18 @@ def _record_request(
         flow_run_id=flow_run_id,
         question=name if flow_run_id else None,
     )
-    ledger.ask(request, sorted(proposal.to_do))
+    ledger.add_approval(request, sorted(proposal.to_do))
     return request
 
 
 def _decide(ledger: Ledger, request: Approval, proposal: Proposal, decision: ApprovalDecision) -> Approval:
     if not decision.approved:
-        return ledger.decide(request.id, Verdict.REJECTED, who=decision.who, note=decision.note)
+        return ledger.decide_approval(request.id, Verdict.REJECTED, who=decision.who, note=decision.note)
     covered = proposal.coverage(decision.items)
     # A plan may have become smaller since the request, and dearer: what the person saw is the most.
     is_same = request.digest == proposal.digest()
     amount = covered.amount if is_same else min(covered.amount, request.worst)
-    return ledger.decide(
+    return ledger.decide_approval(
         request.id,
         Verdict.APPROVED,
         who=decision.who,
@@ -254,9 +253,5 @@ def _sha256(text: str) -> str:
 @contextmanager
 def _writing(spec: RunSpec) -> Iterator[Ledger]:
     """The ledger in a transaction; it is made where there is none."""
-    ledger = open_ledger(spec.settings)
-    try:
-        with ledger.transaction():
-            yield ledger
-    finally:
-        ledger.database.close()
+    with open_ledger(spec.settings) as ledger, ledger.transaction():
+        yield ledger

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter
 from patternmill.engine.options import FailureLimit, RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.partition import shares
 from patternmill.planning.plan import Plan, PlannedRow, Reason
@@ -75,11 +74,8 @@ def assignment(run_id: RunId, number: int, environment: str) -> Assignment:
     settings = load_settings(environment=environment)
     if not has_ledger(settings):
         raise _unknown(run_id, number)
-    ledger = open_ledger(settings)
-    try:
+    with open_ledger(settings) as ledger:
         return _read(ledger, run_id, number)
-    finally:
-        ledger.database.close()
 
 
 def _read(ledger: Ledger, run_id: RunId, number: int) -> Assignment:

@@ -9,7 +9,7 @@ from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import categories_written
 from patternmill.errors import ServiceStopped
-from patternmill.ledger.opening import ledger_if_any
+from patternmill.ledger.ledger import ledger_if_any
 from patternmill.service.offer_reader import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings

@@ -11,9 +11,7 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
 from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.catalog_rows import other_catalogs_rows
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import ledger_if_any
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.recognition import folded, visible_text
 from patternmill.runs.request import RunSpec
@@ -53,7 +51,7 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
-    rows = other_catalogs_rows(ledger, scope.environment, scope.catalog, bought.keys())
+    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
     found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
     skus = {sku for _, sku in found}
     if len(skus) <= _HANDFUL:

@@ -1,4 +1,4 @@
-"""Whether a job that a person names can be the job of a request, as far as the service says what it is a job of."""
+"""Whether a job that a person names can be the job of a request, as far as the service shows what it is a job of."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.settlements import Unsettled, request_of_result
+from patternmill.ledger.reports.unsettled import Unsettled, request_of_result
 from patternmill.service.jobs import Job
 from patternmill.states import Stage
 
 LookUp = Callable[[str], Awaitable[Job | None]]
 
-#: Where a service may repeat what it was asked for, beside the job itself.
+#: Where a service may repeat what it was asked for, next to the job itself.
 _REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
 _RESULT_FIELD = {Stage.PATTERN: "patternId", Stage.PRODUCT: "productId"}
 _REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
@@ -64,14 +64,14 @@ def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
     if made and item.stage not in made:
         yield f"it made a {made.pop()}, and a {item.stage} was asked for."
     asked: Mapping[str, Any] = json.loads(item.attempt.body)
-    for said in _repeated(job.raw):
-        for name in asked.keys() & said.keys():
-            if said[name] not in (None, "", {}) and _plain(said[name]) != _plain(asked[name]):
-                yield f"its {name} is {said[name]!r}, and the request's is {asked[name]!r}."
+    for shown in _repeated(job.raw):
+        for name in asked.keys() & shown.keys():
+            if shown[name] not in (None, "", {}) and _plain(shown[name]) != _plain(asked[name]):
+                yield f"its {name} is {shown[name]!r}, and the request's is {asked[name]!r}."
 
 
 def _is_of_another_kind(kind: str, stage: Stage) -> bool:
-    """The interface names the kind of pattern jobs alone: every other word may be a product's, but no pattern's."""
+    """The interface names the kind of pattern jobs alone: every other name may be a product's, but no pattern's."""
     return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
 
 

@@ -13,15 +13,16 @@ from datetime import timedelta
 
 from patternmill.errors import LedgerUnavailable, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.processes import birth, is_stopped, kill, machine
+from patternmill.ledger.records import HeldLease, Lease
 from patternmill.ledger.writer import LedgerWriter
 
 logger = logging.getLogger(__name__)
 
-#: How often a holder shows that it lives, and how long a silent one is watched before it is taken over.
-BEAT = timedelta(seconds=2)
-SILENCE = timedelta(seconds=20)
+#: How often a holder renews its lease, and how long one without heartbeats is watched before it is taken over.
+HEARTBEAT_INTERVAL = timedelta(seconds=2)
+TAKEOVER_AFTER = timedelta(seconds=20)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,11 @@ class LeaseHolder:
     def this_process(cls) -> LeaseHolder:
         return cls(machine(), os.getpid(), birth(os.getpid()))
 
+    @classmethod
+    def of(cls, lease: HeldLease) -> LeaseHolder:
+        """Of a lease that was not released."""
+        return cls(**json.loads(lease.holder))
+
     def is_surely_dead(self) -> bool:
         """Whether it ran on this machine and no longer does; False when that cannot be known from here."""
         return self.machine == machine() and birth(self.pid) != self.born
@@ -46,7 +52,7 @@ class LeaseHolder:
         return self.machine == machine() and birth(self.pid) == self.born and is_stopped(self.pid)
 
 
-async def take_lease(
+async def acquire_lease(
     ledger: Ledger,
     environment: str,
     catalog: str,
@@ -54,50 +60,51 @@ async def take_lease(
     *,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Lease:
-    """Take the catalog for a run. Raises Overlap when another run drives it, within two beats of that one.
+    """The lease of a catalog, for a run. Raises Overlap, within two heartbeats, when another run drives it.
 
-    Whether a holder lives is seen from its beats alone, never from a clock: clocks jump. One that stands still inside a
-    transaction, and so keeps everybody from writing, is ended.
+    Whether a holder lives is seen from its heartbeats alone, never from a clock: clocks jump. One that is stopped
+    inside a transaction, and so keeps everybody from writing, is ended.
     """
-    watched: tuple[int, int] | None = None
-    silent = timedelta(0)
+    seen: HeldLease | None = None
+    watched = timedelta(0)
     step = timedelta(seconds=0.5)
     while True:
-        lease = await asyncio.to_thread(ledger.holder, environment, catalog)
-        if lease is None or is_free(lease[2]) or silent >= SILENCE:
-            if lease is not None and lease[2]:
-                await asyncio.to_thread(_unlock, ledger, lease[1], LeaseHolder(**json.loads(lease[2])))
-            over = None if lease is None else lease[0]
-            hold = await asyncio.to_thread(_take, ledger, environment, catalog, run_id, over)
-            if hold is not None:
-                return hold
+        held = await asyncio.to_thread(ledger.lease, environment, catalog)
+        if held is None or is_free(held) or watched >= TAKEOVER_AFTER:
+            lease = await asyncio.to_thread(_claim, ledger, environment, catalog, run_id, held)
+            if lease is not None:
+                return lease
             continue
-        fence, holding_run, _, beats = lease
-        if watched is not None and watched != (fence, beats):
+        if seen is not None and (seen.fence, seen.beats) != (held.fence, held.beats):
             raise Overlap(
-                f"The catalog {catalog!r} ({environment}) is being driven by run {holding_run}.",
+                f"The catalog {catalog!r} ({environment}) is being driven by run {held.run_id}.",
                 remedy="Nothing was begun. Wait until that run has ended (`patternmill status`), then run again.",
             )
-        watched = (fence, beats)
+        seen = held
         await sleep(step.total_seconds())
-        silent += step
+        watched += step
 
 
-def _take(ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: int | None) -> Lease | None:
+def _claim(
+    ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: HeldLease | None
+) -> Lease | None:
+    """`over`: the lease that is free, or whose holder is silent. None when another process was quicker."""
+    if over is not None and over.holder:
+        _unlock(ledger, over)
+    me = json.dumps(asdict(LeaseHolder.this_process()))
     with ledger.transaction():
-        return ledger.take(
-            environment, catalog, run_id, json.dumps(asdict(LeaseHolder.this_process())), over=over
-        )
+        return ledger.claim_lease(environment, catalog, run_id, me, over=over.fence if over else None)
 
 
-def _unlock(ledger: Ledger, run_id: str, holder: LeaseHolder) -> None:
+def _unlock(ledger: Ledger, over: HeldLease) -> None:
     """End a holder that is being taken over, where it was stopped inside a transaction.
 
     Its lock would keep all from writing, and what it wrote after this would not count anyway.
     """
+    holder = LeaseHolder.of(over)
     if not holder.is_stopped() or ledger.database.locked_by() != holder.pid:
         return
-    what = f"Run {run_id} was stopped (process {holder.pid}) while it had the ledger locked"
+    what = f"Run {over.run_id} was stopped (process {holder.pid}) while it had the ledger locked"
     try:
         gone = kill(holder.pid, holder.born)
     except PermissionError:
@@ -109,17 +116,17 @@ def _unlock(ledger: Ledger, run_id: str, holder: LeaseHolder) -> None:
             "as its owner, then run the same command again.",
         )
     logger.warning(
-        "%s. It was silent for %.0f s and is taken over: it was ended.", what, SILENCE.total_seconds()
+        "%s. It was silent for %.0f s and is taken over: it was ended.", what, TAKEOVER_AFTER.total_seconds()
     )
 
 
-def is_free(holder: str) -> bool:
-    """Whether nobody holds a lease, or surely a dead process; one of another machine is taken to live."""
-    return not holder or LeaseHolder(**json.loads(holder)).is_surely_dead()
+def is_free(lease: HeldLease) -> bool:
+    """Whether nobody has a lease, or surely a dead process; one of another machine is taken to live."""
+    return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
 
 
 class LeaseHeartbeat:
-    """Beats for a hold while a run lives; `lost` is set once the hold, or the ledger, is gone."""
+    """Renews the lease of a run while it lives; `on_loss` learns once the lease, or the ledger, is gone."""
 
     def __init__(self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None]) -> None:
         self._writer = writer
@@ -136,11 +143,11 @@ class LeaseHeartbeat:
                 await self._task
 
     async def _beat(self) -> None:
-        hold = self._writer.hold
-        assert hold is not None, "a heart beats for a hold"
+        lease = self._writer.lease
+        assert lease is not None, "the writer of a run has its lease"
         try:
             while True:
-                await self._writer.write(lambda ledger: ledger.beat(hold))
-                await asyncio.sleep(BEAT.total_seconds())
+                await self._writer.write(lambda ledger: ledger.renew_lease(lease))
+                await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
             self._on_loss(error)

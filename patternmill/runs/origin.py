@@ -13,7 +13,7 @@ from patternmill.catalog.columns import is_ours
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.run_lookup import held_its_catalog
+from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.results.manifest import MANIFEST, ManifestUnreadable, read_manifest
 
 _OUR_NAME = re.compile(r"(results|failures)\b", re.IGNORECASE)
@@ -114,7 +114,7 @@ def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edit
 
 def runs_of(ledger: Ledger, catalog: str, environment: str | None = None) -> Iterator[RunRecord]:
     """Those that held the catalog, the newest first."""
-    return filter(held_its_catalog, ledger.runs(catalog=catalog, environment=environment))
+    return filter(had_lease, ledger.runs(catalog=catalog, environment=environment))
 
 
 def _is_results_file(source: Path) -> bool:

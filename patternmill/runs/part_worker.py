@@ -16,17 +16,16 @@ from patternmill.engine.attempts import too_many_failures
 from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.parts import COORDINATOR
-from patternmill.ledger.records import Attempt, KnownItem, Lease, PartHold, PartProgress, RunRow
+from patternmill.ledger.records import Attempt, KnownItem, PartLease, PartProgress, RunRow
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.partition import is_begun
 from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.runs.assignment import Assignment, require_same_service
-from patternmill.runs.lease import BEAT
+from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.preview import remembered
 from patternmill.runs.registry import forget, make_findable
 from patternmill.runs.run import ActiveRun
@@ -78,10 +77,10 @@ class Part(ActiveRun):
             writer = LedgerWriter(ledger, hold)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
             environment = assigned.record.environment
-            api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(environment)))
+            api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(environment)))
         except BaseException:
             if writer is None:
-                ledger.database.close()
+                ledger.close()
             else:
                 await writer.close()
             raise
@@ -123,13 +122,13 @@ class Part(ActiveRun):
         try:
             while True:
                 self._apply(await self.writer.write(self._report(PartState.BEGUN)))
-                await asyncio.sleep(BEAT.total_seconds())
+                await asyncio.sleep(HEARTBEAT_INTERVAL.total_seconds())
         except PatternmillError as error:
             self._lost(error)
 
     def _report(self, state: PartState) -> _Report:
-        hold = self.writer.hold
-        assert isinstance(hold, PartHold), "a part holds its part"
+        hold = self.writer.lease
+        assert isinstance(hold, PartLease), "a part has its lease"
         counts = {name: self._before.get(name, 0) + getattr(self.progress, name) for name in COUNTS}
         if state is PartState.LEFT:
             # The rest did not end: it is for another process.
@@ -164,13 +163,13 @@ class Part(ActiveRun):
 class _Report:
     """A change of the ledger: the part's heartbeat, answered with what all parts report."""
 
-    hold: PartHold
+    hold: PartLease
     counts: Mapping[str, int]
     halt: Mapping[str, Mapping[str, str]]
     state: PartState
 
     def __call__(self, ledger: Ledger) -> list[PartProgress]:
-        ledger.tell_part(self.hold, self.counts, self.halt, self.state)
+        ledger.update_part(self.hold, self.counts, self.halt, self.state)
         return ledger.parts_of(self.hold.run_id)
 
 
@@ -207,32 +206,28 @@ class PartWork:
             await self._api.close()
 
 
-def _begin(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartHold, list[PartProgress]]:
+def _begin(ledger: Ledger, assigned: Assignment, grant: int) -> tuple[PartLease, list[PartProgress]]:
     record = assigned.record
-    lease = ledger.holder(record.environment, record.catalog)
-    if lease is None or lease[1] != record.run_id or not lease[2]:
+    lease = ledger.lease(record.environment, record.catalog)
+    if lease is None or lease.run_id != record.run_id or not lease.holder:
         raise LeaseLost(
             f"Run {record.run_id} has lost the lease of the catalog {record.catalog!r}.",
             remedy="Nothing was begun by this part; see `patternmill status`.",
         )
-    hold = Lease(record.environment, record.catalog, lease[0], record.run_id)
-    with ledger.transaction(hold):
-        begun = ledger.begin_part(hold, assigned.number, grant)
+    with ledger.transaction(lease):
+        begun = ledger.begin_part(lease, assigned.number, grant)
         return begun, ledger.parts_of(record.run_id)
 
 
 def _plan_again(assigned: Assignment) -> tuple[Memory, Plan]:
     """The part's own plan, from the ledger as it is now, on a connection of its own."""
     record = assigned.record
-    ledger = open_ledger(assigned.settings)
-    try:
+    with open_ledger(assigned.settings) as ledger:
         rows = ledger.rows_at(record.run_id, sorted(assigned.positions))
         scope = Scope(record.environment, record.catalog)
         memory = remembered(ledger, scope, assigned.options)
         memory = _without_second_retries(memory, ledger.begun_in(record.run_id))
         items = _PlannedItems(scope, {row.sku: _item(ledger, row) for row in rows})
-    finally:
-        ledger.database.close()
     return memory, _plan(assigned, scope, rows, memory, items)
 
 

@@ -19,7 +19,7 @@ from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.opening import existing_ledger, has_ledger, open_ledger
+from patternmill.ledger.ledger import has_ledger, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
@@ -47,7 +47,7 @@ from patternmill.states import RowStatus
 from patternmill.text import plural
 
 if TYPE_CHECKING:
-    from patternmill.results.rebuild import Results
+    from patternmill.results.results_files import Results
 
 
 class ImportPipeline:
@@ -221,21 +221,18 @@ class ImportPipeline:
 
     def _publish(self, run_id: RunId, out: Path) -> Results:
         # pandas and all that comes with it is loaded for this alone.
-        from patternmill.results.rebuild import rebuild
+        from patternmill.results.results_files import rebuild
 
         links = () if self.spec.out else (LATEST, latest_in(self.spec.settings.environment))
-        ledger = open_ledger(self.spec.settings)
-        try:
+        with open_ledger(self.spec.settings) as ledger:
             return rebuild(ledger, run_id, out, links=links)
-        finally:
-            ledger.database.close()
 
 
 def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
     """The rows of an earlier run's file, but for those that a later run has superseded."""
     if spec.origin is None or not has_ledger(spec.settings):
         return checked
-    with existing_ledger(spec.settings) as ledger:
+    with open_ledger(spec.settings) as ledger:
         record = ledger.run(RunId(spec.origin.run_id))
         if record is None or spec.edition != spec.origin.edition:
             return checked
@@ -247,7 +244,7 @@ def _refuse_unknown_origin(spec: RunSpec) -> None:
     if not has_ledger(spec.settings):
         return
     file, environment = spec.source.name, spec.settings.environment
-    with existing_ledger(spec.settings) as ledger:
+    with open_ledger(spec.settings) as ledger:
         if not spec.environment_named:
             refuse_unknown_environment(ledger, file, spec.catalog, environment)
         if not spec.edition_named:

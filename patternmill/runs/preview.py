@@ -11,8 +11,8 @@ from patternmill.catalog.changes import Content, described
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.engine.attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import ledger_if_any, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
+from patternmill.ledger.reports.overview import job_seconds
 from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
 from patternmill.planning.items import Scope
 from patternmill.planning.memory import Memory
@@ -78,7 +78,7 @@ def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
     """How long jobs take, by what the ledger has seen of them."""
     times = dict(ASSUMED)
     for stage in Stage:
-        seconds = ledger.job_seconds(spec.scope.environment, stage) if ledger is not None else None
+        seconds = job_seconds(ledger, spec.scope.environment, stage) if ledger is not None else None
         if seconds is not None:
             times[stage] = timedelta(seconds=seconds)
     return times
@@ -97,11 +97,8 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     """On a thread and a connection of its own, so that the lease's heartbeat goes on."""
-    ledger = open_ledger(spec.settings)
-    try:
+    with open_ledger(spec.settings) as ledger:
         return _remember_and_plan(ledger, spec, checked)
-    finally:
-        ledger.database.close()
 
 
 def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:

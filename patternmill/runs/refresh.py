@@ -23,7 +23,7 @@ from patternmill.catalog.remote import (
     write_files,
 )
 from patternmill.errors import ConfigurationError, PatternmillError
-from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.ledger.ledger import has_ledger, open_ledger
 from patternmill.planning.plan import Plan
 from patternmill.runs.pipeline import ImportPipeline, import_spec
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
@@ -31,7 +31,7 @@ from patternmill.runs.request import RunSpec, require_allowed_path
 from patternmill.settings import load_sources
 
 if TYPE_CHECKING:
-    from patternmill.results.rebuild import Results
+    from patternmill.results.results_files import Results
 
 
 class RefreshPipeline(ImportPipeline):
@@ -59,8 +59,8 @@ class RefreshPipeline(ImportPipeline):
         """Write the results files, and copy them to where else they are wanted, the manifest last."""
         results = await super().publish()
         if self._terms.place is not None:
-            files = {mark.name: results.published.path(mark.name) for mark in results.published.files}
-            await asyncio.to_thread(_deliver, files, self._terms.place, results.published.out)
+            files = {mark.name: results.path(mark.name) for mark in results.files}
+            await asyncio.to_thread(_deliver, files, self._terms.place, results.out)
         return results
 
     def _require_writable_results(self) -> None:
@@ -143,11 +143,8 @@ def source_address(source: str) -> str:
 def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
     if not has_ledger(spec.settings):
         return find_changes(None, spec.scope, plan, terms)
-    ledger = open_ledger(spec.settings)
-    try:
+    with open_ledger(spec.settings) as ledger:
         return find_changes(ledger, spec.scope, plan, terms)
-    finally:
-        ledger.database.close()
 
 
 def _refuse_password(address: str) -> None:

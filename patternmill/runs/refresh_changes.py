@@ -14,7 +14,7 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
-from patternmill.ledger.catalog_rows import CHANGES, add_changes, catalog_rows
+from patternmill.ledger.catalog_rows import CHANGES
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.items import Scope
@@ -43,7 +43,7 @@ class RefreshTerms:
 
 def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: RefreshTerms) -> Changes:
     """The changes between the plan's rows and what the catalog has; without a ledger it has nothing."""
-    current = catalog_rows(ledger, scope.environment, scope.catalog) if ledger is not None else ()
+    current = ledger.catalog_rows(scope.environment, scope.catalog) if ledger is not None else ()
     return detect({row.sku: row for row in current}, requested_rows(plan), terms.limit, ceiling=terms.retire)
 
 
@@ -54,7 +54,7 @@ def requested_rows(plan: Plan) -> list[RequestedRow]:
 
 def record_changes(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
     """After the run itself is on record."""
-    add_changes(ledger, record.run_id, changes.noteworthy())
+    ledger.add_changes(record.run_id, changes.noteworthy())
 
 
 def with_counts(record: RunRecord, changes: Changes) -> RunRecord:

@@ -11,8 +11,7 @@ from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import existing_ledger, has_ledger
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan
@@ -103,7 +102,7 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
 def refuse_known_other_service(settings: Settings) -> None:
     """The same where there is a ledger; none is made."""
     if has_ledger(settings):
-        with existing_ledger(settings) as ledger:
+        with open_ledger(settings) as ledger:
             refuse_other_service(ledger, settings)
 
 

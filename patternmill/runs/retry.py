@@ -15,12 +15,11 @@ from patternmill.catalog.rows import tidy
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.catalog_rows import changes_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import later_runs, products_asked_for
-from patternmill.ledger.row_results import kept_of
+from patternmill.ledger.run_rows import row_content
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.row_selection import Selection
 from patternmill.states import AttemptState, RowStatus, Stage
@@ -55,8 +54,8 @@ class RowFilter:
     def fits(self, row: PresentRow, category: str) -> bool:
         """`category` is as the file writes it."""
         return (
-            row.standing.status in self.statuses
-            and (not self.codes or row.standing.error_code in self.codes)
+            row.outcome.status in self.statuses
+            and (not self.codes or row.outcome.error_code in self.codes)
             and (not self.skus or row.sku in self.skus)
             and (
                 not self.categories
@@ -83,7 +82,7 @@ class RetrySelection:
 
     @property
     def by_status(self) -> Mapping[RowStatus, int]:
-        found = Counter(row.standing.status for row in self.rows)
+        found = Counter(row.outcome.status for row in self.rows)
         return {status: found[status] for status in RowStatus if found[status]}
 
     def left_out_lines(self, most: int) -> Iterator[str]:
@@ -158,7 +157,7 @@ def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog
     unedited = {
         row.sku: asked[row.sku][1]
         for row in checked.rows
-        if row.sku in asked and asked[row.sku][0] == kept_of(row)
+        if row.sku in asked and asked[row.sku][0] == row_content(row)
     }
     superseded = superseded_rows(ledger, record, unedited)
     entries = tuple(
@@ -207,7 +206,7 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
     if is_whole(run):
         return set(missing)
     return {
-        change.sku for change in changes_of(ledger, run.run_id) if change.verdict is ChangeVerdict.RETIRED
+        change.sku for change in ledger.changes_of(run.run_id) if change.verdict is ChangeVerdict.RETIRED
     } & set(missing)
 
 

@@ -16,20 +16,22 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.rows import Engine
 from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
-from patternmill.ledger.catalog_rows import settle_catalog
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.overview import Spent, spent_by_run
-from patternmill.ledger.row_results import close_rows
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.forecast import cost_of
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan
 from patternmill.results.summary import joined
-from patternmill.runs.approval import ApprovedItems, propose, rejection, require_approval
+from patternmill.runs.approval import (
+    ApprovedItems,
+    propose,
+    rejection,
+    require_approval,
+)
 from patternmill.runs.duplicates import Duplicates, known_duplicates, refuse_duplicates
-from patternmill.runs.lease import LeaseHeartbeat, take_lease
+from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.limits import apply_limits, with_spending_limits
 from patternmill.runs.preview import remember_and_plan
 from patternmill.runs.refresh_changes import withheld_reason
@@ -46,7 +48,7 @@ from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
 
 if TYPE_CHECKING:
-    from patternmill.results.rebuild import Results
+    from patternmill.results.results_files import Results
 
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
@@ -94,7 +96,7 @@ class ActiveRun:
     def _drain(self, why: str, drain: timedelta) -> None:
         if not self.is_stopped:
             self.is_stopped = True
-            self.writer.hurry()
+            self.writer.shorten_wait()
             self.engine.stop(why)
             asyncio.get_running_loop().call_later(drain.total_seconds(), self.engine.abandon)
 
@@ -148,9 +150,11 @@ class Run(ActiveRun):
         ledger = await asyncio.to_thread(_opened, spec)
         record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
         try:
-            lease = await take_lease(ledger, record.environment, record.catalog, record.run_id)
-        except Overlap as overlap:
-            await asyncio.to_thread(record_overlap, ledger, record, checked, overlap)
+            lease = await acquire_lease(ledger, record.environment, record.catalog, record.run_id)
+        except BaseException as error:
+            if isinstance(error, Overlap):
+                await asyncio.to_thread(record_overlap, ledger, record, checked, error)
+            await asyncio.to_thread(ledger.close)
             raise
 
         run: Run | None = None
@@ -172,22 +176,22 @@ class Run(ActiveRun):
     async def end(self) -> RunEnding:
         """Decide the outcome from the ledger, fix the status of every row, and release the lease."""
         await self._heartbeat.stop()
-        lease = self.writer.hold
+        lease = self.writer.lease
         assert lease is not None, "a run has a lease"
 
         def close(ledger: Ledger) -> RunEnding:
             with ledger.transaction(lease):
-                counts = close_rows(ledger, replace(self.record, outcome=self._halted_outcome()))
+                counts = ledger.close_rows(replace(self.record, outcome=self._halted_outcome()))
                 record = self._ended(counts, moment(ledger))
-                settle_catalog(ledger, record)
+                ledger.update_catalog(record)
                 ledger.update_run(record)
                 ledger.end_parts(record.run_id)
-                ledger.release(lease)
+                ledger.release_lease(lease)
                 spent = spent_by_run(ledger, record.run_id)
             return RunEnding(record, counts, spent)
 
         try:
-            ending = await self.writer.replayable(close)
+            ending = await self.writer.run_patiently(close)
         finally:
             await self.writer.close()
         self.record, self.ending = ending.record, ending
@@ -223,9 +227,9 @@ class Run(ActiveRun):
 async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease) -> None:
     """Release the lease of a run that did not come to a plan."""
     await heartbeat.stop()
-    writer.hurry()
+    writer.shorten_wait()
     with suppress(LedgerError):
-        await writer.write(lambda ledger: ledger.release(lease))
+        await writer.write(lambda ledger: ledger.release_lease(lease))
     await writer.close()
 
 
@@ -255,9 +259,9 @@ class _Planning:
     async def of(self, writer: LedgerWriter, api: StudioApi) -> _RecordedPlan:
         memory, plan = await asyncio.to_thread(remember_and_plan, self.spec, self.checked)
         environment = self.record.environment
-        api.known_to_work(await writer.aside(lambda ledger: ledger.accepted_stages(environment)))
+        api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(environment)))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
-        return await writer.aside(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+        return await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
 
     def _put_on_record(
         self, ledger: Ledger, memory: Memory, plan: Plan, duplicates: Duplicates | None
@@ -286,6 +290,6 @@ def _opened(spec: RunSpec) -> Ledger:
     try:
         refuse_other_service(ledger, spec.settings)
     except BaseException:
-        ledger.database.close()
+        ledger.close()
         raise
     return ledger

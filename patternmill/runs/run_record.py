@@ -1,4 +1,4 @@
-"""A run on record: its beginning with the whole plan, an overlap, and the ends of runs that broke."""
+"""A run on record: its beginning with the whole plan, an overlap, and the ends of runs that crashed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RETRY_OF, settle_catalog
-from patternmill.ledger.ledger import Ledger, NewItem, RunRow
-from patternmill.ledger.records import Approval, RunRecord
-from patternmill.ledger.row_results import close_rows, understood
+from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
+from patternmill.ledger.run_rows import entry_text
 from patternmill.planning.items import Item, Scope
 from patternmill.planning.plan import Plan
 from patternmill.planning.request_ids import canonical_json
-from patternmill.results.picture_files import BESIDE
-from patternmill.runs.refresh_changes import find_changes, record_changes, row_sku, with_counts
+from patternmill.results.picture_files import KEPT_PICTURES
+from patternmill.runs.refresh_changes import (
+    find_changes,
+    record_changes,
+    row_sku,
+    with_counts,
+)
 from patternmill.runs.request import RunSpec
 from patternmill.states import Outcome
 
@@ -66,7 +71,7 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     if spec.options.currency is not None:
         options["currency"] = spec.options.currency
     if spec.settings.embedded:
-        options[BESIDE] = True
+        options[KEPT_PICTURES] = True
     if spec.taken_up is not None:
         options[RETRY_OF] = spec.taken_up.run_id
     if checked.notes:
@@ -75,8 +80,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
 
 
 def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
-    """The run's record says what it rests on, or was refused by."""
-    said = {
+    """With the decision that the run rests on, or was refused by."""
+    decision = {
         "digest": approval.digest,
         "verdict": approval.verdict.value,
         "who": approval.who,
@@ -86,7 +91,7 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         "items": approval.ceiling.items,
         "amount": approval.ceiling.amount,
     }
-    return replace(record, options={**record.options, "approval": said})
+    return replace(record, options={**record.options, "approval": decision})
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
@@ -94,7 +99,6 @@ def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, o
     with ledger.transaction():
         ledger.add_run(ended, checked.file.raw)
         ledger.update_run(ended)
-    ledger.database.close()
 
 
 def put_on_record(
@@ -106,7 +110,7 @@ def put_on_record(
     offer: Offer | None,
     number: int,
 ) -> RunRecord:
-    """Returns the record as it was written: a refresh's says what it found. `number` is the fence of the run's hold."""
+    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = with_counts(record, changes)
@@ -124,24 +128,24 @@ def put_on_record(
 
 
 def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
-    """Runs of this catalog whose process ended without a word: who holds the catalog now knows that they are over."""
+    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease."""
     for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
         if record.outcome is None:
-            close_rows(ledger, record)
-            settle_catalog(ledger, record)
+            ledger.close_rows(record)
+            ledger.update_catalog(record)
             reason = "The process that drove this run ended without closing it."
             ledger.update_run(replace(record, ended_at=moment(ledger), outcome=Outcome.FAILED, reason=reason))
 
 
 def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
-    """`written`: what a product's row says in its own spelling."""
-    said = canonical_json(written) if written is not None else None
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key, said)
+    """`written`: what a product's row has in its own spelling."""
+    as_written = canonical_json(written) if written is not None else None
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key, as_written)
 
 
 def _run_rows(plan: Plan) -> Iterator[RunRow]:
     for row in plan.rows:
         entry = row.entry
         yield RunRow(
-            row.position, entry.record.line, row_sku(row), row.pattern, row.product, understood(entry)
+            row.position, entry.record.line, row_sku(row), row.pattern, row.product, entry_text(entry)
         )

@@ -1,10 +1,11 @@
-"""A person's decision about an attempt that no run may decide: on the record, and never beside a run."""
+"""A person's decision about an attempt that no run may decide: on record, and never while a run goes on."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -12,22 +13,21 @@ from itertools import groupby
 
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Lease, Ledger
-from patternmill.ledger.records import Attempt
-from patternmill.ledger.settlements import (
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Lease
+from patternmill.ledger.reports.unsettled import (
     Unsettled,
     age_of,
     in_doubt,
     is_for_a_person,
     open_attempt,
-    send_again,
 )
 from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
-from patternmill.runs.lease import is_free, take_lease
+from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 from patternmill.text import duration
 
-Take = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
+Acquire = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
 
 #: The kind of the event that keeps who decided, what and why.
 SETTLED = "settled"
@@ -62,28 +62,34 @@ async def settle(
     *,
     limit: timedelta,
     look_up: LookUp | None = None,
-    take: Take = take_lease,
+    acquire: Acquire = acquire_lease,
 ) -> Attempt:
     """Do what a person decided about a held attempt, or one older than `limit`, and put it on record.
 
-    `look_up` shows the job that a person names. Raises ConfigurationError when there is nothing to decide so, and
+    `look_up` shows the job that a person names. Raises ConfigurationError when there is nothing to decide, and
     Overlap while a run drives the catalog.
     """
     found = undecided(ledger, settlement, limit)
     job = await examined(settlement.job_id, found, look_up) if settlement.job_id else None
-    run_id = _new_run_id()
-    hold = await take(ledger, found.environment, found.catalog, run_id)
-    try:
-        with ledger.transaction(hold):
-            # Once more: what was seen before the catalog was held may have changed.
+    async with _lease(ledger, *_scope(found), acquire) as lease:
+        with ledger.transaction(lease):
+            # Once more: what was seen before the lease was acquired may have changed.
             undecided(ledger, settlement, limit)
             if job is not None:
                 refuse_result_of_another(ledger, job, found)
-            _note(ledger, run_id, settlement)
-            return _decide(ledger, run_id, settlement)
+            return _decide(ledger, lease.run_id, settlement)
+
+
+@asynccontextmanager
+async def _lease(ledger: Ledger, environment: str, catalog: str, acquire: Acquire) -> AsyncIterator[Lease]:
+    """The lease of a catalog, as long as a person decides. Raises Overlap."""
+    run_id = RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+    lease = await acquire(ledger, environment, catalog, run_id)
+    try:
+        yield lease
     finally:
-        with ledger.transaction(hold):
-            ledger.release(hold)
+        with ledger.transaction(lease):
+            ledger.release_lease(lease)
 
 
 @dataclass(frozen=True)
@@ -107,12 +113,12 @@ class SettlementFilter:
 def next_runs(
     ledger: Ledger, limit: timedelta, choice: SettlementFilter
 ) -> tuple[list[Unsettled], list[Unsettled]]:
-    """What is in doubt and no person's yet: what the next run sends again, and what is with a run that lives."""
+    """What is in doubt and not yet for a person: what the next run resends, and what is with a run that lives."""
     waiting: list[Unsettled] = []
     driven: list[Unsettled] = []
     for item in filter(choice.fits, in_doubt(ledger, limit)):
-        lease = ledger.holder(item.environment, item.catalog)
-        (waiting if lease is None or is_free(lease[2]) else driven).append(item)
+        lease = ledger.lease(item.environment, item.catalog)
+        (waiting if lease is None or is_free(lease) else driven).append(item)
     return waiting, driven
 
 
@@ -132,52 +138,43 @@ async def settle_many(
     reason: str,
     by: str,
     limit: timedelta,
-    take: Take = take_lease,
+    acquire: Acquire = acquire_lease,
 ) -> SettledBatch:
     """Do the same about many attempts, as they were shown to a person: in one transaction a catalog.
 
     What has changed meanwhile is left, and so is a catalog that a run drives. A job is named for one attempt alone.
     """
     assert decision is not Decision.JOB, "one job is of one request"
-    settled = SettledBatch()
-    for _, group in groupby(sorted(items, key=_scope), key=_scope):
-        shown = list(group)
+    decided: list[Unsettled] = []
+    left: list[tuple[Unsettled, PatternmillError]] = []
+    for scope, group in groupby(sorted(items, key=_scope), key=_scope):
+        shown = [(item, Settlement(item.attempt.request_id, decision, reason, by)) for item in group]
         try:
-            some = await _settle_catalog(ledger, shown, decision, reason, by, limit, take)
+            async with _lease(ledger, *scope, acquire) as lease:
+                refused = _decide_unchanged(ledger, lease, shown, limit)
         except Overlap as overlap:
-            some = SettledBatch(left=tuple((item, overlap) for item in shown))
-        settled = SettledBatch(settled.decided + some.decided, settled.left + some.left)
-    return settled
-
-
-async def _settle_catalog(
-    ledger: Ledger,
-    shown: Sequence[Unsettled],
-    decision: Decision,
-    reason: str,
-    by: str,
-    limit: timedelta,
-    take: Take,
-) -> SettledBatch:
-    run_id = _new_run_id()
-    hold = await take(ledger, *_scope(shown[0]), run_id)
-    decided, left = [], []
-    try:
-        with ledger.transaction(hold):
-            for item in shown:
-                settlement = Settlement(item.attempt.request_id, decision, reason, by)
-                try:
-                    _refuse_changed(item, undecided(ledger, settlement, limit))
-                except ConfigurationError as refused:
-                    left.append((item, refused))
-                    continue
-                _note(ledger, run_id, settlement)
-                _decide(ledger, run_id, settlement)
-                decided.append(item)
-    finally:
-        with ledger.transaction(hold):
-            ledger.release(hold)
+            refused = {item.attempt.request_id: overlap for item, _ in shown}
+        for item, _ in shown:
+            error = refused.get(item.attempt.request_id)
+            decided += [item] if error is None else []
+            left += [] if error is None else [(item, error)]
     return SettledBatch(tuple(decided), tuple(left))
+
+
+def _decide_unchanged(
+    ledger: Ledger, lease: Lease, shown: Sequence[tuple[Unsettled, Settlement]], limit: timedelta
+) -> dict[RequestId, PatternmillError]:
+    """In one transaction; returns why some were refused."""
+    refused: dict[RequestId, PatternmillError] = {}
+    with ledger.transaction(lease):
+        for item, settlement in shown:
+            try:
+                _refuse_changed(item, undecided(ledger, settlement, limit))
+            except ConfigurationError as error:
+                refused[settlement.request_id] = error
+            else:
+                _decide(ledger, lease.run_id, settlement)
+    return refused
 
 
 def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
@@ -190,10 +187,6 @@ def _refuse_changed(shown: Unsettled, now: Unsettled) -> None:
 
 def _scope(item: Unsettled) -> tuple[str, str]:
     return item.environment, item.catalog
-
-
-def _new_run_id() -> RunId:
-    return RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
 
 
 def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unsettled:
@@ -244,30 +237,25 @@ def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> Non
         )
 
 
-def _note(ledger: Ledger, run_id: RunId, settlement: Settlement) -> None:
+def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
+    """Record the decision, then carry it out."""
+    request_id = settlement.request_id
     detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
     if settlement.job_id:
         detail["job_id"] = settlement.job_id
-    ledger.note(run_id, SETTLED, settlement.request_id, detail=json.dumps(detail, ensure_ascii=False))
-
-
-def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
+    ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
     match settlement.decision:
         case Decision.RESEND:
-            return send_again(ledger, run_id, settlement.request_id)
+            return ledger.reopen_for_resend(run_id, request_id)
         case Decision.JOB:
-            return ledger.change(
-                run_id, settlement.request_id, AttemptState.ACCEPTED, job_id=settlement.job_id
-            )
+            return ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.job_id)
         case Decision.WRITE_OFF:
             return _write_off(ledger, run_id, settlement)
 
 
 def _write_off(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
-    told = f"Written off by {settlement.by}: {settlement.reason}"
-    before = ledger.attempt(settlement.request_id)
+    request_id, error = settlement.request_id, f"Written off by {settlement.by}: {settlement.reason}"
+    before = ledger.attempt(request_id)
     if before is not None and before.state is AttemptState.INTENDED:
-        ledger.change(run_id, settlement.request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=told)
-    return ledger.change(
-        run_id, settlement.request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=told
-    )
+        ledger.change(run_id, request_id, AttemptState.HELD, error_code=WRITTEN_OFF, error=error)
+    return ledger.change(run_id, request_id, AttemptState.FAILED, error_code=WRITTEN_OFF, error=error)

@@ -24,7 +24,7 @@ from patternmill.ledger.records import PartProgress
 from patternmill.planning.partition import cut
 from patternmill.planning.plan import PlannedRow
 from patternmill.runs.assignment import assignment, assignments, with_address
-from patternmill.runs.lease import SILENCE
+from patternmill.runs.lease import TAKEOVER_AFTER
 from patternmill.runs.part_worker import COUNTS, Part, PartWork
 from patternmill.runs.run import Run
 from patternmill.states import Outcome, PartState
@@ -145,9 +145,9 @@ class PartSupervisor:
 
     async def _assign(self, part: _SupervisedPart) -> None:
         """Assign a part, for the first time or again; whoever had it is fenced off."""
-        lease = self._run.writer.hold
+        lease = self._run.writer.lease
         assert lease is not None, "a run has a lease"
-        number = await self._run.writer.write(lambda ledger: ledger.grant_part(lease, part.number))
+        number = await self._run.writer.write(lambda ledger: ledger.assign_part(lease, part.number))
         record = self._run.record
         grant = PartGrant(record.run_id, part.number, number, record.environment, part.name)
         if part.worker is not None:
@@ -180,7 +180,7 @@ class PartSupervisor:
         run_id, halt = self._run.record.run_id, self._run.halt.on_record()
 
         def exchange(ledger: Ledger) -> list[PartProgress]:
-            ledger.tell_parts(run_id, halt)
+            ledger.halt_parts(run_id, halt)
             return ledger.parts_of(run_id)
 
         reports = {report.number: report for report in await self._run.writer.write(exchange)}
@@ -235,7 +235,7 @@ class PartSupervisor:
         if report.beats != part.beats:
             part.beats, part.seen_at = report.beats, now
         begun = report.state is PartState.BEGUN
-        if now - part.seen_at >= (SILENCE if begun else _PATIENCE).total_seconds():
+        if now - part.seen_at >= (TAKEOVER_AFTER if begun else _PATIENCE).total_seconds():
             if not begun:
                 # Another one would not be begun either.
                 part.starts = MOST_STARTS

@@ -17,10 +17,10 @@ from typing import Any, Self
 
 # What a run loads on its way is loaded here once, for all that are forked from here.
 import pandas  # noqa: F401
+import patternmill.results.rebuild  # noqa: F401
 
 import cli.commands.import_
 import cli.launcher
-import patternmill.results.rebuild  # noqa: F401
 from cli.main import run
 from patternmill.runs import lease
 from patternmill.runs.pipeline import import_spec
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     if given.drain is not None:
         _drain_for(timedelta(seconds=given.drain))
     if given.silence is not None:
-        lease.SILENCE = timedelta(seconds=given.silence)
+        lease.TAKEOVER_AFTER = timedelta(seconds=given.silence)
     if given.explode:
         _explode()
     for bug in given.bug:

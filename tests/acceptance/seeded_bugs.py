@@ -71,7 +71,7 @@ def _write_late(what: str) -> None:
         if what not in getattr(change, "__qualname__", "") and "begin" not in change.__qualname__:
             return await write(self, change)
         # The change is tried out for its answer, and made durable only later.
-        answer = await self.aside(lambda ledger: _tried(ledger, change))
+        answer = await self.run(lambda ledger: _tried(ledger, change))
         asyncio.get_running_loop().call_later(0.3, lambda: _keep(write(self, change)))
         return answer
 
@@ -137,11 +137,11 @@ def overlap_ignored() -> None:
     """Whoever comes drives the catalog, and fences off nobody."""
 
     async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
-        lease = ledger.holder(environment, catalog)
+        lease = ledger.lease(environment, catalog)
         with ledger.transaction():
-            return ledger.take(environment, catalog, run_id, "", over=lease and lease[0])
+            return ledger.claim_lease(environment, catalog, run_id, "", over=lease and lease.fence)
 
-    run.take_lease = seeded
+    run.acquire_lease = seeded
     Ledger.check_fence = lambda self, hold: None  # type: ignore[method-assign]
     Ledger._update_lease = lambda self, hold, assignment: None  # type: ignore[method-assign]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cli.commands.worker import children
-from patternmill.ledger.opening import existing_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
@@ -86,7 +86,7 @@ def statuses(folder: Path) -> Counter[str]:
 def words(prefect: Prefect, catalog: str) -> list[Approval]:
     """What the ledger has of a catalog's plans; the ledger agrees with itself."""
     settings = Settings(_env_file=None, home=Path(prefect.environment["PATTERNMILL_HOME"]))
-    with existing_ledger(settings) as ledger:
+    with open_ledger(settings, must_exist=True) as ledger:
         assert list(problems(ledger)) == []
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]
 

@@ -14,7 +14,7 @@ import pytest
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
-from patternmill.results.publish import publish
+from patternmill.results.results_files import write_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.acceptance.browser import QUIET, installed
 
@@ -113,7 +113,7 @@ def row(position: int, status: RowStatus = RowStatus.SUCCEEDED) -> RowResult:
 
 
 def gallery(rows: Sequence[RowResult], out: Path) -> Path:
-    return publish(RUN, HEADER, range(3), rows, out).path("gallery.html")
+    return write_results(RUN, HEADER, range(3), rows, out).path("gallery.html")
 
 
 def test_every_row_has_its_card_and_failures_come_first(browser: str, tmp_path: Path) -> None:

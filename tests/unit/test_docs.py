@@ -178,7 +178,7 @@ def test_every_error_code_of_a_row_is_explained() -> None:
         *re.findall(r'"(job_of_another_item)"', _source("engine", "attempts")),
         *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "attempts"), re.M),
         WRITTEN_OFF,
-        *re.findall(r'RowStanding\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "row_status")),
+        *re.findall(r'RowOutcome\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "row_outcome")),
         *(f"{stage}_failed" for stage in ("pattern", "product")),
     }
     assert len(written) > 12

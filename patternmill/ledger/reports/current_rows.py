@@ -1,18 +1,17 @@
-"""How the rows of a run stand now, whatever has happened since it ended."""
+"""The rows of a run as they are now, whatever has happened since it ended."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger, RunRow
-from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.row_status import RowStanding, row_standing
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, RunRecord, RunRow
+from patternmill.ledger.row_outcome import RowOutcome, row_outcome
+from patternmill.ledger.run_rows import Attempts, last_attempt
 from patternmill.states import RowStatus
-
-_CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +25,21 @@ class PresentRow:
     category_id: str
     pattern_key: ItemKey | None
     product_key: ItemKey | None
-    standing: RowStanding
+    outcome: RowOutcome
     pattern: Attempt | None = None
     product: Attempt | None = None
 
 
 def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
     """The rows of a run in the order of its file, as the ledger knows them at this moment."""
-    for first in range(0, ledger.row_count(record.run_id), _CHUNK):
-        last = first + _CHUNK - 1
-        attempts = ledger.attempts_of_rows(record.run_id, first, last)
-        for row in ledger.rows_of(record.run_id, first, last):
+    for rows, attempts in ledger.rows_with_attempts(record.run_id):
+        for row in rows:
             yield _present(row, attempts, record)
 
 
-def _present(row: RunRow, attempts: Mapping[ItemKey, tuple[Attempt, ...]], record: RunRecord) -> PresentRow:
+def _present(row: RunRow, attempts: Attempts, record: RunRecord) -> PresentRow:
     kept = json.loads(row.row)
-    pattern, product = _last(attempts, row.pattern_key), _last(attempts, row.product_key)
+    pattern, product = last_attempt(attempts, row.pattern_key), last_attempt(attempts, row.product_key)
     refused = row.product_key is None
     return PresentRow(
         row.position,
@@ -52,11 +49,7 @@ def _present(row: RunRow, attempts: Mapping[ItemKey, tuple[Attempt, ...]], recor
         kept.get("category", ""),
         row.pattern_key,
         row.product_key,
-        RowStanding(RowStatus.REFUSED) if refused else row_standing(pattern, product, record.outcome),
+        RowOutcome(RowStatus.REFUSED) if refused else row_outcome(pattern, product, record.outcome),
         pattern,
         product,
     )
-
-
-def _last(attempts: Mapping[ItemKey, tuple[Attempt, ...]], key: ItemKey | None) -> Attempt | None:
-    return attempts[key][-1] if key is not None and key in attempts else None

@@ -12,8 +12,10 @@ from typing import Any
 from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.ledger import Ledger
 
-#: The tables that are written out, with their columns and their order. `inputs` and `run_rows` are left out:
-#: `patternmill results` writes them as they were. So are leases and parts, of use only while a run goes on.
+#: The tables that are not written out: `patternmill results` writes inputs and rows as they were, and leases and parts
+#: are of use only while a run goes on.
+LEFT_OUT = frozenset({"inputs", "run_rows", "leases", "run_parts"})
+#: All others, with their columns and their order.
 TABLES: dict[str, tuple[str, str]] = {
     "runs": (
         "run_id, environment, catalog, number, started_at, ended_at, outcome, record",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import groupby, pairwise
 
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.spending import day_of
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
 from patternmill.text import money, plural
 
@@ -84,8 +84,7 @@ def _owed(ledger: Ledger) -> dict[tuple[str, str, str, str], tuple[int, int]]:
         "FROM attempts a JOIN items i ON i.key = a.item_key"
     ):
         if AttemptState(state) not in REOPENED:
-            day = datetime.fromtimestamp(intended_at, UTC).date().isoformat()
-            scope = (environment, day, run_id, stage)
+            scope = (environment, day_of(intended_at), run_id, stage)
             items, amount = found.get(scope, (0, 0))
             found[scope] = (items + 1, amount + price)
     return found
@@ -120,11 +119,11 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
 
 def _events_agree(ledger: Ledger) -> Iterator[str]:
     """Every attempt came to its state by legal changes, each of them on record."""
-    told = ledger.database.stream(
+    recorded = ledger.database.stream(
         "SELECT a.request_id, a.state, e.kind FROM attempts a LEFT JOIN events e "
         "ON e.request_id = a.request_id ORDER BY a.request_id, e.seq"
     )
-    for (request_id, state), events in groupby(told, key=lambda row: row[:2]):
+    for (request_id, state), events in groupby(recorded, key=lambda row: row[:2]):
         kinds = [AttemptState(kind) for _, _, kind in events if kind in _STATES]
         if not kinds or kinds[-1] != state:
             last = kinds[-1].value if kinds else "nothing"

@@ -1,24 +1,25 @@
-"""What the ledger holds at a glance: runs in numbers, money, who holds which catalog, and what is open."""
+"""The ledger at a glance: runs in numbers, money, catalogs, and what is open."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.row_status import row_standing
+from patternmill.ledger.row_outcome import row_outcome
 from patternmill.states import AttemptState, RowStatus, Stage
 
-#: A row's frozen standing is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.
+#: A row's outcome is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.
 _STATUS_BEGINS = len('{"status": "') + 1
 _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
 
 
 @dataclass(frozen=True)
 class Spent:
-    """What was reserved with intents, and not given back. The amount is in minor units."""
+    """What was reserved with intents, and not released. The amount is in minor units."""
 
     patterns: int = 0
     products: int = 0
@@ -32,22 +33,11 @@ class Spent:
 
 @dataclass(frozen=True)
 class RunInNumbers:
-    """A run with its rows by status (those of an open run as they stand now) and what it bought."""
+    """A run with its rows by status (those of an open run as they are now) and what it bought."""
 
     record: RunRecord
     rows: Mapping[RowStatus, int]
     spent: Spent
-
-
-@dataclass(frozen=True)
-class HeldLease:
-    """Who holds a catalog; `holder` is JSON of the process."""
-
-    environment: str
-    catalog: str
-    run_id: str
-    holder: str
-    beats: int
 
 
 @dataclass(frozen=True)
@@ -69,7 +59,7 @@ def in_numbers(ledger: Ledger, records: Iterable[RunRecord]) -> Iterator[RunInNu
 
 
 def rows_by_status(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
-    """How many rows of a run stand how: as they did when it ended, or as they do now."""
+    """The rows of a run by status: as it ended, or as they are now."""
     return _open_rows(ledger, record) if record.outcome is None else _ended_rows(ledger, record.run_id)
 
 
@@ -93,15 +83,6 @@ def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
     return found
 
 
-def leases(ledger: Ledger) -> list[HeldLease]:
-    """The catalogs that somebody holds, dead or alive."""
-    rows = ledger.database.rows(
-        "SELECT environment, catalog, run_id, holder, beats FROM leases WHERE holder <> '' "
-        "ORDER BY environment, catalog"
-    )
-    return [HeldLease(*row) for row in rows]
-
-
 def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
     """What the service still owes an answer for, or a person a decision."""
     rows = ledger.database.rows(
@@ -118,6 +99,23 @@ def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
     ]
 
 
+def job_seconds(ledger: Ledger, environment: str, stage: Stage) -> float | None:
+    """The median of how long the latest jobs of a stage took; None while none has ended."""
+    rows = ledger.database.rows(
+        "SELECT a.ended_at - a.accepted_at FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE i.environment = :environment AND i.stage = :stage AND a.state = 'succeeded' "
+        "ORDER BY a.ended_at DESC LIMIT 500",
+        {"environment": environment, "stage": stage.value},
+    )
+    return median(seconds for (seconds,) in rows) if rows else None
+
+
+def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
+    """The catalogs that have something, as (catalog, environment)."""
+    rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
+    return sorted((catalog, environment) for catalog, environment in rows)
+
+
 def _spent(stage: str, items: int, amount: int) -> Spent:
     of_patterns = stage == Stage.PATTERN
     return Spent(int(items) if of_patterns else 0, 0 if of_patterns else int(items), int(amount))
@@ -126,8 +124,8 @@ def _spent(stage: str, items: int, amount: int) -> Spent:
 def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:
     counts: dict[RowStatus, int] = {}
     for text, count in ledger.database.rows(
-        f"SELECT substr(standing, {_STATUS_BEGINS}, {_STATUS_LENGTH}) AS word, count(*) "  # noqa: S608
-        "FROM run_rows WHERE run_id = :run_id AND standing IS NOT NULL GROUP BY word",
+        f"SELECT substr(standing, {_STATUS_BEGINS}, {_STATUS_LENGTH}) AS status, count(*) "  # noqa: S608
+        "FROM run_rows WHERE run_id = :run_id AND standing IS NOT NULL GROUP BY status",
         {"run_id": run_id},
     ):
         status = RowStatus(text.partition('"')[0])
@@ -148,7 +146,7 @@ def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
     ):
         status = RowStatus.REFUSED
         if understood:
-            status = row_standing(_in_state(pattern), _in_state(product), record.outcome).status
+            status = row_outcome(_in_state(pattern), _in_state(product), record.outcome).status
         counts[status] = counts.get(status, 0) + count
     return counts
 

@@ -40,8 +40,8 @@ def find_run(
 
 
 def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str | None = None) -> RunRecord:
-    """The latest run that held its catalog. Raises ConfigurationError when there is none, or several catalogs."""
-    runs = [run for run in ledger.runs(environment=environment, catalog=catalog) if held_its_catalog(run)]
+    """The latest run that had its catalog's lease. Raises ConfigurationError: none, or several catalogs."""
+    runs = [run for run in ledger.runs(environment=environment, catalog=catalog) if had_lease(run)]
     scopes = sorted({(run.catalog, run.environment) for run in runs})
     if not runs:
         raise ConfigurationError(
@@ -59,14 +59,14 @@ def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str |
 def later_runs(ledger: Ledger, record: RunRecord) -> list[RunRecord]:
     """The runs of its catalog after the one whose rows `record` asks for, the newest first.
 
-    Without retries: each repeats what an earlier run asked for, and says nothing new.
+    Without retries: each repeats what an earlier run requested, and adds nothing new.
     """
     runs = ledger.runs(environment=record.environment, catalog=record.catalog)
     by_id = {run.run_id: run for run in runs}
     while record.options.get(RETRY_OF) in by_id:
         record = by_id[record.options[RETRY_OF]]
     place = next((place for place, run in enumerate(runs) if run.run_id == record.run_id), len(runs))
-    return [run for run in runs[:place] if RETRY_OF not in run.options and held_its_catalog(run)]
+    return [run for run in runs[:place] if RETRY_OF not in run.options and had_lease(run)]
 
 
 def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> dict[str, ItemKey | None]:
@@ -82,8 +82,8 @@ def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> di
     return found
 
 
-def held_its_catalog(run: RunRecord) -> bool:
-    """False for one that found its catalog held by another: it has no rows and wrote no results."""
+def had_lease(run: RunRecord) -> bool:
+    """False for one that another run kept from its lease: it has no rows and wrote no results."""
     return run.outcome is not Outcome.SKIPPED_OVERLAP
 
 
@@ -99,7 +99,7 @@ class AskedService:
 def asked_services(ledger: Ledger) -> list[AskedService]:
     """The runs that asked a service for anything that it did not refuse, the newest first; not the embedded studio's.
 
-    A run whose every request was refused, or never left, says nothing of where the products of its environment are.
+    A run whose every request was refused, or never left, does not show where the products of its environment are.
     """
     asked = {
         run_id

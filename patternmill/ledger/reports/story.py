@@ -10,7 +10,7 @@ from typing import Any
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.row_status import RowStanding, row_standing
+from patternmill.ledger.row_outcome import RowOutcome, row_outcome
 from patternmill.states import RowStatus, Stage
 
 _ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.pattern_key, i.content, i.created_at"
@@ -34,7 +34,7 @@ class ItemStory:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RunOfRow:
     """A row as one run had it; `row` is what was understood of it, or its problems."""
 
     record: RunRecord
@@ -42,8 +42,8 @@ class Seen:
     row: dict[str, Any]
     pattern_key: ItemKey | None
     product_key: ItemKey | None
-    #: How it stood when the run ended; None while it has not.
-    standing: RowStanding | None
+    #: As the run ended; None while it has not.
+    outcome: RowOutcome | None
 
 
 @dataclass(frozen=True)
@@ -66,22 +66,22 @@ class Story:
     environment: str
     catalog: str
     sku: str | None
-    seen: tuple[Seen, ...]
+    runs: tuple[RunOfRow, ...]
     items: tuple[ItemStory, ...]
-    happenings: tuple[StoryEvent, ...]
+    events: tuple[StoryEvent, ...]
     #: The skus whose products are built on the (latest) pattern.
     sharing: tuple[str, ...]
 
     @property
-    def now(self) -> RowStanding | None:
-        """How the row stands at this moment, by its latest run; None for a pattern alone."""
-        if not self.seen:
+    def now(self) -> RowOutcome | None:
+        """The outcome of the row as of now, by its latest run; None for a pattern alone."""
+        if not self.runs:
             return None
-        last = self.seen[-1]
+        last = self.runs[-1]
         if last.product_key is None:
             problems = last.row.get("problems") or [{}]
-            return RowStanding(RowStatus.REFUSED, problems[0].get("code"), problems[0].get("message"))
-        return row_standing(
+            return RowOutcome(RowStatus.REFUSED, problems[0].get("code"), problems[0].get("message"))
+        return row_outcome(
             self._attempt(last.pattern_key), self._attempt(last.product_key), last.record.outcome
         )
 
@@ -95,16 +95,16 @@ def stories(ledger: Ledger, name: str) -> list[Story]:
 
     One story for each catalog that has the sku; none when nothing has that name.
     """
-    told: dict[tuple[str, str, str], Story] = {}
+    found: dict[tuple[str, str, str], Story] = {}
     for item in _items_named(ledger, name):
         scope = (item.environment, item.catalog, item.sku or item.key)
-        if scope not in told:
-            told[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
+        if scope not in found:
+            found[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
     for environment, catalog in _scopes_of(ledger, name):
         scope = (environment, catalog, name)
-        if scope not in told:
-            told[scope] = _row_story(ledger, *scope)
-    return list(told.values())
+        if scope not in found:
+            found[scope] = _row_story(ledger, *scope)
+    return list(found.values())
 
 
 def _items_named(ledger: Ledger, name: str) -> Iterator[ItemStory]:
@@ -146,21 +146,21 @@ def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
 
 
 def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
-    seen = tuple(_seen(ledger, environment, catalog, sku))
-    keys = dict.fromkeys(key for row in seen for key in (row.pattern_key, row.product_key) if key)
+    runs = tuple(_runs_of_row(ledger, environment, catalog, sku))
+    keys = dict.fromkeys(key for row in runs for key in (row.pattern_key, row.product_key) if key)
     items = tuple(_with_attempts(ledger, item) for key in keys for item in _item_by_key(ledger, key))
-    pattern = seen[-1].pattern_key if seen else None
+    pattern = runs[-1].pattern_key if runs else None
     sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
-    return Story(environment, catalog, sku, seen, items, _happenings(ledger, items, seen), sharing)
+    return Story(environment, catalog, sku, runs, items, _all_events(ledger, items, runs), sharing)
 
 
 def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
     items = (_with_attempts(ledger, item),)
     sharing = _sharing(ledger, item.environment, item.catalog, item.key)
-    return Story(item.environment, item.catalog, None, (), items, _happenings(ledger, items, ()), sharing)
+    return Story(item.environment, item.catalog, None, (), items, _all_events(ledger, items, ()), sharing)
 
 
-def _seen(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[Seen]:
+def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[RunOfRow]:
     """The row in every run that had it, the oldest first."""
     rows = ledger.database.rows(
         "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.standing "
@@ -169,24 +169,17 @@ def _seen(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[
         "ORDER BY coalesce(r.number, 0), r.started_at, w.run_id, w.position",
         {"sku": sku, "environment": environment, "catalog": catalog},
     )
-    for run_id, line, row, pattern_key, product_key, standing in rows:
+    for run_id, line, row, pattern_key, product_key, outcome in rows:
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
-        yield Seen(
+        yield RunOfRow(
             record,
             line,
             json.loads(row),
             pattern_key and ItemKey(pattern_key),
             product_key and ItemKey(product_key),
-            _standing(standing),
+            RowOutcome.from_json(json.loads(outcome)) if outcome else None,
         )
-
-
-def _standing(text: str | None) -> RowStanding | None:
-    if text is None:
-        return None
-    kept = json.loads(text)
-    return RowStanding(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"])
 
 
 def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
@@ -216,15 +209,17 @@ def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -
     return tuple(sku for (sku,) in rows)
 
 
-def _happenings(ledger: Ledger, items: Iterable[ItemStory], seen: Iterable[Seen]) -> tuple[StoryEvent, ...]:
+def _all_events(
+    ledger: Ledger, items: Iterable[ItemStory], runs: Iterable[RunOfRow]
+) -> tuple[StoryEvent, ...]:
     """Events of the attempts, with the beginnings and ends of the runs that had the row, in time order."""
     found: list[tuple[float, int, StoryEvent]] = []
     for item in items:
         for attempt in item.attempts:
             found += _events(ledger, item.stage, attempt)
-    for row in seen:
+    for row in runs:
         found += _of_run(row)
-    return tuple(happening for _, _, happening in sorted(found, key=lambda told: told[:2]))
+    return tuple(event for _, _, event in sorted(found, key=lambda event: event[:2]))
 
 
 def _events(ledger: Ledger, stage: Stage, attempt: Attempt) -> Iterator[tuple[float, int, StoryEvent]]:
@@ -235,11 +230,11 @@ def _events(ledger: Ledger, stage: Stage, attempt: Attempt) -> Iterator[tuple[fl
         yield at, seq, StoryEvent(at, run_id, kind, detail, stage, attempt.attempt, attempt.request_id)
 
 
-def _of_run(row: Seen) -> Iterator[tuple[float, int, StoryEvent]]:
+def _of_run(row: RunOfRow) -> Iterator[tuple[float, int, StoryEvent]]:
     record = row.record
     began = record.started_at.timestamp()
     yield began, 0, StoryEvent(began, record.run_id, "run_began", f"row {row.line} of {record.source}")
     if record.ended_at is not None:
-        ended, status = record.ended_at.timestamp(), row.standing.status.value if row.standing else None
+        ended, status = record.ended_at.timestamp(), row.outcome.status.value if row.outcome else None
         # After everything else of that moment.
         yield ended, 1 << 62, StoryEvent(ended, record.run_id, "run_ended", status)

@@ -84,7 +84,7 @@ def open_ledger(url: str, clock: Clock) -> Iterator[OpenLedger]:
     yield opens
     for ledger in opened:
         with suppress(LedgerError):
-            ledger.database.close()
+            ledger.close()
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingLimits
-from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.states import AttemptState, Stage
 
 RUN = RunId("run-1")

@@ -11,8 +11,8 @@ import pytest
 
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.ledger import Ledger, SpendingLimits
-from patternmill.ledger.records import Approval, Ceiling
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Approval, Ceiling, SpendingLimits
 from patternmill.ledger.reports.export import csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.states import AttemptState, Verdict
@@ -30,7 +30,7 @@ ASKED = Approval("approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, w
 
 def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "abc") -> Approval:
     with ledger.transaction():
-        ledger.ask(approval, [ItemKey(name) for name in items])
+        ledger.add_approval(approval, [ItemKey(name) for name in items])
     return approval
 
 
@@ -39,7 +39,7 @@ def approved(
 ) -> Approval:
     asked(ledger, approval)
     with ledger.transaction():
-        return ledger.decide(
+        return ledger.decide_approval(
             approval.id,
             Verdict.APPROVED,
             who="anna@mill",
@@ -60,10 +60,10 @@ def test_a_question_and_its_answer(ledger: Ledger, clock: Clock) -> None:
     waiting = replace(ASKED, lapses_at=99.0, flow_run_id="flow-run-1", question="question-1")
     asked(ledger, waiting)
     assert ledger.waiting_approval("flow-run-1") == waiting
-    assert ledger.last_word(STAGING, CATALOG) is None
+    assert ledger.last_decision(STAGING, CATALOG) is None
     with ledger.transaction():
-        ledger.ask_again("approval-1", "question-2")
-        said = ledger.decide(
+        ledger.rename_question("approval-1", "question-2")
+        said = ledger.decide_approval(
             "approval-1",
             Verdict.APPROVED,
             who="anna",
@@ -72,7 +72,7 @@ def test_a_question_and_its_answer(ledger: Ledger, clock: Clock) -> None:
             approved=[ItemKey("a")],
         )
     assert ledger.waiting_approval("flow-run-1") is None
-    assert ledger.last_word(STAGING, CATALOG) == said == ledger.approval("approval-1")
+    assert ledger.last_decision(STAGING, CATALOG) == said == ledger.approval("approval-1")
     assert (said.question, said.who, said.note, said.decided_at) == ("question-2", "anna", "yes", clock.now)
     assert ledger.approval_items("approval-1") == {"a": True, "b": False, "c": False}
     assert ledger.approvals() == [said]
@@ -83,7 +83,7 @@ def test_a_decision_is_made_once(ledger: Ledger) -> None:
     approved(ledger)
     for name in ("approval-1", "approval-9"):
         with pytest.raises(LedgerError, match="does not wait"), ledger.transaction():
-            ledger.decide(name, Verdict.REJECTED, who="bert")
+            ledger.decide_approval(name, Verdict.REJECTED, who="bert")
     assert drawn(ledger) == (0, 0)
 
 
@@ -94,11 +94,11 @@ def test_the_last_word_counts(ledger: Ledger, clock: Clock) -> None:
         clock.now += 10
         asked(ledger, replace(ASKED, id=f"approval-{number}"))
         with ledger.transaction():
-            ledger.decide(f"approval-{number}", verdict, who="bert")
+            ledger.decide_approval(f"approval-{number}", verdict, who="bert")
     asked(ledger, replace(ASKED, id="approval-4"))
-    last = ledger.last_word(STAGING, CATALOG)
+    last = ledger.last_decision(STAGING, CATALOG)
     assert last is not None and last.id == "approval-2"
-    assert ledger.last_word(STAGING, "autumn") is None
+    assert ledger.last_decision(STAGING, "autumn") is None
 
 
 def test_every_word_is_in_the_record_of_events(ledger: Ledger) -> None:
@@ -156,7 +156,7 @@ def test_nothing_is_bought_under_what_was_not_approved(ledger: Ledger, verdict: 
     asked(ledger)
     if verdict is not None:
         with ledger.transaction():
-            ledger.decide("approval-1", verdict, who="bert")
+            ledger.decide_approval("approval-1", verdict, who="bert")
     with pytest.raises(LedgerError, match="approves nothing"):
         begin(ledger, "a", limits=UNDER)
 
@@ -201,7 +201,7 @@ def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
     asked(ledgers[0], items=names)
     with ledgers[0].transaction():
         keys = [ItemKey(name) for name in names]
-        ledgers[0].decide(
+        ledgers[0].decide_approval(
             "approval-1", Verdict.APPROVED, who="anna", ceiling=Ceiling(32, 64, 200), approved=keys
         )
 

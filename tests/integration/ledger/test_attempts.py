@@ -227,7 +227,7 @@ def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> Non
     begin(ledger, "herons", run=RunId("run-2"))
     change(ledger, "herons", AttemptState.ACCEPTED, AttemptState.SUCCEEDED)
     with ledger.transaction():
-        ledger.note(RUN, "stopped", detail="by a person")
+        ledger.record_event(RUN, "stopped", detail="by a person")
     rows = ledger.database.rows("SELECT seq, kind, request_id, detail FROM events ORDER BY seq")
     assert [seq for seq, *_ in rows] == sorted(seq for seq, *_ in rows)
     assert [tuple(rest) for _, *rest in rows] == [
@@ -301,7 +301,7 @@ def test_a_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) 
             ledger.database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
         else:
             ledger.database.execute("UPDATE ledger_version SET version = version + 1")
-    ledger.database.close()
+    ledger.close()
     with pytest.raises(LedgerError, match=f"of version {SCHEMA_VERSION + 1}.*newer program"):
         open_ledger()
 
@@ -326,7 +326,7 @@ def test_a_damaged_file_is_found(tmp_path: Path) -> None:
     ledger = Ledger(SqliteDatabase(path))
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(500)])
-    ledger.database.close()
+    ledger.close()
     raw = bytearray(path.read_bytes())
     for page in range(8, len(raw) // 4096):
         raw[page * 4096 : page * 4096 + 64] = b"\xff" * 64

@@ -11,7 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalog_rows import RETRY_OF, catalog_rows, settle_catalog
+from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.ledger.reports.run_lookup import latest_run
@@ -41,7 +41,7 @@ def test_a_machine_whose_clock_is_wrong_dates_by_the_server(
     ledger = Ledger(PostgresDatabase(postgres_url))
     assert ledger.now() == pytest.approx(server_time(ledger), abs=1)
     assert begin(ledger, "a").intended_at == pytest.approx(server_time(ledger), abs=1)
-    ledger.database.close()
+    ledger.close()
 
 
 def test_sqlite_has_its_machines_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_sqlite_has_its_machines_clock(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "time", lambda: 1_900_000_000.0)
     ledger = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
     assert ledger.now() == 1_900_000_000.0
-    ledger.database.close()
+    ledger.close()
 
 
 class Local:
@@ -103,14 +103,14 @@ def test_the_ledgers_time_never_runs_backwards(postgres_url: str, monkeypatch: p
     assert isinstance(clock, ServerClock)
     clock.measure(lambda: before - HOUR)
     assert clock() < before <= ledger.now()
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_clock_of_the_callers_wins(postgres_url: str) -> None:
     """Tests pass one."""
     ledger = Ledger(PostgresDatabase(postgres_url), clock=lambda: 7.0)
     assert ledger.now() == 7.0
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_run_is_dated_by_its_ledger(
@@ -192,5 +192,5 @@ def test_what_a_retry_made_is_known_from_the_record(open_ledger: OpenLedger, hou
         ledger.add_rows(
             retry.run_id, [run_row(0, "p-old", "old", row=row), run_row(1, "p-new", "new", row=row)]
         )
-        settle_catalog(ledger, retry)
-    assert [current.sku for current in catalog_rows(ledger, STAGING, CATALOG)] == ["SKU-1"]
+        ledger.update_catalog(retry)
+    assert [current.sku for current in ledger.catalog_rows(STAGING, CATALOG)] == ["SKU-1"]

@@ -75,6 +75,6 @@ def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str) -> None:
         found = {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
         noted = {name for (name,) in ledger.database.rows("SELECT request_id FROM events")}
         assert ledger.database.check() == []
-        ledger.database.close()
+        ledger.close()
         assert acknowledged <= found
         assert noted == {f"{name}/1" for name in found}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from patternmill.ledger.ledger import SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.states import Outcome, RowStatus
 from tests.unit.runs.conftest import long_day as long_day
 from tests.unit.runs.fake_studio import Crash, Service, failed

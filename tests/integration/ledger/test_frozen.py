@@ -46,7 +46,7 @@ def half_a_transaction(ledger: Ledger) -> None:
 
 
 WAITS: dict[str, Callable[[Ledger], object]] = {
-    "a read": lambda ledger: ledger.holder(STAGING, CATALOG),
+    "a read": lambda ledger: ledger.lease(STAGING, CATALOG),
     "a transaction's beginning": in_a_transaction,
     "many changes": half_a_transaction,
     "a stream": lambda ledger: list(ledger.last_attempts(STAGING, CATALOG)),
@@ -66,7 +66,7 @@ def test_every_wait_ends(frost: Frost, wait: str) -> None:
     assert time.monotonic() - began < 5
     frost.is_frozen.clear()
     assert [attempt.item_key for attempt in ledger.last_attempts(STAGING, CATALOG)] == ["a"]
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
@@ -77,7 +77,7 @@ def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
         frost.is_frozen.set()
     frost.is_frozen.clear()
     assert ledger.database.rows("SELECT key FROM items") in ([], [("a",)])
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
@@ -92,7 +92,7 @@ def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
     frost.is_frozen.set()
     with pytest.raises(LedgerUnavailable):
         list(stream)
-    ledger.database.close()
+    ledger.close()
 
 
 def test_nobody_connects_without_end(frost: Frost) -> None:
@@ -110,7 +110,7 @@ def test_an_answer_that_takes_its_time_within_the_deadline_is_waited_for(frost: 
     with ledger.transaction():
         for _ in range(4):
             ledger.database.rows("SELECT pg_sleep(0.6)")
-    ledger.database.close()
+    ledger.close()
 
 
 def test_what_the_address_says_of_keepalives_counts(frost: Frost) -> None:
@@ -175,7 +175,7 @@ def test_a_run_whose_database_freezes_ends_and_goes_on_later(
     frost: Frost, postgres_url: str, tmp_path: Path, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends in time, its loop is never blocked, it says what it waits for, and nothing is bought twice."""
-    monkeypatch.setattr(writer, "_UNREMARKABLE", 0.5)
+    monkeypatch.setattr(writer, "_SHOWN_AFTER", 0.5)
     service = Service()
     shop = Workshop(tmp_path / "home", service, SecretStr(frost.url))
     freezing = Freezing(frost, shop, stopped=stopped)

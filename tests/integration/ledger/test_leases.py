@@ -8,7 +8,8 @@ import pytest
 
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import HeldLease, Lease
 
 from .conftest import OpenLedger
 from .samples import CATALOG, RUN, STAGING, UNLIMITED, begin, intent, item
@@ -18,7 +19,7 @@ OTHER = RunId("run-2")
 
 def take(ledger: Ledger, run: RunId = RUN, over: int | None = None, catalog: str = CATALOG) -> Lease | None:
     with ledger.transaction():
-        return ledger.take(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
+        return ledger.claim_lease(STAGING, catalog, run, f'{{"of":"{run}"}}', over=over)
 
 
 def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
@@ -29,9 +30,9 @@ def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
 
 def test_a_free_catalog_is_taken(ledger: Ledger) -> None:
     """The first fence is 1."""
-    assert ledger.holder(STAGING, CATALOG) is None
+    assert ledger.lease(STAGING, CATALOG) is None
     assert held(ledger) == Lease(STAGING, CATALOG, 1, RUN)
-    assert ledger.holder(STAGING, CATALOG) == (1, RUN, '{"of":"run-1"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
 
 
 def test_catalogs_are_held_apart(ledger: Ledger) -> None:
@@ -47,7 +48,7 @@ def test_a_held_catalog_is_not_taken_by_mistake(ledger: Ledger) -> None:
     second = held(ledger, OTHER, over=1)
     assert second.fence == 2
     assert take(ledger, RunId("run-3"), over=1) is None
-    assert ledger.holder(STAGING, CATALOG) == (2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_a_beat_shows_life(ledger: Ledger) -> None:
@@ -55,18 +56,18 @@ def test_a_beat_shows_life(ledger: Ledger) -> None:
     hold = held(ledger)
     for beats in (1, 2, 3):
         with ledger.transaction(hold):
-            ledger.beat(hold)
-        assert ledger.holder(STAGING, CATALOG) == (1, RUN, '{"of":"run-1"}', beats)
+            ledger.renew_lease(hold)
+        assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', beats)
     held(ledger, OTHER, over=1)
-    assert ledger.holder(STAGING, CATALOG) == (2, OTHER, '{"of":"run-2"}', 0)
+    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
 def test_a_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
     """The next holder's is newer, so that the old one's late writes are seen."""
     hold = held(ledger)
     with ledger.transaction(hold):
-        ledger.release(hold)
-    assert ledger.holder(STAGING, CATALOG) == (1, RUN, "", 0)
+        ledger.release_lease(hold)
+    assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, "", 0)
     assert held(ledger, OTHER, over=1).fence == 2
 
 
@@ -78,9 +79,9 @@ def test_a_fenced_writer_cannot_write(ledger: Ledger) -> None:
     with pytest.raises(LeaseLost, match="took over"), ledger.transaction(old):
         ledger.add_items(STAGING, CATALOG, [item("late")])
     with pytest.raises(LeaseLost), ledger.transaction():
-        ledger.beat(old)
+        ledger.renew_lease(old)
     with pytest.raises(LeaseLost), ledger.transaction():
-        ledger.release(old)
+        ledger.release_lease(old)
     with ledger.transaction(new):
         ledger.add_items(STAGING, CATALOG, [item("good")])
     assert ledger.database.rows("SELECT key FROM items ORDER BY key") == [("before",), ("good",)]

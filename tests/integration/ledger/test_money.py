@@ -10,8 +10,8 @@ import pytest
 
 from patternmill.errors import BudgetReached
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Ledger, SpendingLimits
-from patternmill.ledger.records import FirstPurchases
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import FirstPurchases, SpendingLimits
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import Spent, spent_by_run, spent_on
 from patternmill.ledger.spending import SECOND_ATTEMPT, day_of

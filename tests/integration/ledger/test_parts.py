@@ -8,7 +8,7 @@ from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.parts import COORDINATOR
-from patternmill.ledger.records import Lease, PartHold
+from patternmill.ledger.records import Lease, PartLease
 from patternmill.states import PartState
 
 from .conftest import OpenLedger
@@ -21,7 +21,7 @@ STOPS = {"pattern": {"outcome": "Failed", "code": "unauthorized", "message": "40
 def hold(ledger: Ledger) -> Lease:
     """Of a run with two parts."""
     with ledger.transaction():
-        taken = ledger.take(STAGING, CATALOG, RUN, "{}", over=None)
+        taken = ledger.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
         ledger.add_parts(RUN, [(COORDINATOR, "{}"), (1, '{"rows": [0]}'), (2, '{"rows": [1]}')])
     assert taken is not None
     return taken
@@ -29,10 +29,10 @@ def hold(ledger: Ledger) -> Lease:
 
 def granted(ledger: Ledger, hold: Lease, number: int = 1) -> int:
     with ledger.transaction(hold):
-        return ledger.grant_part(hold, number)
+        return ledger.assign_part(hold, number)
 
 
-def begun(ledger: Ledger, hold: Lease, number: int = 1) -> PartHold:
+def begun(ledger: Ledger, hold: Lease, number: int = 1) -> PartLease:
     grant = granted(ledger, hold, number)
     with ledger.transaction(hold):
         return ledger.begin_part(hold, number, grant)
@@ -60,13 +60,13 @@ def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Lease, open_ledg
     stood_still, other = begun(ledger, hold), begun(ledger, hold, 2)
     elsewhere = open_ledger()
     with elsewhere.transaction(stood_still):
-        elsewhere.tell_part(stood_still, {}, {})
+        elsewhere.update_part(stood_still, {}, {})
     taken_up = begun(ledger, hold)
     with pytest.raises(LeaseLost), elsewhere.transaction(stood_still):
         pytest.fail("it wrote")
     for good in (taken_up, other):
         with elsewhere.transaction(good):
-            elsewhere.tell_part(good, {}, {})
+            elsewhere.update_part(good, {}, {})
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])
@@ -77,7 +77,7 @@ def test_no_part_outlives_its_run(ledger: Ledger, hold: Lease, how: str) -> None
         if how == "ended":
             ledger.end_parts(RUN)
         else:
-            ledger.take(STAGING, CATALOG, RUN, "{}", over=hold.fence)
+            ledger.claim_lease(STAGING, CATALOG, RUN, "{}", over=hold.fence)
     with pytest.raises(LeaseLost), ledger.transaction(part):
         pytest.fail("it wrote")
 
@@ -86,10 +86,10 @@ def test_what_parts_say_is_heard(ledger: Ledger, hold: Lease) -> None:
     """Beats that move, counts, reasons to stop, and the last word; the run's own voice stands beside them."""
     part = begun(ledger, hold)
     with ledger.transaction(hold):
-        ledger.tell_parts(RUN, STOPS)
+        ledger.halt_parts(RUN, STOPS)
     before = {standing.number: standing for standing in ledger.parts_of(RUN)}
     with ledger.transaction(part):
-        ledger.tell_part(part, {"ended": 3}, STOPS, PartState.ENDED)
+        ledger.update_part(part, {"ended": 3}, STOPS, PartState.ENDED)
     after = {standing.number: standing for standing in ledger.parts_of(RUN)}
     assert before[1].state is PartState.BEGUN and after[1].state is PartState.ENDED
     assert after[1].beats > before[1].beats

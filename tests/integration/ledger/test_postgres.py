@@ -39,7 +39,7 @@ def test_a_connection_lost_between_writes_is_made_anew(postgres: Ledger, postgre
     with pytest.raises(LedgerError, match="PostgreSQL"):
         begin(postgres, "b")
     assert begin(postgres, "b").state is AttemptState.INTENDED
-    postgres.database.close()
+    postgres.close()
 
 
 def test_a_connection_lost_between_reads_is_made_anew(postgres: Ledger, postgres_url: str) -> None:
@@ -47,10 +47,10 @@ def test_a_connection_lost_between_reads_is_made_anew(postgres: Ledger, postgres
     begin(postgres, "a")
     cut_off(postgres_url)
     with pytest.raises(LedgerError):
-        postgres.holder(STAGING, CATALOG)
-    assert postgres.holder(STAGING, CATALOG) is None
+        postgres.lease(STAGING, CATALOG)
+    assert postgres.lease(STAGING, CATALOG) is None
     assert len(list(postgres.last_attempts(STAGING, CATALOG))) == 1
-    postgres.database.close()
+    postgres.close()
 
 
 def test_a_transaction_cut_in_half_leaves_nothing(postgres: Ledger, postgres_url: str) -> None:
@@ -64,7 +64,7 @@ def test_a_transaction_cut_in_half_leaves_nothing(postgres: Ledger, postgres_url
                 postgres.intend(RUN, STAGING, intent("a", 2), UNLIMITED)
     assert postgres.database.rows("SELECT key FROM items") == [("a",)]
     assert postgres.attempt(RequestId("a/2")) is None
-    postgres.database.close()
+    postgres.close()
 
 
 def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> None:
@@ -77,7 +77,7 @@ def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> Non
             "SELECT state FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchall()
     assert states == [("idle",)]
-    postgres.database.close()
+    postgres.close()
 
 
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
@@ -102,15 +102,15 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
     monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
-        hold = other.take(STAGING, CATALOG, RUN, "{}", over=None)
+        hold = other.claim_lease(STAGING, CATALOG, RUN, "{}", over=None)
     assert hold is not None
     with pytest.raises(LedgerUnavailable), still.transaction(hold):
         still.add_items(STAGING, CATALOG, [item("a")])
         with other.transaction(hold):
-            other.beat(hold)
+            other.renew_lease(hold)
     assert list(other.database.rows("SELECT key FROM items")) == []
     for ledger in (still, other):
-        ledger.database.close()
+        ledger.close()
 
 
 def test_whoever_reads_a_long_answer_may_take_his_time(
@@ -125,4 +125,4 @@ def test_whoever_reads_a_long_answer_may_take_his_time(
     time.sleep(0.6)
     assert list(stream) == []
     for ledger in (reader, postgres):
-        ledger.database.close()
+        ledger.close()

@@ -87,17 +87,17 @@ def test_no_rows_at_all(ledger: Ledger) -> None:
     add_run(ledger)
     with ledger.transaction():
         ledger.add_rows(RUN, iter(()))
-        ledger.set_standings(RUN, iter(()))
+        ledger.set_row_outcomes(RUN, iter(()))
     assert ledger.row_count(RUN) == 0
 
 
-def test_standings_are_fixed_by_position(ledger: Ledger) -> None:
+def test_row_outcomes_are_fixed_by_position(ledger: Ledger) -> None:
     """Those that are named change, the others do not."""
     add_run(ledger)
     with ledger.transaction():
         ledger.add_rows(RUN, [run_row(number) for number in range(3)])
-        ledger.set_standings(RUN, [(0, '{"status":"failed"}'), (2, '{"status":"held"}')])
-    assert [row.standing for row in ledger.rows_of(RUN, 0, 2)] == [
+        ledger.set_row_outcomes(RUN, [(0, '{"status":"failed"}'), (2, '{"status":"held"}')])
+    assert [row.outcome for row in ledger.rows_of(RUN, 0, 2)] == [
         '{"status":"failed"}',
         None,
         '{"status":"held"}',

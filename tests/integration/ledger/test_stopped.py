@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,10 @@ from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
 from patternmill.ledger import processes
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import HeldLease
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.runs import lease
-from patternmill.runs.lease import take_lease
+from patternmill.runs.lease import acquire_lease
 
 from .samples import STAGING, begin
 
@@ -37,9 +39,9 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.runs.lease import LeaseHolder
 ledger = Ledger(SqliteDatabase(Path(sys.argv[1])))
 with ledger.transaction():
-    hold = ledger.take("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
+    hold = ledger.claim_lease("staging", "spring", "theirs", json.dumps(asdict(LeaseHolder.this_process())), over=None)
 with ledger.transaction(hold):
-    ledger.beat(hold)
+    ledger.renew_lease(hold)
     print("inside", flush=True)
     time.sleep(600)
 """
@@ -119,7 +121,7 @@ def test_who_holds_the_lock_is_named(
     holder.kill()
     holder.wait()
     begin(ledger, "a")
-    ledger.database.close()
+    ledger.close()
 
 
 def test_its_own_catalog_is_taken_over(
@@ -137,11 +139,11 @@ def test_its_own_catalog_is_taken_over(
         silent += seconds
         assert holder.poll() is None
 
-    hold = asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=watch))
-    assert hold.run_id == "mine" and silent >= lease.SILENCE.total_seconds()
+    hold = asyncio.run(acquire_lease(ledger, STAGING, "spring", RunId("mine"), sleep=watch))
+    assert hold.run_id == "mine" and silent >= lease.TAKEOVER_AFTER.total_seconds()
     assert holder.wait(5) == -signal.SIGKILL
     assert f"Run theirs was stopped (process {holder.pid})" in caplog.text
-    ledger.database.close()
+    ledger.close()
 
 
 def test_another_catalog_kills_nobody(
@@ -150,9 +152,9 @@ def test_another_catalog_kills_nobody(
     """It waits for a while, then ends with the name of who is in its way."""
     ledger = impatient(file)
     with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
-        asyncio.run(take_lease(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
+        asyncio.run(acquire_lease(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
     assert holder.poll() is None
-    ledger.database.close()
+    ledger.close()
 
 
 def test_one_that_may_not_be_ended_is_named(
@@ -169,10 +171,10 @@ def test_one_that_may_not_be_ended_is_named(
     monkeypatch.setattr(signal, "pidfd_send_signal", not_ours)
     ledger = impatient(file)
     with pytest.raises(LedgerUnavailable, match="may not end it") as caught:
-        asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
+        asyncio.run(acquire_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time))
     assert f"kill -CONT {holder.pid}" in caught.value.remedy
     assert holder.poll() is None
-    ledger.database.close()
+    ledger.close()
 
 
 def test_one_that_was_taken_for_another_is_left_alone(
@@ -184,9 +186,9 @@ def test_one_that_was_taken_for_another_is_left_alone(
     assert holder.poll() is None and processes.birth(holder.pid) == born
     elsewhere = lease.LeaseHolder("another-machine", holder.pid, born)
     ledger = impatient(file)
-    lease._unlock(ledger, "theirs", elsewhere)
+    lease._unlock(ledger, HeldLease(STAGING, "spring", 1, RunId("theirs"), json.dumps(asdict(elsewhere)), 0))
     assert holder.poll() is None
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
@@ -197,14 +199,14 @@ def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
     ledger = impatient(file)
     its = {"machine": processes.machine(), "pid": process.pid, "born": processes.birth(process.pid)}
     with ledger.transaction():
-        ledger.take(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
+        ledger.claim_lease(STAGING, "spring", RunId("theirs"), json.dumps(its), over=None)
     process.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-    assert asyncio.run(take_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
+    assert asyncio.run(acquire_lease(ledger, STAGING, "spring", RunId("mine"), sleep=no_time)).fence == 2
     assert process.poll() is None
     process.kill()
     process.communicate()
-    ledger.database.close()
+    ledger.close()
 
 
 def test_a_first_ledger_is_made_by_many_at_once(tmp_path: Path) -> None:

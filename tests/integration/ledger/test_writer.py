@@ -14,8 +14,8 @@ import pytest
 
 from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Lease, Ledger, SpendingLimits
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Lease, SpendingLimits
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.states import AttemptState
@@ -281,14 +281,14 @@ def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
     """From the moment at which another run takes the catalog over, each write of the old one raises LeaseLost."""
     ledger, other = open_ledger(), open_ledger()
     with ledger.transaction():
-        hold = ledger.take(STAGING, CATALOG, RUN, "me", over=None)
+        hold = ledger.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
     assert hold is not None
 
     async def main() -> None:
         writer = LedgerWriter(ledger, hold, linger=TIMES)
         await writer.write(buying("before"))
         with other.transaction():
-            other.take(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
+            other.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=hold.fence)
         for _ in range(2):
             with pytest.raises(LeaseLost):
                 await writer.write(buying("late"))
@@ -310,7 +310,7 @@ def test_work_aside_keeps_its_own_transactions(ledger: Ledger, open_ledger: Open
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
-        counts = await asyncio.gather(writer.aside(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
+        counts = await asyncio.gather(writer.run(work), *(writer.write(buying(f"p{n}")) for n in range(5)))
         assert counts[0] in (2, 7)
         assert writer.now() == ledger.now()
         await writer.close()
@@ -328,7 +328,7 @@ def test_the_work_of_an_aside_that_fails_breaks_nothing(ledger: Ledger) -> None:
     async def main() -> None:
         writer = LedgerWriter(ledger)
         with pytest.raises(LedgerError, match="no"):
-            await writer.aside(slip)
+            await writer.run(slip)
         await writer.write(buying("a"))
         await writer.close()
 
@@ -390,7 +390,7 @@ def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
         assert 50 < sum(time.pauses) < 70
         waited = len(time.pauses)
         with pytest.raises(LedgerUnavailable):
-            await writer.replayable(lambda ledger: _in_transaction(ledger))
+            await writer.run_patiently(lambda ledger: _in_transaction(ledger))
         assert len(time.pauses) == waited
         await writer.close()
 
@@ -429,7 +429,7 @@ def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
 
     async def main() -> None:
         writer = time.writer(LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 99, committed=False))
-        writer.hurry()
+        writer.shorten_wait()
         with pytest.raises(LedgerUnavailable):
             await writer.write(buying("a"))
         await writer.close()

@@ -10,7 +10,7 @@ from typing import Any
 from patternmill.engine.rows import Step
 from patternmill.errors import RowFailed
 from patternmill.planning.items import Item
-from patternmill.results.rebuild import rebuild
+from patternmill.results.results_files import rebuild
 from patternmill.runs.run import Run
 from patternmill.service.outcomes import Failed
 from patternmill.states import Outcome

@@ -13,8 +13,7 @@ import pytest
 
 from cli.embedded_studio import RunningStudio, embedded_studio
 from patternmill.catalog.changes import CurrentRow
-from patternmill.ledger.catalog_rows import catalog_rows
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.refresh import RefreshPipeline, refresh_spec
 from patternmill.runs.refresh_changes import counts_of
 from patternmill.runs.run import RunEnding
@@ -81,7 +80,7 @@ class Desk:
                 refresh_spec(source or str(self.source), self.catalog, **options)
             ) as work:
                 await work.run_through()
-                return Refreshed(work.ended, work.published.published.out)
+                return Refreshed(work.ended, work.published.out)
 
         return asyncio.run(asyncio.wait_for(main(), 60))
 
@@ -93,9 +92,9 @@ class Desk:
         settings = load_settings()
         ledger = open_ledger(settings)
         try:
-            return {row.sku: row for row in catalog_rows(ledger, settings.environment, self.catalog)}
+            return {row.sku: row for row in ledger.catalog_rows(settings.environment, self.catalog)}
         finally:
-            ledger.database.close()
+            ledger.close()
 
     def products(self) -> dict[str, str]:
         return {sku: row.product_id for sku, row in self.state().items() if row.retired_at is None}

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.catalog_rows import changes_of
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.results.manifest import verify
-from patternmill.results.rebuild import rebuild
+from patternmill.results.results_files import rebuild
 from patternmill.runs.pipeline import ImportPipeline, import_spec
 from patternmill.runs.refresh import RefreshPipeline, refresh_spec
 from patternmill.runs.row_selection import Selection, write_selection
@@ -136,9 +135,9 @@ def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None
     ledger = open_ledger(load_settings())
     try:
         rebuild(ledger, night.ending.record.run_id, tmp_path / "again")
-        assert len(changes_of(ledger, night.ending.record.run_id)) == 3
+        assert len(ledger.changes_of(night.ending.record.run_id)) == 3
     finally:
-        ledger.database.close()
+        ledger.close()
     for file in night.out.iterdir():
         assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
     assert night.manifest()["options"]["changes"]["changed"] == 1
@@ -192,7 +191,7 @@ def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
             async for part in run.engine.opened_shards():
                 await run.engine.drive(part, run.engine.make)
             await run._heartbeat.stop()
-            await run.writer.aside(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
+            await run.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
             await run.writer.close()
 
     asyncio.run(dies())

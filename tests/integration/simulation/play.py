@@ -269,7 +269,7 @@ class _Player:
 
     def _bury_connections(self) -> None:
         for ledger in self.ledgers:
-            ledger.database.close()
+            ledger.close()
         self.ledgers.clear()
 
     def _look_at_the_ledger(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import ImportPipeline, import_spec
 from patternmill.runs.run import RunEnding
 from patternmill.runs.spread import PartGrant, drive_without_prefect, spread
@@ -109,7 +109,7 @@ class Site:
         rows = ledger.database.rows(
             "SELECT sum(amount) FROM spending WHERE run_id = :run_id", {"run_id": ending.record.run_id}
         )
-        ledger.database.close()
+        ledger.close()
         return int(rows[0][0])
 
     def most_in_flight(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.runs import spread as spread_module
 from patternmill.runs.spread import drive_without_prefect, spread
 from patternmill.settings import load_settings
@@ -69,11 +69,11 @@ def test_a_run_that_is_taken_over_fences_its_parts(site: MakeSite) -> None:
             spreading_it = asyncio.create_task(spread(run, made.processes, drive_without_prefect))
             await until(lambda: creates(made) >= WINDOW)
             ledger = open_ledger(load_settings())
-            hold = run.writer.hold
+            hold = run.writer.lease
             assert hold is not None
             with ledger.transaction():
-                ledger.take(hold.environment, hold.catalog, hold.run_id, "{}", over=hold.fence)
-            ledger.database.close()
+                ledger.claim_lease(hold.environment, hold.catalog, hold.run_id, "{}", over=hold.fence)
+            ledger.close()
             await until(lambda: all(p.process.poll() is not None for p in made.processes.started))
             await spreading_it
             assert run.halt.reason is not None and run.halt.reason.code == "fenced"
@@ -93,7 +93,7 @@ def test_a_part_whose_process_is_lost(
     site: MakeSite, sign: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is given to another, which goes on where it stood; the one that stood still writes no more."""
-    monkeypatch.setattr(spread_module, "SILENCE", spread_module.timedelta(seconds=6))
+    monkeypatch.setattr(spread_module, "TAKEOVER_AFTER", spread_module.timedelta(seconds=6))
     made = site(SLOW, ROWS)
 
     async def lost() -> Outcome:

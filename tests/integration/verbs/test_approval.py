@@ -89,7 +89,7 @@ def approvals(home: Path) -> list[Approval]:
     try:
         return ledger.approvals()
     finally:
-        ledger.database.close()
+        ledger.close()
 
 
 def test_a_plan_is_refused_asked_about_and_approved(

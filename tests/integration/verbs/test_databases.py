@@ -12,16 +12,15 @@ from cli.commands.status import status_lines
 from patternmill.catalog.changes import Change, ChangeKind
 from patternmill.catalog.offer import Offer
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.catalog_rows import add_changes, other_catalogs_rows, settle_catalog
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import rows_by_status
+from patternmill.ledger.reports.row_results import input_file
 from patternmill.ledger.reports.run_lookup import asked_services, find_run, products_asked_for
 from patternmill.ledger.reports.story import stories
-from patternmill.ledger.row_results import input_file
-from patternmill.ledger.settlements import unsettled
+from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.retry import RowFilter, choose
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
@@ -79,14 +78,14 @@ def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> Non
     refused = past.begin("S-1,storks,Mug,11oz,,", catalog="autumn", studio_url="http://127.0.0.1:7/v1")
     refused.attempt(refused.pattern("S-1"), AttemptState.REJECTED)
     assert [asked.run_id for asked in asked_services(run.ledger)] == [run.record.run_id]
-    others = other_catalogs_rows(run.ledger, "staging", "summer", {"h-1", "f-1", "s-1"})
+    others = run.ledger.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
     assert {(catalog, sku) for catalog, sku, _ in others} == {("spring", "h-1"), ("spring", "f-1")}
-    settle_catalog(run.ledger, run.end())
-    others = other_catalogs_rows(run.ledger, "staging", "summer", {"h-1", "f-1", "s-1"})
+    run.ledger.update_catalog(run.end())
+    others = run.ledger.other_catalogs_rows("staging", "summer", {"h-1", "f-1", "s-1"})
     # What the service may still make counts, although the run has ended without it.
     assert {sku: content.prompt for _, sku, content in others} == {"h-1": "blue herons", "f-1": "green ferns"}
-    assert not list(other_catalogs_rows(run.ledger, "staging", "spring", {"h-1"}))
-    assert not list(other_catalogs_rows(run.ledger, "production", "summer", {"h-1"}))
+    assert not list(run.ledger.other_catalogs_rows("staging", "spring", {"h-1"}))
+    assert not list(run.ledger.other_catalogs_rows("production", "summer", {"h-1"}))
 
 
 @pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])
@@ -119,10 +118,10 @@ def test_export_is_complete(run: BegunRun) -> None:
     """A line a record, bodies as text."""
     run.end()
     with run.ledger.transaction():
-        run.ledger.ask(APPROVAL, [ItemKey("a")])
+        run.ledger.add_approval(APPROVAL, [ItemKey("a")])
         run.ledger.remember_offer("staging", OFFER)
-        settle_catalog(run.ledger, run.record)
-        add_changes(run.ledger, run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
+        run.ledger.update_catalog(run.record)
+        run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
     attempts = [line for line in lines if line["table"] == "attempts"]

@@ -64,7 +64,7 @@ def attempts(home: Path) -> Counter[tuple[str, str]]:
             "SELECT i.stage, a.state FROM attempts a JOIN items i ON i.key = a.item_key"
         )
     finally:
-        ledger.database.close()
+        ledger.close()
     return Counter((stage, state) for stage, state in rows)
 
 

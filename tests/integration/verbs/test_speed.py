@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ledger.add_run(_record(), b"sku,prompt,category\n")
         for sql, records in _tables():
             ledger.database.execute_many(sql, records)
-    ledger.database.close()
+    ledger.close()
     return home
 
 

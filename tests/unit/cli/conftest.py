@@ -28,4 +28,4 @@ def past(home: Path) -> Iterator[Past]:
     clock = Clock()
     ledger = Ledger(open_database(None, home), clock=clock)
     yield Past(ledger, clock)
-    ledger.database.close()
+    ledger.close()

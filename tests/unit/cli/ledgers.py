@@ -12,9 +12,9 @@ from typing import Any
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Intent, Ledger, NewItem, RunRow, SpendingLimits
-from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.row_results import close_rows, understood
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
+from patternmill.ledger.run_rows import entry_text
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, make_plan
@@ -146,7 +146,7 @@ class BegunRun:
         ended = datetime.fromtimestamp(self.past.clock.now, UTC)
         self.record = replace(self.record, outcome=outcome, ended_at=ended)
         with self.ledger.transaction():
-            close_rows(self.ledger, self.record)
+            self.ledger.close_rows(self.record)
             self.ledger.update_run(self.record)
         return self.record
 
@@ -171,4 +171,4 @@ def _new_item(item: Item) -> NewItem:
 
 def _run_row(row: Any) -> RunRow:
     sku = row.sku or next((problem.sku for problem in row.entry.problems if problem.sku), "")
-    return RunRow(row.position, row.entry.record.line, sku, row.pattern, row.product, understood(row.entry))
+    return RunRow(row.position, row.entry.record.line, sku, row.pattern, row.product, entry_text(row.entry))

@@ -63,7 +63,7 @@ def on_record(home: Path) -> list[Approval]:
     try:
         return ledger.approvals()
     finally:
-        ledger.database.close()
+        ledger.close()
 
 
 def test_a_small_plan_needs_no_word(service: Service, home: Path, tmp_path: Path) -> None:

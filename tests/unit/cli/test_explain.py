@@ -33,7 +33,7 @@ def test_story_is_in_time_order(past: Past) -> None:
     """Both runs, the shared pattern and each attempt at the product, as they happened."""
     run = retried(past)
     (story,) = stories(past.ledger, "H-2")
-    assert [(told.stage, told.attempt, told.what) for told in story.happenings] == [
+    assert [(told.stage, told.attempt, told.what) for told in story.events] == [
         (None, None, "run_began"),
         ("pattern", 1, "intended"),
         ("pattern", 1, "accepted"),
@@ -51,11 +51,11 @@ def test_story_is_in_time_order(past: Past) -> None:
     assert story.now is not None
     assert story.now.status is RowStatus.SUCCEEDED
     assert story.sharing == ("H-1", "H-2")
-    assert [seen.standing.status for seen in story.seen if seen.standing] == [
+    assert [seen.outcome.status for seen in story.runs if seen.outcome] == [
         RowStatus.FAILED,
         RowStatus.SUCCEEDED,
     ]
-    assert story.seen[-1].record.run_id == run.record.run_id
+    assert story.runs[-1].record.run_id == run.record.run_id
 
 
 def test_every_name_leads_to_the_row(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.Ca
     held = run.attempt(run.pattern("F-1"), AttemptState.HELD)
     detail = json.dumps({"decision": "write_off", "by": "A. Weaver", "reason": "refunded"})
     with past.ledger.transaction():
-        past.ledger.note(run.record.run_id, "settled", held.request_id, detail=detail)
+        past.ledger.record_event(run.record.run_id, "settled", held.request_id, detail=detail)
     assert "settled (write off, by A. Weaver: refunded)" in told(capsys, "F-1")
 
 

@@ -12,7 +12,7 @@ import pytest
 from cli import main
 from patternmill.ledger.reports.export import TABLES
 from patternmill.ledger.reports.integrity import problems
-from patternmill.results.rebuild import rebuild
+from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import main
-from patternmill.results.rebuild import rebuild
+from patternmill.results.results_files import rebuild
 from patternmill.states import AttemptState, Outcome
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 

@@ -13,8 +13,7 @@ from cli.launcher import Request
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.catalog_rows import add_changes
-from patternmill.ledger.row_results import input_file
+from patternmill.ledger.reports.row_results import input_file
 from patternmill.runs.pipeline import import_spec
 from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.states import AttemptState, Outcome, RowStatus
@@ -147,8 +146,7 @@ def test_row_that_a_person_let_go_is_left_out(past: Past) -> None:
     first = troubled(past)
     later = refresh_of(past, HERON, withheld=5)
     with past.ledger.transaction():
-        add_changes(
-            past.ledger,
+        past.ledger.add_changes(
             later.record.run_id,
             [Change("H-2", ChangeKind.REMOVED, verdict=ChangeVerdict.RETIRED)],
         )

@@ -13,12 +13,12 @@ import pytest
 from cli import main
 from patternmill.errors import ConfigurationError, Overlap
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Lease, Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
-from patternmill.ledger.settlements import unsettled
-from patternmill.runs.lease import LeaseHolder, take_lease
+from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.runs.lease import LeaseHolder, acquire_lease
 from patternmill.runs.settlement import WRITTEN_OFF, Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
 from patternmill.states import AttemptState
@@ -175,19 +175,19 @@ def test_decision_waits_for_no_run(past: Past) -> None:
     run, held = one_in(past, AttemptState.HELD)
     me = holder_json(1, "elsewhere", "another machine")
     with past.ledger.transaction():
-        hold = past.ledger.take("staging", "spring", run.record.run_id, me, over=None)
+        hold = past.ledger.claim_lease("staging", "spring", run.record.run_id, me, over=None)
     assert hold is not None
 
     async def beating(seconds: float) -> None:
         with past.ledger.transaction():
-            past.ledger.beat(hold)
+            past.ledger.renew_lease(hold)
 
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
-        return await take_lease(ledger, environment, catalog, run_id, sleep=beating)
+        return await acquire_lease(ledger, environment, catalog, run_id, sleep=beating)
 
     settlement = Settlement(held.request_id, Decision.WRITE_OFF, "x", "y")
     with pytest.raises(Overlap):
-        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, take=take))
+        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, acquire=take))
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 
@@ -195,9 +195,9 @@ def test_catalog_is_free_afterwards(past: Past) -> None:
     """Decided or refused, the catalog is given back."""
     _, held = one_in(past, AttemptState.HELD)
     decide(past, held.request_id, Decision.WRITE_OFF)
-    lease = past.ledger.holder("staging", "spring")
+    lease = past.ledger.lease("staging", "spring")
     assert lease is not None
-    assert lease[2] == ""
+    assert lease.holder == ""
 
 
 def test_change_between_look_and_hold_is_seen(past: Past) -> None:
@@ -207,14 +207,14 @@ def test_change_between_look_and_hold_is_seen(past: Past) -> None:
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
             ledger.change(run.record.run_id, held.request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await take_lease(ledger, environment, catalog, run_id)
+        return await acquire_lease(ledger, environment, catalog, run_id)
 
     settlement = Settlement(held.request_id, Decision.RESEND, "x", "y")
     with pytest.raises(ConfigurationError, match="nothing to decide"):
-        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, take=take))
-    lease = past.ledger.holder("staging", "spring")
+        asyncio.run(settle(past.ledger, settlement, limit=LIMIT, acquire=take))
+    lease = past.ledger.lease("staging", "spring")
     assert lease is not None
-    assert lease[2] == ""
+    assert lease.holder == ""
 
 
 def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -250,12 +250,12 @@ def test_command_ends_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.Monk
     run, held = one_in(past, AttemptState.HELD)
     me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
-        hold = past.ledger.take("staging", "spring", run.record.run_id, me, over=None)
+        hold = past.ledger.claim_lease("staging", "spring", run.record.run_id, me, over=None)
     assert hold is not None
 
     async def sleep(seconds: float) -> None:
         with past.ledger.transaction():
-            past.ledger.beat(hold)
+            past.ledger.renew_lease(hold)
 
-    monkeypatch.setattr(take_lease, "__kwdefaults__", {"sleep": sleep})
+    monkeypatch.setattr(acquire_lease, "__kwdefaults__", {"sleep": sleep})
     assert main.run(["settle", held.request_id, "--resend", "--reason", "x"]) == 4

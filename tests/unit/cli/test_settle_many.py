@@ -10,11 +10,11 @@ import pytest
 
 from cli import main
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Lease, Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, Lease
 from patternmill.ledger.reports.integrity import problems
-from patternmill.ledger.settlements import unsettled
-from patternmill.runs.lease import LeaseHolder, take_lease
+from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.runs.lease import LeaseHolder, acquire_lease
 from patternmill.runs.settlement import Decision, SettledBatch, settle_many
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, BegunRun, Past
@@ -35,10 +35,10 @@ def states(past: Past, attempts: list[Attempt]) -> set[AttemptState]:
     return {attempt.state for attempt in found if attempt is not None}
 
 
-def decided(past: Past, decision: Decision, take: object = take_lease) -> SettledBatch:
+def decided(past: Past, decision: Decision, take: object = acquire_lease) -> SettledBatch:
     items = unsettled(past.ledger, LIMIT)
     return asyncio.run(
-        settle_many(past.ledger, items, decision, reason="x", by="y", limit=LIMIT, take=take)  # type: ignore[arg-type]
+        settle_many(past.ledger, items, decision, reason="x", by="y", limit=LIMIT, acquire=take)  # type: ignore[arg-type]
     )
 
 
@@ -145,7 +145,7 @@ def test_what_changed_meanwhile_is_left(past: Past) -> None:
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
         with ledger.transaction():
             ledger.change(run_id, attempts[1].request_id, AttemptState.FAILED, error_code="meanwhile")
-        return await take_lease(ledger, environment, catalog, run_id)
+        return await acquire_lease(ledger, environment, catalog, run_id)
 
     settled = decided(past, Decision.WRITE_OFF, take)
     assert [item.attempt.request_id for item, _ in settled.left] == [attempts[1].request_id]
@@ -162,7 +162,7 @@ def test_what_was_decided_otherwise_meanwhile_is_left(past: Past) -> None:
             change = ledger.change
             change(run_id, attempts[0].request_id, AttemptState.ACCEPTED, job_id="job-found")
             change(run_id, attempts[0].request_id, AttemptState.HELD, error_code="another")
-        return await take_lease(ledger, environment, catalog, run_id)
+        return await acquire_lease(ledger, environment, catalog, run_id)
 
     settled = decided(past, Decision.WRITE_OFF, take)
     assert [item.attempt.request_id for item, _ in settled.left] == [attempts[0].request_id]
@@ -184,7 +184,7 @@ def live(past: Past, run: BegunRun, catalog: str) -> None:
     """This process holds a catalog, and beats."""
     me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
-        assert past.ledger.take("staging", catalog, run.record.run_id, me, over=None) is not None
+        assert past.ledger.claim_lease("staging", catalog, run.record.run_id, me, over=None) is not None
 
 
 def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.
         with past.ledger.transaction():
             past.ledger.database.execute("UPDATE leases SET beats = beats + 1")
 
-    monkeypatch.setattr(take_lease, "__kwdefaults__", {"sleep": sleep})
+    monkeypatch.setattr(acquire_lease, "__kwdefaults__", {"sleep": sleep})
     command = ["settle", "--all", "--write-off", "--yes", *WHY]
     assert main.run(command) == 3
     assert states(past, free) == {AttemptState.FAILED}

@@ -11,7 +11,6 @@ import pytest
 from cli import main
 from cli.commands.status import status_lines
 from patternmill.ledger.reports.overview import rows_by_status
-from patternmill.ledger.row_results import close_rows
 from patternmill.runs.lease import LeaseHolder
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome, RowStatus
@@ -24,7 +23,7 @@ def shown(past: Past, *, catalog: str | None = None, most: int | None = None) ->
 
 def lease(past: Past, run: BegunRun, holder: str) -> None:
     with past.ledger.transaction():
-        taken = past.ledger.take(
+        taken = past.ledger.claim_lease(
             run.record.environment, run.record.catalog, run.record.run_id, holder, over=None
         )
     assert taken is not None
@@ -45,7 +44,7 @@ def test_rows_are_counted_as_they_were_fixed(past: Past) -> None:
     run = of_every_status(past)
     run.end()
     with past.ledger.transaction():
-        fixed = close_rows(past.ledger, run.record)
+        fixed = past.ledger.close_rows(run.record)
     assert set(fixed) == set(RowStatus) - {RowStatus.CANCELLED}
     assert rows_by_status(past.ledger, run.record) == fixed
 

@@ -12,10 +12,11 @@ import pytest
 
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.ledger import Ledger, RunRow
-from patternmill.ledger.records import Attempt, RowResult, RunRecord
-from patternmill.ledger.row_results import close_rows, input_file, row_results, understood
-from patternmill.ledger.row_status import row_standing
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, RowResult, RunRecord, RunRow
+from patternmill.ledger.reports.row_results import input_file, row_results
+from patternmill.ledger.row_outcome import row_outcome
+from patternmill.ledger.run_rows import entry_text
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
@@ -65,9 +66,9 @@ def test_a_row_without_a_product_stands_as_its_pattern(
     pattern: AttemptState | None, outcome: Outcome | None
 ) -> None:
     """Every state of a pattern in every outcome."""
-    found = row_standing(attempt(pattern) if pattern else None, None, outcome)
+    found = row_outcome(attempt(pattern) if pattern else None, None, outcome)
     assert found.status is expected(pattern, None, outcome)
-    withdrawn = row_standing(attempt(pattern) if pattern else None, attempt(AttemptState.WITHDRAWN), outcome)
+    withdrawn = row_outcome(attempt(pattern) if pattern else None, attempt(AttemptState.WITHDRAWN), outcome)
     assert withdrawn == found
 
 
@@ -75,25 +76,25 @@ def test_a_row_without_a_product_stands_as_its_pattern(
 @pytest.mark.parametrize("product", sorted(set(AttemptState) - {AttemptState.WITHDRAWN}))
 def test_a_row_stands_as_its_product(product: AttemptState, outcome: Outcome | None) -> None:
     """Every state of a product in every outcome, on a pattern that is there."""
-    found = row_standing(attempt(AttemptState.SUCCEEDED), attempt(product), outcome)
+    found = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(product), outcome)
     assert found.status is expected(AttemptState.SUCCEEDED, product, outcome)
 
 
 @pytest.mark.parametrize("state", AttemptState)
 def test_what_did_not_succeed_has_a_code_a_reason_and_a_remedy(state: AttemptState) -> None:
     """Whether the service gave words for it or not."""
-    found = row_standing(attempt(state), None, Outcome.CANCELLED)
+    found = row_outcome(attempt(state), None, Outcome.CANCELLED)
     assert found.error_code and found.error and found.remedy
     if state not in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
         return
-    told = row_standing(attempt(state, error_code="its_code", error="Its words."), None, None)
+    told = row_outcome(attempt(state, error_code="its_code", error="Its words."), None, None)
     assert (told.error_code, told.error) == ("its_code", "Its words.")
 
 
 def test_the_remedy_of_a_refusal_is_another_than_that_of_a_failure() -> None:
     """One needs an edit, the other only another try."""
     remedies = {
-        row_standing(attempt(state), None, None).remedy
+        row_outcome(attempt(state), None, None).remedy
         for state in (AttemptState.FAILED, AttemptState.REJECTED)
     }
     assert len(remedies) == 2
@@ -128,7 +129,7 @@ def recorded(ledger: Ledger, catalog: CheckedCatalog, run: str = RUN) -> RunReco
             entry.row.sku if entry.row else "X-1",
             ItemKey(keys[0]) if keys else None,
             ItemKey(keys[1]) if keys else None,
-            understood(entry),
+            entry_text(entry),
         )
         for position, (entry, keys) in enumerate(zip(catalog.entries, items, strict=True))
     ]
@@ -145,7 +146,7 @@ def results(ledger: Ledger, record: RunRecord) -> list[RowResult]:
 def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
     ended = replace(record, outcome=outcome)
     with ledger.transaction():
-        close_rows(ledger, ended)
+        ledger.close_rows(ended)
         ledger.update_run(ended)
     return ended
 
@@ -204,7 +205,7 @@ def test_closing_counts_the_rows(ledger: Ledger, catalog: CheckedCatalog) -> Non
     at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
     record = replace(recorded(ledger, catalog), outcome=Outcome.CANCELLED)
     with ledger.transaction():
-        counts = close_rows(ledger, record)
+        counts = ledger.close_rows(record)
     assert counts == {RowStatus.SUCCEEDED: 1, RowStatus.REFUSED: 1, RowStatus.NOT_STARTED: 1}
 
 
@@ -272,14 +273,14 @@ def test_more_rows_than_are_read_at_once(ledger: Ledger) -> None:
                 for n in range(1203)
             ),
         )
-        counts = close_rows(ledger, replace(record, outcome=Outcome.CANCELLED))
+        counts = ledger.close_rows(replace(record, outcome=Outcome.CANCELLED))
     assert counts == {RowStatus.IN_DOUBT: 1203}
     assert [row.position for row in results(ledger, record)] == list(range(1203))
 
 
 def test_what_is_remembered_of_a_row_is_plain_json(catalog: CheckedCatalog) -> None:
     """What was understood, or why it was refused."""
-    good, refused, _ = (json.loads(understood(entry)) for entry in catalog.entries)
+    good, refused, _ = (json.loads(entry_text(entry)) for entry in catalog.entries)
     assert good == {
         "prompt": "blue herons",
         "category": "cat_1",

@@ -12,7 +12,7 @@ from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
-from patternmill.results.publish import Published, publish
+from patternmill.results.results_files import Results, write_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 
 HEADER = ("sku", "prompt", "category", "note")
@@ -79,8 +79,8 @@ def refused(sku: str, **changes: Any) -> RowResult:
     return row(sku, RowStatus.REFUSED, **{**told, **changes})
 
 
-def published(rows: Sequence[RowResult], out: Path, run: RunRecord = RUN) -> Published:
-    return publish(run, HEADER, ALL_COLUMNS, rows, out)
+def published(rows: Sequence[RowResult], out: Path, run: RunRecord = RUN) -> Results:
+    return write_results(run, HEADER, ALL_COLUMNS, rows, out)
 
 
 def table_of(path: Path) -> list[list[str]]:

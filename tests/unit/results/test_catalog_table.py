@@ -13,7 +13,7 @@ import pytest
 
 from patternmill.catalog.changes import ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.catalog_rows import Told
+from patternmill.ledger.catalog_rows import RecordedChange
 from patternmill.results.catalog_table import COLUMNS, Format, state_bytes
 from patternmill.results.changes_csv import changes_file
 from tests.unit.results.builders import row
@@ -76,8 +76,8 @@ def test_empty_catalog_is_written_too(form: Format) -> None:
 def test_changes_name_what_each_replaces() -> None:
     """A line a change, with the old IDs and the new ones as far as they were made."""
     changes = [
-        Told("A-1", ChangeKind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
-        Told("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
+        RecordedChange("A-1", ChangeKind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
+        RecordedChange("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
     ]
     lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")])).decode("utf-8-sig"))))
     assert lines[1] == [

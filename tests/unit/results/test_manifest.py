@@ -35,7 +35,11 @@ def test_the_counts_add_up(tmp_path: Path) -> None:
     assert set(told["by_status"]) == set(RowStatus)
     assert (told["products"], told["patterns"]) == (2, 1)
     assert (told["product_attempts"], told["pattern_attempts"]) == (2, 1)
-    assert (result.products, result.patterns, result.by_status[RowStatus.REFUSED]) == (2, 1, 1)
+    assert (result.counts.products, result.counts.patterns, result.counts.by_status[RowStatus.REFUSED]) == (
+        2,
+        1,
+        1,
+    )
 
 
 def test_counts_that_do_not_add_up_are_no_counts() -> None:

@@ -72,7 +72,7 @@ def last_decision(shop: Workshop) -> Approval:
     """The last decision; the ledger agrees with itself."""
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
-        found = ledger.last_word("staging", "spring")
+        found = ledger.last_decision("staging", "spring")
         assert found is not None
         return found
 

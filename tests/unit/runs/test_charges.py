@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from patternmill.identifiers import RequestId
-from patternmill.ledger.ledger import SpendingLimits
-from patternmill.ledger.opening import open_ledger
-from patternmill.ledger.records import RowResult
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.records import RowResult, SpendingLimits
 from patternmill.ledger.reports.integrity import problems
-from patternmill.ledger.settlements import unsettled
+from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.run import Run
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
@@ -205,7 +204,7 @@ class Charging(RuleBasedStateMachine):
         crashing = asyncio.ensure_future(api.crashed.wait())
         await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
         if api.crashed.is_set():
-            run.writer._ledger.database.close()
+            run.writer._ledger.close()
             return None
         crashing.cancel()
         await driving
@@ -220,7 +219,7 @@ class Charging(RuleBasedStateMachine):
                 word = Settlement(request_id, decision, "it is so", "A. Weaver", job_id)
                 await settle(ledger, word, limit=timedelta(0), look_up=self._look_up)
             finally:
-                ledger.database.close()
+                ledger.close()
 
         _in_virtual_time(decide())
         if decision is Decision.WRITE_OFF:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from patternmill.ledger.reports.overview import spent_by_run
-from patternmill.ledger.settlements import unsettled
+from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
 from patternmill.states import AttemptState, RowStatus
@@ -76,7 +76,7 @@ def test_a_clock_that_was_turned_back_since_is_not_believed(executed: Workshop, 
     service.on_create["herons"] = [UNAUTHORIZED]
     executed.run(ONE)
     with executed.ledger() as ledger, ledger.transaction():
-        ledger.note(ledger.runs()[0].run_id, "noted")
+        ledger.record_event(ledger.runs()[0].run_id, "noted")
         # The right clock, some 13 hours later.
         ledger.database.execute("UPDATE attempts SET intended_at = intended_at - :by", {"by": 13 * HOUR})
     sent = len(service.creates)

@@ -18,9 +18,9 @@ from .workshop import Workshop, drive, many, rows
 def take_over(shop: Workshop) -> None:
     """Another run takes the catalog while this one stands still."""
     with shop.ledger() as ledger, ledger.transaction():
-        lease = ledger.holder("staging", "spring")
+        lease = ledger.lease("staging", "spring")
         assert lease is not None
-        ledger.take("staging", "spring", RunId("other"), "", over=lease[0])
+        ledger.claim_lease("staging", "spring", RunId("other"), "", over=lease.fence)
 
 
 def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:
@@ -54,7 +54,7 @@ def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Ser
 
     async def main() -> None:
         _, run = await shop.begin(many(200), max_in_flight=4)
-        await run.writer.aside(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 1"))
+        await run.writer.run(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 1"))
         await drive(run, run.engine.make)
         assert run.halt.reason is not None and run.halt.reason.outcome is Outcome.FAILED
         with pytest.raises(LedgerError):

@@ -15,10 +15,17 @@ import pytest
 
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Lease, Ledger
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Lease
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.ledger.writer import LedgerWriter
-from patternmill.runs.lease import BEAT, SILENCE, LeaseHeartbeat, LeaseHolder, take_lease
+from patternmill.runs.lease import (
+    HEARTBEAT_INTERVAL,
+    TAKEOVER_AFTER,
+    LeaseHeartbeat,
+    LeaseHolder,
+    acquire_lease,
+)
 
 MINE, THEIRS = RunId("mine"), RunId("theirs")
 SOMEWHERE_ELSE = LeaseHolder("another-machine", 1, "1")
@@ -28,7 +35,7 @@ SOMEWHERE_ELSE = LeaseHolder("another-machine", 1, "1")
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
     found = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
     yield found
-    found.database.close()
+    found.close()
 
 
 class Sleeper:
@@ -47,13 +54,13 @@ class Sleeper:
 
 def held_by(ledger: Ledger, holder: LeaseHolder) -> Lease:
     with ledger.transaction():
-        hold = ledger.take("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
+        hold = ledger.claim_lease("staging", "spring", THEIRS, json.dumps(asdict(holder)), over=None)
     assert hold is not None
     return hold
 
 
 def take(ledger: Ledger, sleep: Callable[[float], Awaitable[None]]) -> Lease:
-    return asyncio.run(take_lease(ledger, "staging", "spring", MINE, sleep=sleep))
+    return asyncio.run(acquire_lease(ledger, "staging", "spring", MINE, sleep=sleep))
 
 
 def test_a_free_catalog_is_taken_at_once(ledger: Ledger) -> None:
@@ -61,7 +68,7 @@ def test_a_free_catalog_is_taken_at_once(ledger: Ledger) -> None:
     sleeper = Sleeper()
     first = take(ledger, sleeper)
     with ledger.transaction():
-        ledger.release(first)
+        ledger.release_lease(first)
     assert take(ledger, sleeper).fence == first.fence + 1
     assert sleeper.slept == 0
 
@@ -72,12 +79,12 @@ def test_a_living_holder_is_left_alone_within_two_beats(ledger: Ledger) -> None:
 
     def beat() -> None:
         with ledger.transaction(hold):
-            ledger.beat(hold)
+            ledger.renew_lease(hold)
 
-    sleeper = Sleeper(beat, BEAT.total_seconds())
+    sleeper = Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds())
     with pytest.raises(Overlap, match="driven by run theirs"):
         take(ledger, sleeper)
-    assert sleeper.slept <= 2 * BEAT.total_seconds()
+    assert sleeper.slept <= 2 * HEARTBEAT_INTERVAL.total_seconds()
     beat()
 
 
@@ -86,7 +93,7 @@ def test_a_silent_holder_elsewhere_is_taken_over_in_the_end(ledger: Ledger) -> N
     hold = held_by(ledger, SOMEWHERE_ELSE)
     sleeper = Sleeper()
     assert take(ledger, sleeper).fence == hold.fence + 1
-    assert sleeper.slept == pytest.approx(SILENCE.total_seconds())
+    assert sleeper.slept == pytest.approx(TAKEOVER_AFTER.total_seconds())
     with pytest.raises(LeaseLost), ledger.transaction(hold):
         pass
 
@@ -100,11 +107,11 @@ def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
 
     def beat() -> None:
         with ledger.transaction(hold):
-            ledger.beat(hold)
+            ledger.renew_lease(hold)
 
     with pytest.raises(Overlap):
-        take(ledger, Sleeper(beat, BEAT.total_seconds()))
-    ledger.database.close()
+        take(ledger, Sleeper(beat, HEARTBEAT_INTERVAL.total_seconds()))
+    ledger.close()
 
 
 def test_another_taker_that_was_quicker_is_an_overlap(ledger: Ledger) -> None:
@@ -113,7 +120,7 @@ def test_another_taker_that_was_quicker_is_an_overlap(ledger: Ledger) -> None:
 
     def taken() -> None:
         with ledger.transaction():
-            ledger.take(
+            ledger.claim_lease(
                 "staging", "spring", RunId("third"), json.dumps(asdict(SOMEWHERE_ELSE)), over=hold.fence
             )
 
@@ -172,9 +179,9 @@ def test_what_runs_elsewhere_is_never_surely_dead() -> None:
 
 
 def beats(ledger: Ledger) -> int:
-    lease = ledger.holder("staging", "spring")
+    lease = ledger.lease("staging", "spring")
     assert lease is not None
-    return lease[3]
+    return lease.beats
 
 
 def test_a_heart_beats_from_the_start(ledger: Ledger) -> None:
@@ -201,7 +208,7 @@ def test_a_heart_tells_that_the_hold_is_lost(ledger: Ledger) -> None:
     async def main() -> None:
         hold = held_by(ledger, SOMEWHERE_ELSE)
         with ledger.transaction():
-            ledger.take("staging", "spring", MINE, "{}", over=hold.fence)
+            ledger.claim_lease("staging", "spring", MINE, "{}", over=hold.fence)
         lost: asyncio.Future[PatternmillError] = asyncio.get_running_loop().create_future()
         writer = LedgerWriter(ledger, hold)
         heart = LeaseHeartbeat(writer, lost.set_result)

@@ -8,7 +8,7 @@ import pytest
 
 from cli.plan_text import plan_lines
 from patternmill.catalog.row_checks import check_rows
-from patternmill.ledger.ledger import SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import Preview, preview

@@ -14,8 +14,7 @@ import pytest
 from cli.launcher import Request
 from cli.refresh_preview import RefreshRequest
 from patternmill.errors import ConfigurationError, InputRefused
-from patternmill.ledger.catalog_rows import catalog_rows
-from patternmill.ledger.opening import existing_ledger
+from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import ImportPipeline, import_spec
 from patternmill.runs.refresh import RefreshPipeline, refresh_spec
 from patternmill.service.outcomes import Refused
@@ -131,7 +130,7 @@ def test_an_older_results_file_does_not_give_up_a_later_edition(desk: Desk) -> N
     """Its manifest names its own edition, none, which the catalog has left behind."""
     source = desk.file()
     desk.service.on_follow["ferns"] = [failed(), failed()]
-    older = desk.run(source).published.published.path("failures.csv")
+    older = desk.run(source).published.path("failures.csv")
     desk.run(source, edition="second")
     with pytest.raises(InputRefused, match="edition 'second'"):
         desk.run(older)
@@ -265,7 +264,7 @@ def test_environments_that_shared_a_service_before_go_on(desk: Desk, monkeypatch
     """What each of them has is there; an older version told two names of one service apart."""
     for environment in ("staging", "production"):
         desk.run(desk.file(), environment=environment)
-    with existing_ledger(load_settings()) as ledger, ledger.transaction():
+    with open_ledger(load_settings(), must_exist=True) as ledger, ledger.transaction():
         ledger.database.execute("UPDATE runs SET record = REPLACE(record, '127.0.0.1:10', 'localhost:9')")
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://localhost:9/v1")
@@ -303,7 +302,7 @@ def test_an_older_file_does_not_set_the_catalog_back(desk: Desk, name: str) -> N
     """What was corrected since is refused as it was; what nobody has changed since is tried again."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.service.on_follow["owls"] = [failed(), failed()]
-    first = desk.run(desk.file()).published.published.out
+    first = desk.run(desk.file()).published.out
     desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
     bought = len(desk.service.bought)
     work = desk.run(first / name)
@@ -311,15 +310,15 @@ def test_an_older_file_does_not_set_the_catalog_back(desk: Desk, name: str) -> N
     assert found["F-1"].code.value == "superseded"
     assert "asked for it with other content" in found["F-1"].message
     assert desk.service.bought[bought:] == ["owls", "O-1"]
-    with existing_ledger(load_settings()) as ledger:
-        has = {row.sku: row.content.prompt for row in catalog_rows(ledger, "staging", "spring")}
+    with open_ledger(load_settings(), must_exist=True) as ledger:
+        has = {row.sku: row.content.prompt for row in ledger.catalog_rows("staging", "spring")}
     assert has == {"H-1": "herons", "H-2": "herons", "F-1": "tall ferns", "O-1": "owls"}
 
 
 def test_a_row_of_an_older_file_that_was_edited_is_a_persons_own(desk: Desk) -> None:
     """It is to change once more."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
-    first = desk.run(desk.file()).published.published.out
+    first = desk.run(desk.file()).published.out
     desk.run(desk.file("better.csv", FOUR.replace("ferns", "tall ferns")), catalog="spring")
     failures = first / "failures.csv"
     failures.write_bytes(failures.read_bytes().replace(b"ferns", b"small ferns"))

@@ -14,7 +14,7 @@ import pytest
 from patternmill.engine.options import FailureLimit
 from patternmill.engine.rows import Step
 from patternmill.errors import RowFailed
-from patternmill.ledger.ledger import SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
 from patternmill.runs.run import Run
 from patternmill.service import outcomes

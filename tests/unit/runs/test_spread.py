@@ -17,8 +17,7 @@ from patternmill.catalog.rows import Row
 from patternmill.engine.halt import Halt, HaltReason, halts_from
 from patternmill.errors import ConfigurationError, LeaseLost
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import SpendingLimits
-from patternmill.ledger.records import PartProgress
+from patternmill.ledger.records import PartProgress, SpendingLimits
 from patternmill.runs import spread
 from patternmill.runs.assignment import Assignment, assignment, require_same_service
 from patternmill.runs.part_worker import Part, PartWork
@@ -146,9 +145,9 @@ def test_what_failed_before_is_retried_once(spreads: Spreads, service: Service) 
     async def main() -> RunEnding:
         run = await spreads.begun(FOUR, retry=wished, attempts=2)
         await spreads.crew(run).work(2)
-        hold = run.writer.hold
+        hold = run.writer.lease
         assert hold is not None
-        grant = await run.writer.write(lambda ledger: ledger.grant_part(hold, 1))
+        grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         again = PartWork(assignment(run.record.run_id, 1, "staging"), grant)
         async with again as part:
             await drive_without_prefect(part)
@@ -279,9 +278,9 @@ def test_a_stopped_run_begins_nothing_in_a_part(spreads: Spreads, service: Servi
         run.stop("Stopped by a test.")
         await crew._put_on_record([list(run.plan.to_do())])
         await crew._check()
-        hold = run.writer.hold
+        hold = run.writer.lease
         assert hold is not None
-        grant = await run.writer.write(lambda ledger: ledger.grant_part(hold, 1))
+        grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         async with PartWork(assignment(run.record.run_id, 1, "staging"), grant) as part:
             await drive_without_prefect(part)
         await run.end()

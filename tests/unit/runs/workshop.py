@@ -18,10 +18,9 @@ from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
 from patternmill.engine.rows import Step
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.opening import open_ledger
+from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt, RowResult
-from patternmill.ledger.row_results import input_file, row_results
+from patternmill.ledger.reports.row_results import input_file, row_results
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.request import RunSpec
 from patternmill.runs.run import Run, RunEnding
@@ -128,7 +127,7 @@ class Workshop:
         run = asyncio.run(asyncio.wait_for(main(), 30))
         # As the kernel does for a process that has died.
         run.writer._thread.shutdown(wait=True)
-        run.writer._ledger.database.close()
+        run.writer._ledger.close()
         self.bury()
 
     async def begin(
@@ -195,7 +194,7 @@ class _Opened:
         return self._ledger
 
     def __exit__(self, *_: object) -> None:
-        self._ledger.database.close()
+        self._ledger.close()
 
 
 async def drive(run: Run, step: Step) -> None:

@@ -1,15 +1,17 @@
-"""How a row stands: its status, derived from the last attempts at its pattern and its product."""
+"""The outcome of a row: its status and the reason, from the last attempts at its pattern and its product."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from patternmill.ledger.records import Attempt
 from patternmill.states import PASSING_REFUSALS, AttemptState, Outcome, RowStatus, Stage
 
 
 @dataclass(frozen=True)
-class RowStanding:
+class RowOutcome:
     """A row's status with the reason and the remedy, as results show them."""
 
     status: RowStatus
@@ -17,27 +19,32 @@ class RowStanding:
     error: str | None = None
     remedy: str | None = None
 
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> RowOutcome:
+        """As it was fixed when its run ended."""
+        return cls(RowStatus(kept["status"]), kept["error_code"], kept["error"], kept["remedy"])
+
 
 _UNFINISHED = {
-    RowStatus.NOT_STARTED: RowStanding(
+    RowStatus.NOT_STARTED: RowOutcome(
         RowStatus.NOT_STARTED,
         "not_started",
         "The run ended before this row was begun; nothing was bought for it.",
         "Run the same command again.",
     ),
-    RowStatus.CANCELLED: RowStanding(
+    RowStatus.CANCELLED: RowOutcome(
         RowStatus.CANCELLED,
         "stopped",
         "The run was stopped, or reached a limit, while this row was being made; what was paid for is kept.",
         "Run the same command again, with a higher limit if one was reached: it goes on from there.",
     ),
-    RowStatus.WAITING: RowStanding(
+    RowStatus.WAITING: RowOutcome(
         RowStatus.WAITING,
         "gave_up_waiting",
         "The service's job did not end in the time allowed; its job ID is kept.",
         "Run the same command again: it asks for the same job.",
     ),
-    RowStatus.IN_DOUBT: RowStanding(
+    RowStatus.IN_DOUBT: RowOutcome(
         RowStatus.IN_DOUBT,
         "in_doubt",
         "A request was sent and its answer was lost, so that it is unknown whether the service has it.",
@@ -47,30 +54,30 @@ _UNFINISHED = {
 }
 
 
-def row_standing(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowStanding:
-    """The standing of a row that was not refused; `outcome` is how the run ended, None when it crashed."""
+def row_outcome(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowOutcome:
+    """The outcome of a row that was not refused; `outcome` is the run's, None when it crashed."""
     if product is not None and product.state is not AttemptState.WITHDRAWN:
-        return _item_standing(product, Stage.PRODUCT, outcome)
+        return _item_outcome(product, Stage.PRODUCT, outcome)
     if pattern is None or pattern.state is AttemptState.WITHDRAWN:
         return _UNFINISHED[RowStatus.NOT_STARTED]
     if pattern.state is AttemptState.SUCCEEDED:
         return _UNFINISHED[RowStatus.CANCELLED]
-    return _item_standing(pattern, Stage.PATTERN, outcome)
+    return _item_outcome(pattern, Stage.PATTERN, outcome)
 
 
-def _item_standing(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> RowStanding:
+def _item_outcome(attempt: Attempt, stage: Stage, outcome: Outcome | None) -> RowOutcome:
     match attempt.state:
         case AttemptState.SUCCEEDED:
-            return RowStanding(RowStatus.SUCCEEDED)
+            return RowOutcome(RowStatus.SUCCEEDED)
         case AttemptState.FAILED | AttemptState.REJECTED:
-            return RowStanding(
+            return RowOutcome(
                 RowStatus.FAILED,
                 attempt.error_code or f"{stage}_failed",
                 attempt.error or f"The service could not make the {stage}.",
                 _remedy(attempt),
             )
         case AttemptState.HELD:
-            return RowStanding(
+            return RowOutcome(
                 RowStatus.HELD,
                 attempt.error_code or "held",
                 attempt.error or "The service's answers about this item contradict one another.",

@@ -1,10 +1,10 @@
-"""Attempts that wait for a person, and the one thing that a person's word does beyond a change of state."""
+"""Attempts that are in doubt or held, and which of them wait for a person's decision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
@@ -35,9 +35,8 @@ _QUERY = (
 
 def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
     """The attempt with this request ID, whatever its state."""
-    return next(
-        _unsettled(ledger, f"{_QUERY}WHERE a.request_id = :request_id", {"request_id": request_id}), None
-    )
+    where = "WHERE a.request_id = :request_id"
+    return next(_unsettled(ledger, f"{_QUERY}{where}", {"request_id": request_id}), None)
 
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
@@ -98,54 +97,9 @@ def service_of(ledger: Ledger, request_id: RequestId) -> str:
     return record.studio_url if record is not None else ""
 
 
-def send_again(ledger: Ledger, run_id: RunId, request_id: RequestId) -> Attempt:
-    """Open an attempt anew, as if it had been intended just now, so that the next run sends the same request.
-
-    To be called inside a transaction. Raises LedgerError when its state does not allow it.
-    """
-    before = ledger.attempt(request_id)
-    if before is None or before.state is not AttemptState.INTENDED:
-        before = ledger.change(run_id, request_id, AttemptState.INTENDED)
-    now = ledger.now()
-    _move_reservation(ledger, request_id, _day(before.intended_at), _day(now))
-    ledger.database.execute(
-        "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL WHERE request_id = :request_id",
-        {"now": now, "request_id": request_id},
-    )
-    return replace(before, intended_at=now, accepted_at=None)
-
-
-def _move_reservation(ledger: Ledger, request_id: RequestId, before: str, after: str) -> None:
-    """The price stays reserved for the run that wrote the intent, on the day that the attempt now names."""
-    if before == after:
-        return
-    run_id, price, stage, environment = ledger.database.rows(
-        "SELECT a.run_id, a.price, i.stage, i.environment FROM attempts a "
-        "JOIN items i ON i.key = a.item_key WHERE a.request_id = :request_id",
-        {"request_id": request_id},
-    )[0]
-    scope = {"environment": environment, "run_id": run_id, "stage": stage, "price": price}
-    ledger.database.execute(
-        "UPDATE spending SET items = items - 1, amount = amount - :price "
-        "WHERE environment = :environment AND day = :day AND run_id = :run_id AND stage = :stage",
-        {**scope, "day": before},
-    )
-    ledger.database.execute(
-        "INSERT INTO spending (environment, day, run_id, stage, items, amount) "
-        "VALUES (:environment, :day, :run_id, :stage, 1, :price) "
-        "ON CONFLICT (environment, day, run_id, stage) "
-        "DO UPDATE SET items = spending.items + 1, amount = spending.amount + excluded.amount",
-        {**scope, "day": after},
-    )
-
-
 def _unsettled(ledger: Ledger, sql: str, params: dict[str, object]) -> Iterator[Unsettled]:
     for request_id, environment, catalog, stage, sku, content, price in ledger.database.rows(sql, params):
         attempt = ledger.attempt(RequestId(request_id))
         assert attempt is not None, "it was found just now"
         since = attempt.ended_at or attempt.accepted_at or attempt.intended_at
         yield Unsettled(attempt, environment, catalog, Stage(stage), sku, content, price, since)
-
-
-def _day(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).date().isoformat()

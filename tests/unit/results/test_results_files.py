@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.ledger.records import RowResult
-from patternmill.results.publish import publish
+from patternmill.results.results_files import write_results
 from patternmill.states import Outcome, RowStatus
 
 from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row
@@ -56,7 +56,9 @@ def test_pictures_beside_the_gallery_are_used(tmp_path: Path) -> None:
     assert one.product is not None and one.product.last is not None
     last = replace(one.product.last, picture_url="http://x/1.png")
     one = replace(one, product=replace(one.product, attempts=(last,)))
-    publish(RUN, HEADER, ALL_COLUMNS, [one], tmp_path, pictures={"http://x/1.png": "pictures/a b#1.png"})
+    write_results(
+        RUN, HEADER, ALL_COLUMNS, [one], tmp_path, pictures={"http://x/1.png": "pictures/a b#1.png"}
+    )
     page = contents(tmp_path)["gallery.html"]
     assert b'"productPicture": "pictures/a%20b%231.png"' in page
     assert b"http://x/1.png" not in page

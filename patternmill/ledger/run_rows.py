@@ -1,0 +1,159 @@
+"""The rows of runs: what was understood of each, which items it leads to, and its outcome once the run has ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from patternmill.catalog.row_checks import Entry
+from patternmill.catalog.rows import Row
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.attempts import ATTEMPT_COLUMNS, attempt_from
+from patternmill.ledger.records import Attempt, RunRecord, RunRow
+from patternmill.ledger.row_outcome import RowOutcome, row_outcome
+from patternmill.ledger.tables import Tables
+from patternmill.states import FINAL_ATTEMPTS, Outcome, RowStatus, Stage
+
+Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
+_CHUNK = 500
+_SELECT = "SELECT position, line, sku, pattern_key, product_key, row, standing FROM run_rows WHERE run_id = :run_id "
+
+
+class RunRowTable(Tables):
+    """One record for each row of a run, by its position in the input."""
+
+    def add_rows(self, run_id: RunId, rows: Iterable[RunRow]) -> None:
+        self.database.execute_many(
+            "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
+            "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
+            (
+                {
+                    "run_id": run_id,
+                    "position": row.position,
+                    "line": row.line,
+                    "sku": row.sku,
+                    "pattern_key": row.pattern_key,
+                    "product_key": row.product_key,
+                    "row": row.row,
+                }
+                for row in rows
+            ),
+        )
+
+    def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
+        """Fix the outcome of every row, as the run ends with `record.outcome`; returns the rows by status."""
+        counts: dict[RowStatus, int] = {}
+        for rows, attempts in self.rows_with_attempts(record.run_id):
+            ended = []
+            for row in rows:
+                outcome = outcome_of_row(row, attempts, record.outcome)
+                counts[outcome.status] = counts.get(outcome.status, 0) + 1
+                ended.append((row.position, _outcome_text(row, outcome, attempts)))
+            self.set_row_outcomes(record.run_id, ended)
+        return counts
+
+    def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
+        """Fix the outcome of rows: by position, as JSON."""
+        self.database.execute_many(
+            "UPDATE run_rows SET standing = :outcome WHERE run_id = :run_id AND position = :position",
+            ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
+        )
+
+    def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
+        """The rows of a run by position, both ends included."""
+        return [
+            RunRow(
+                position,
+                line,
+                sku,
+                pattern_key and ItemKey(pattern_key),
+                product_key and ItemKey(product_key),
+                row,
+                outcome,
+            )
+            for position, line, sku, pattern_key, product_key, row, outcome in self.database.rows(
+                f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
+                {"run_id": run_id, "first": first, "last": last},
+            )
+        ]
+
+    def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
+        """The rows of a run at these positions, which are in order."""
+        found: list[RunRow] = []
+        for first in range(0, len(positions), _CHUNK):
+            chunk = positions[first : first + _CHUNK]
+            wanted = frozenset(chunk)
+            found += [row for row in self.rows_of(run_id, chunk[0], chunk[-1]) if row.position in wanted]
+        return found
+
+    def row_count(self, run_id: RunId) -> int:
+        found = self._row("SELECT count(*) FROM run_rows WHERE run_id = :run_id", run_id=run_id)
+        return int(found[0]) if found else 0
+
+    def attempts_of_rows(self, run_id: RunId, first: int, last: int) -> dict[ItemKey, tuple[Attempt, ...]]:
+        """Every attempt at the items of some rows of a run (by position, both ends included), by item."""
+        found: dict[ItemKey, dict[int, Attempt]] = {}
+        columns = ", ".join(f"a.{name}" for name in ATTEMPT_COLUMNS.split(", "))
+        for key in ("pattern_key", "product_key"):
+            for values in self.database.rows(
+                f"SELECT {columns} FROM run_rows r JOIN attempts a ON a.item_key = r.{key} "  # noqa: S608
+                "WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last ORDER BY a.attempt",
+                {"run_id": run_id, "first": first, "last": last},
+            ):
+                attempt = attempt_from(values)
+                found.setdefault(attempt.item_key, {})[attempt.attempt] = attempt
+        return {key: tuple(by_number.values()) for key, by_number in found.items()}
+
+    def rows_with_attempts(self, run_id: RunId) -> Iterator[tuple[list[RunRow], Attempts]]:
+        """All rows of a run in their order, some hundred at a time, with the attempts at their items."""
+        for first in range(0, self.row_count(run_id), _CHUNK):
+            last = first + _CHUNK - 1
+            yield self.rows_of(run_id, first, last), self.attempts_of_rows(run_id, first, last)
+
+
+def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
+    return attempts[key][-1] if key is not None and key in attempts else None
+
+
+def entry_text(entry: Entry) -> str:
+    """What a run remembers of a row next to its items: what was understood, or why it was refused; as JSON."""
+    if entry.row is not None:
+        return json.dumps(row_content(entry.row), ensure_ascii=False)
+    problems = [
+        {"code": problem.code.value, "message": problem.message, "remedy": problem.remedy}
+        for problem in entry.problems
+    ]
+    return json.dumps({"problems": problems}, ensure_ascii=False)
+
+
+def row_content(row: Row) -> dict[str, Any]:
+    """What a run remembers of a row that was good."""
+    return {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
+
+
+def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
+    """The outcome of a row by what is known now; `outcome` is the run's, None when it crashed."""
+    problems = json.loads(row.row).get("problems")
+    if problems is not None:
+        return RowOutcome(
+            RowStatus.REFUSED,
+            problems[0]["code"],
+            "; ".join(problem["message"] for problem in problems),
+            "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"])),
+        )
+    return row_outcome(
+        last_attempt(attempts, row.pattern_key), last_attempt(attempts, row.product_key), outcome
+    )
+
+
+def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
+    """With how many attempts there were, and those that could still change, as they were."""
+    kept: dict[str, Any] = asdict(outcome)
+    for stage, key in ((Stage.PATTERN, row.pattern_key), (Stage.PRODUCT, row.product_key)):
+        those = attempts.get(key, ()) if key is not None else ()
+        kept[stage.value] = len(those)
+        if those and those[-1].state not in FINAL_ATTEMPTS:
+            kept[f"open_{stage.value}"] = asdict(those[-1]) | {"body": ""}
+    return json.dumps(kept, ensure_ascii=False)

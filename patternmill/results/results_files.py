@@ -1,0 +1,92 @@
+"""The results files of a run: a pure function of the ledger, so that they are the same whenever they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
+from patternmill.ledger.catalog_rows import CHANGES, RecordedChange
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import RowResult, RunRecord
+from patternmill.ledger.reports.row_results import input_file, row_results
+from patternmill.results import gallery, results_jsonl
+from patternmill.results.atomic_files import FileMark, link_latest, sweep, write_whole
+from patternmill.results.changes_csv import CHANGES_FILE, changes_file
+from patternmill.results.manifest import MANIFEST, Counts, build_manifest, manifest_bytes
+from patternmill.results.picture_files import pictures_of
+from patternmill.results.results_csv import table
+from patternmill.results.summary import FAILURES, Cause, failures_by_cause
+
+RESULTS = "results.csv"
+FAILURES_FILE = "failures.csv"
+EXACT = "results.jsonl"
+GALLERY = "gallery.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Where the files of a run are, what they come to, and what went wrong by cause."""
+
+    out: Path
+    files: tuple[FileMark, ...]
+    counts: Counts
+    causes: tuple[Cause, ...]
+
+    def path(self, name: str) -> Path:
+        return self.out / name
+
+
+def rebuild(ledger: Ledger, run_id: RunId, out: Path, *, links: Iterable[str] = ()) -> Results:
+    """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
+
+    `links`: the names of links next to `out` that are to lead to it.
+    """
+    record = ledger.run(run_id)
+    if record is None:
+        raise ConfigurationError(
+            f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
+        )
+    file = input_file(ledger, record)
+    rows = list(row_results(ledger, record, file))
+    pictures = pictures_of(record, rows)
+    changes = ledger.changes_of(run_id) if record.options.get(CHANGES) is not None else None
+    kept = file.columns.kept
+    results = write_results(record, file.header, kept, rows, out, pictures=pictures, changes=changes)
+    for name in links:
+        link_latest(out, name)
+    return results
+
+
+def write_results(
+    run: RunRecord,
+    header: Sequence[str],
+    carried: Sequence[int],
+    rows: Sequence[RowResult],
+    out: Path,
+    *,
+    pictures: Mapping[str, str] | None = None,
+    changes: Sequence[RecordedChange] | None = None,
+) -> Results:
+    """Write the results files of `run` into `out`, each whole, the manifest last.
+
+    `header` is the input's, as read; `carried` the indexes of its columns to write back. `pictures` leads
+    from a picture's URL to a file next to the gallery, as a path relative to `out`. Rows come out in the order
+    that they are passed in. `changes` is what a refresh found.
+    """
+    failures = [row for row in rows if row.status in FAILURES]
+    contents: dict[str, Iterable[bytes]] = {
+        RESULTS: table(header, carried, rows),
+        FAILURES_FILE: table(header, carried, failures),
+        EXACT: results_jsonl.lines(header, carried, rows),
+        GALLERY: gallery.page(run, header, rows, pictures or {}),
+    }
+    if changes is not None:
+        contents[CHANGES_FILE] = changes_file(changes, rows)
+    sweep(out, [*contents, MANIFEST])
+    files = [write_whole(out / name, chunks) for name, chunks in contents.items()]
+    manifest = build_manifest(run, rows, files)
+    files.append(write_whole(out / MANIFEST, [manifest_bytes(manifest)]))
+    return Results(out, tuple(files), manifest.counts, tuple(failures_by_cause(rows)))
