@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
@@ -16,6 +16,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from patternmill.addresses import checked_url, is_plain_beyond_loopback, service_identity
 from patternmill.errors import ConfigurationError
+from patternmill.parameters import (
+    ENVIRONMENT_PATTERN,
+    Attempts,
+    Confirmation,
+    EnvironmentName,
+    Window,
+    confirmation,
+)
 
 T = TypeVar("T")
 PREFIX = "PATTERNMILL_"
@@ -28,28 +36,8 @@ _LOOSE_USER_INFO = re.compile(r"://[^/@:]*:(.+)@")
 #: Shorter ones are words that a mask would strike everywhere.
 _SHORTEST_PASSWORD = 4
 ENV_FILE = ".env"
-PRODUCTION = "production"
-DUPLICATES = "duplicates"
-ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 _RETIRE_WORD = r"\d{1,9}|(\d{1,2}(\.\d+)?|100)%"
 _LEDGER_SCHEMES = frozenset({"postgresql", "postgres", "sqlite"})
-
-#: What a person confirms: a large purchase in production, a second purchase of another catalog's products.
-Confirmation = Literal["production", "duplicates", "production,duplicates"]
-
-
-def confirmation(words: str | Iterable[str] | None) -> Confirmation | None:
-    """Read `production, duplicates` or a list of these words. Raises ValueError."""
-    parts = re.split(r"[\s,]+", words) if isinstance(words, str) else (words or ())
-    found = {part for part in parts if part}
-    if found - {PRODUCTION, DUPLICATES}:
-        raise ValueError(f"must be of these words, with commas between them: {PRODUCTION}, {DUPLICATES}")
-    if len(found) == 2:
-        return "production,duplicates"
-    if not found:
-        return None
-    return "production" if PRODUCTION in found else "duplicates"
-
 
 #: In minor units: what a limit, and a price, may be at most, so that no sum over a catalog passes 64 bits.
 MOST_AMOUNT = 10**15
@@ -195,11 +183,11 @@ class Settings(BaseSettings):
     #: Ledger and local state.
     home: Path = Path(".patternmill")
     #: Scopes request IDs and the ledger, together with the catalog's name.
-    environment: str = Field(default="staging", pattern=ENVIRONMENT_PATTERN)
+    environment: EnvironmentName = "staging"
     #: None: SQLite under `home`. postgresql://... for several machines.
     ledger_url: Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)] = None
     #: The most jobs in flight at once.
-    max_in_flight: int = Field(default=200, ge=1, le=5000)
+    max_in_flight: Window = 200
     #: Requests a second, creates and polls apart.
     create_rate: _Rate = 500.0
     poll_rate: _Rate = 300.0
@@ -212,7 +200,7 @@ class Settings(BaseSettings):
     #: Past this age an unanswered request is not sent again without a person's word.
     in_doubt_limit: _Duration = timedelta(hours=12)
     #: How many times an item is tried when the service says that its job failed.
-    attempts: int = Field(default=2, ge=1, le=10)
+    attempts: Attempts = 2
     #: Patterns of text (regular expressions, case ignored) in a failed job's reason that make the failure final.
     final_reasons: Annotated[tuple[str, ...], AfterValidator(_checked_reasons)] = ()
     #: The longest prompt accepted, in characters.
@@ -279,9 +267,22 @@ def load_settings(**overrides: object) -> Settings:
     return _keyed(_addressed(_read(overrides)))
 
 
-def load_sources() -> Mapping[str, SecretStr]:
-    """The addresses of sources by name, whichever environment is meant. Raises ConfigurationError."""
-    return _read({}).sources
+def read_settings() -> Settings:
+    """The settings as they are written down, before an environment's address and key are chosen.
+
+    For who finds out which environment is meant only with their help. Raises ConfigurationError.
+    """
+    return _read({})
+
+
+def in_environment(settings: Settings, environment: str | None, **overrides: object) -> Settings:
+    """What `read_settings` found, with an environment's address and key; None: the one that is set.
+
+    `overrides` that are not None win, and have been validated. Raises ConfigurationError.
+    """
+    values = {"environment": environment, **overrides}
+    known = {name: value for name, value in values.items() if value is not None}
+    return _keyed(_addressed(settings.model_copy(update=known)))
 
 
 def _read(overrides: Mapping[str, object]) -> Settings:

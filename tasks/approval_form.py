@@ -26,7 +26,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.duplicates import Duplicates
-from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from tasks.markup import markdown
 from tasks.run_page import show_plan
@@ -66,7 +66,7 @@ class ApprovalInputWithCode(ApprovalInput):
     )
 
 
-async def await_approval(work: ImportPipeline) -> None:
+async def await_approval(work: Pipeline) -> None:
     """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
 
     A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where a person's word
@@ -80,11 +80,11 @@ async def await_approval(work: ImportPipeline) -> None:
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
     remark = await _hear(work, question, proposal) if question is not None else ""
-    if work.refused is None and await work.needs_word(preview.plan):
+    if work.refused is None and await work.needs_approval(preview.plan):
         await _ask(work, preview, proposal, remark)
 
 
-async def _hear(work: ImportPipeline, question: Approval, proposal: Proposal) -> str:
+async def _hear(work: Pipeline, question: Approval, proposal: Proposal) -> str:
     """Write down what was said since this flow run asked, if anything was; what to remark where it is asked again."""
     answer, code = await _answer_to(question)
     remark = ""
@@ -112,7 +112,7 @@ async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
     return ApprovalInput(**values), code
 
 
-async def _ask(work: ImportPipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
+async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
     patience = work.spec.settings.approval_timeout
     question = await asyncio.to_thread(approval.ask, work.spec, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))

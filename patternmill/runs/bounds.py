@@ -13,7 +13,7 @@ from patternmill.planning.plan_limits import Bound, limit_plan
 from patternmill.planning.proposal import within
 from patternmill.results.summary import joined
 from patternmill.runs.approval import Grant, beyond
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
 _REMEDY = "Raise {} and run the same command again."

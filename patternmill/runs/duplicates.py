@@ -14,10 +14,10 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.catalog_rows import other_catalogs_rows
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.opening import has_ledger, open_ledger
+from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.recognition import drawn, folded
-from patternmill.runs.request import RunSpec
-from patternmill.settings import DUPLICATES
+from patternmill.runs.spec import RunSpec
 
 #: So many rows may be alike by chance, or on purpose, without anybody being asked.
 _HANDFUL = 5

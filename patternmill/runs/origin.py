@@ -56,12 +56,11 @@ def origin_of(source: Path) -> Origin | None:
     return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition)
 
 
-def environment_of(source: Path, environment: str | None) -> str | None:
-    """The environment that is named, else that of the run that the file comes from; None: as set.
+def environment_of(origin: Origin | None, environment: str | None) -> str | None:
+    """The environment that is named, else that of the run that a file comes from; None: as set.
 
     A setting does not count as named: it holds for every file. Raises InputRefused when the two differ.
     """
-    origin = origin_of(source)
     if origin is None:
         return environment
     if environment not in (None, origin.environment):

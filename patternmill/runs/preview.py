@@ -22,7 +22,7 @@ from patternmill.planning.plan_limits import LimitedPlan, limit_plan
 from patternmill.planning.recognition import ContentItems, Items, RecognizedItems
 from patternmill.runs.bounds import bounds
 from patternmill.runs.duplicates import Duplicates, known_duplicates
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, Stage
 
 

@@ -35,7 +35,6 @@ from patternmill.runs.duplicates import known_duplicates, refuse_duplicates
 from patternmill.runs.lease import LeaseHeartbeat, take_lease
 from patternmill.runs.preview import remember_and_plan
 from patternmill.runs.refresh_changes import withheld_reason
-from patternmill.runs.request import RunSpec, refuse_other_service, require_confirmation
 from patternmill.runs.run_record import (
     close_broken_runs,
     moment,
@@ -44,6 +43,8 @@ from patternmill.runs.run_record import (
     record_overlap,
     with_approval,
 )
+from patternmill.runs.safeguards import refuse_other_service, require_confirmation
+from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
 
@@ -180,7 +181,7 @@ class Run(ActiveRun):
                 with ledger.transaction(hold):
                     grant = granted(ledger, spec, proposal) if refused is None else None
                     if grant is None and refused is None:
-                        require_confirmation(spec, plan)
+                        require_confirmation(spec.settings, plan)
                         refuse_duplicates(spec, duplicates)
                     close_broken_runs(ledger, spec.scope)
                     said = grant.approval if grant is not None else refused

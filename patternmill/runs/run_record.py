@@ -24,7 +24,7 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.request_ids import canonical_json
 from patternmill.results.picture_files import BESIDE
 from patternmill.runs.refresh_changes import find_changes, put_changes_on_record, row_sku, with_counts
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
 _CHUNK = 5000
@@ -65,8 +65,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     }
     if spec.settings.embedded:
         options[BESIDE] = True
-    if spec.taken_up is not None:
-        options[RETRY_OF] = spec.taken_up.run_id
+    if spec.selection is not None:
+        options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:
         options["notes"] = list(checked.notes)
     return options

@@ -30,10 +30,12 @@ Secret(value="sk_from_a_block").save("patternmill-api-key-pre-prod")
 LOOK_UP = """
 import asyncio
 from pathlib import Path
-from patternmill.runs.pipeline import order_import
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import import_spec
 from prefect_host.service_blocks import addressed
 for environment in ("pre-prod", "elsewhere"):
-    settings = asyncio.run(addressed(order_import(Path("spring.csv"), environment=environment))).settings
+    spec = import_spec(ImportRequest(file=Path("spring.csv"), environment=environment))
+    settings = asyncio.run(addressed(spec)).settings
     print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())
 """
 #: As automation and audit people would look for them.

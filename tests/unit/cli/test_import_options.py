@@ -19,7 +19,7 @@ ROWS = "sku,prompt,category,status,error_code\nH-1,blue herons,Mug,failed,produc
 def requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would be run."""
     found: list[Any] = []
-    monkeypatch.setattr(launcher, "run_import", lambda request, approve: found.append(request) or 0)
+    monkeypatch.setattr(launcher, "run_request", lambda request, spec, approve: found.append(request) or 0)
     return found
 
 
