@@ -26,7 +26,7 @@ SHUTDOWN_SECONDS = 10.0
 
 
 def main() -> None:
-    """`python -P watch.py USERS_LOCK MODULE ARGUMENT...`, where the module is `prefect` or `studio`."""
+    """`python -P child_process.py USERS_LOCK MODULE ARGUMENT...`, where the module is `prefect` or `studio`."""
     lock_path, module, *arguments = sys.argv[1:]
     threading.Thread(target=end_without_users, args=(lock_path,), daemon=True).start()
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -25,8 +25,8 @@ from patternmill.private_files import keep_private, private_folder
 
 HOST = "127.0.0.1"
 #: Run by its path, and with `-P`, so that no directory of the caller's called `cli` can stand in for ours.
-WATCH = Path(__file__).with_name("watch.py")
-#: A process that ends takes up to `watch.SHUTDOWN_SECONDS`.
+CHILD_PROCESS = Path(__file__).with_name("child_process.py")
+#: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.
 END_SECONDS = 15.0
 LOG_LIMIT = 2_000_000
 LOG_TAIL_LINES = 12
@@ -109,7 +109,7 @@ class SharedProcess:
     def _launch(self, arguments: Sequence[str], environment: dict[str, str], life: int) -> None:
         with open_log(self.log_path) as log:
             self.child = subprocess.Popen(
-                [sys.executable, "-P", str(WATCH), str(self.directory / "users.lock"), *arguments],
+                [sys.executable, "-P", str(CHILD_PROCESS), str(self.directory / "users.lock"), *arguments],
                 env=_inherited() | environment,
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
