@@ -62,21 +62,15 @@ def _change_lines(changes: Changes) -> Iterator[str]:
 
 
 def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) -> int:
-    """Run what is asked for to its end and say what came of it; returns the exit code.
+    """Run what is asked for to its end and print the summary; returns the exit code.
 
     `spec` is what `request` comes to; `approve` the digest of a plan, or its beginning. Raises InputRefused for an
     input that cannot be used, before any server is started.
     """
     spec = replace(spec, file=read_input(spec))
-    if spec.spread is not None and spec.settings.studio_url is None:
-        raise ConfigurationError(
-            "A run can be spread only where every worker reaches the service, and no address is named.",
-            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
-        )
-    if approve is not None or asks_for_approval(spec.settings):
-        with service_at_hand(spec.settings) as settings:
-            if not asyncio.run(approved(replace(spec, settings=settings), approve)):
-                return EXIT_REFUSED
+    _refuse_spread_over_embedded_studio(spec)
+    if not _is_approved(spec, approve):
+        return EXIT_REFUSED
     watched = _Watched()
     with Screen(spec.settings.home, watched.display.say) as screen:
         watched.display.say("Starting …")
@@ -102,6 +96,21 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
+    if spec.spread is not None and spec.settings.studio_url is None:
+        raise ConfigurationError(
+            "A run can be spread only where every worker reaches the service, and no address is named.",
+            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
+        )
+
+
+def _is_approved(spec: RunSpec, digest: str | None) -> bool:
+    if digest is None and not asks_for_approval(spec.settings):
+        return True
+    with service_at_hand(spec.settings) as settings:
+        return asyncio.run(approved(replace(spec, settings=settings), digest))
 
 
 def _flow_of(request: RunRequest) -> Flow[..., Any]:

@@ -1,4 +1,4 @@
-"""The settings of a run: read from the environment once, in the composition root, and handed down as values."""
+"""The settings of a run: read from the environment once, by the command or the flow, and passed on as values."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
-    """A database that is known, and an address that can be taken apart; whether it answers is seen as it is opened."""
+    """A database that is known, and an address that can be parsed; whether it answers is seen when it is opened."""
     if url is None or not url.get_secret_value():
         return None
     text = url.get_secret_value()
@@ -117,7 +117,7 @@ def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
     try:
         urlsplit(text)
     except ValueError:
-        raise ValueError("is an address that cannot be taken apart") from None
+        raise ValueError("is an address that cannot be parsed") from None
     return url
 
 
@@ -178,7 +178,7 @@ class Settings(BaseSettings):
     api_key: Annotated[SecretStr | None, AfterValidator(_checked_key)] = None
     #: The environments' keys, as JSON: {"staging": "...", "production": "..."}.
     api_keys: Annotated[_Keys, AfterValidator(_checked_environments)] = Field(default_factory=dict)
-    #: Hosts to which the key may go without encryption, as JSON: ["10.0.0.5"]; this machine's own need no word.
+    #: Hosts to which the key may go without encryption, as JSON: ["10.0.0.5"]; this machine's own need none.
     plain_http: tuple[str, ...] = ()
     #: Ledger and local state.
     home: Path = Path(".patternmill")
@@ -197,7 +197,7 @@ class Settings(BaseSettings):
     job_timeout: _Duration = timedelta(minutes=30)
     #: How long one create is sent again while its fate is unknown.
     create_timeout: _Duration = timedelta(minutes=10)
-    #: Past this age an unanswered request is not sent again without a person's word.
+    #: Past this age an unanswered request is not sent again without a person's decision.
     in_doubt_limit: _Duration = timedelta(hours=12)
     #: How many times an item is tried when the service says that its job failed.
     attempts: Attempts = 2
@@ -215,7 +215,7 @@ class Settings(BaseSettings):
     approve_above_cost: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: What an approver has to type: the code, or `sha256:` and its digest, so that no worker has the code itself.
     approval_code: Annotated[SecretStr | None, AfterValidator(_checked_code)] = None
-    #: How long a flow run waits for a person's word on its plan.
+    #: How long a flow run waits for a person's decision on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.
     environment_urls: Annotated[dict[str, _Url], AfterValidator(_checked_environments)] = Field(
@@ -229,11 +229,11 @@ class Settings(BaseSettings):
     confirm: Annotated[Confirmation | None, BeforeValidator(confirmation)] = None
     #: Set by the command line when it starts the embedded studio.
     embedded: bool = False
-    #: The most rows that a refresh retires without a person's word: a count, a percentage, or both.
+    #: The most rows that a refresh retires without a person's approval: a count, a percentage, or both.
     retire_at_most: Annotated[str, AfterValidator(_checked_retire_limit)] = "20,10%"
     #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then says the name alone.
     sources: Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)] = Field(default_factory=dict)
-    #: Folders that runs of a deployment may read files from and write results to, beside the home. None: the one they
+    #: Folders that runs of a deployment may read files from and write results to, next to the home. None: the one they
     #: run in. The command line is not bound to them.
     source_folders: tuple[Path, ...] | None = None
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
@@ -246,8 +246,8 @@ class Settings(BaseSettings):
     def pair_is_explicit(self) -> bool:
         return self._pair_is_explicit
 
-    def confirms(self, word: str) -> bool:
-        return self.confirm is not None and word in self.confirm.split(",")
+    def confirms(self, purchase: str) -> bool:
+        return self.confirm is not None and purchase in self.confirm.split(",")
 
     def service_at(self, url: str) -> str:
         """What names the service at an address: the same for every address of that service."""
@@ -286,9 +286,9 @@ def in_environment(settings: Settings, environment: str | None, **overrides: obj
 
 
 def _read(overrides: Mapping[str, object]) -> Settings:
-    given = {name: value for name, value in overrides.items() if value is not None}
+    named = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings(**given)  # type: ignore[arg-type]
+        return Settings(**named)  # type: ignore[arg-type]
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         raise _unusable([f"{PREFIX}{field[1].upper() if field else '*'}: must be JSON"]) from None

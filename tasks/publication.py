@@ -23,7 +23,7 @@ async def publish(work: Pipeline) -> str:
 
 
 async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
-    """Keep the embedded studio's pictures beside the gallery, in a run that a worker makes.
+    """Keep the embedded studio's pictures next to the gallery, in a run that a worker makes.
 
     The command line does so itself, after its run, so that Ctrl-C can leave it out.
     """
@@ -35,14 +35,14 @@ async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
 async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
-    said: list[str] = []
+    lines: list[str] = []
     await asyncio.to_thread(
         keep_pictures,
         out,
         settings.home / "pictures",
         settings.studio_url,
-        said.append,
+        lines.append,
         is_stopped=lambda: stopping.is_told,
     )
-    for line in said:
+    for line in lines:
         noted(line)

@@ -37,7 +37,7 @@ async def check_rows(work: Pipeline) -> str:
     return noted(await work.check())
 
 
-@task(name="plan", task_run_name="take the catalog and plan", cache_policy=NO_CACHE, persist_result=False)
+@task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
     patterns, products = run.plan.purchases()

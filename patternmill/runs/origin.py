@@ -25,7 +25,7 @@ _MARKS = "\xef\xbb\xbf\xff\xfe"
 
 @dataclass(frozen=True)
 class Origin:
-    """The run that a results file comes from, by the manifest beside it."""
+    """The run that a results file comes from, by the manifest next to it."""
 
     file: str
     run_id: str
@@ -36,15 +36,15 @@ class Origin:
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
         return (
-            f"{self.file} comes from run {self.run_id}, by the manifest beside it: catalog {self.catalog}, "
+            f"{self.file} comes from run {self.run_id}, by the manifest next to it: catalog {self.catalog}, "
             f"environment {self.environment}{edition}."
         )
 
 
 def origin_of(source: Path) -> Origin | None:
-    """None for a file that is not one of ours, and where no manifest that can be read lies beside it.
+    """None for a file that is not one of ours, and where no manifest that can be read lies next to it.
 
-    Ours is also one that still has its name, beside its manifest, and has lost the result columns.
+    Ours is also one that still has its name, next to its manifest, and has lost the result columns.
     """
     if not (_OUR_NAME.match(source.name) or _is_results_file(source)):
         return None

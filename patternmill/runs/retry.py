@@ -131,19 +131,19 @@ class RetryCost:
     worst: Purchases
 
 
-def statuses_of(words: str) -> tuple[RowStatus, ...]:
-    """Read `failed,in_doubt`. Raises ConfigurationError for a word that is no status, or none a retry can change."""
+def statuses_of(names: str) -> tuple[RowStatus, ...]:
+    """Read `failed,in_doubt`. Raises ConfigurationError for what is no status, or none that a retry can change."""
     found = []
-    for word in filter(None, (part.strip().lower().replace("-", "_") for part in words.split(","))):
-        if word not in set(RowStatus):
+    for name in filter(None, (part.strip().lower().replace("-", "_") for part in names.split(","))):
+        if name not in set(RowStatus):
             raise ConfigurationError(
-                f"{word!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
+                f"{name!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
             )
-        if RowStatus(word) not in RETRIABLE:
+        if RowStatus(name) not in RETRIABLE:
             raise ConfigurationError(
-                f"Rows that are {word} cannot be retried.", remedy=_REMEDIES[RowStatus(word)]
+                f"Rows that are {name} cannot be retried.", remedy=_REMEDIES[RowStatus(name)]
             )
-        found.append(RowStatus(word))
+        found.append(RowStatus(name))
     return tuple(found) or RETRIABLE
 
 

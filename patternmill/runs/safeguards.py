@@ -67,7 +67,7 @@ def _other_service(asked: AskedService, url: str) -> ConfigurationError:
 
 
 def require_confirmation(settings: Settings, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought in production and nobody has said that it is meant.
+    """Raise ConfigurationError when much would be bought in production and that is not confirmed.
 
     Not to be asked about a plan that a person has approved.
     """
