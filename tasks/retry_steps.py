@@ -22,8 +22,8 @@ _MOST_LEFT_OUT = 10
 @task(name="choose", task_run_name="choose the rows", cache_policy=NO_CACHE, persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     """Raises ConfigurationError when the run, or one of the rows, is not known."""
-    launch = launched.get()
-    spec = launch.spec if launch is not None else await asyncio.to_thread(_spec_of, request)
+    launch, by_deployment = launched.get(), deployment.id is not None
+    spec = launch.spec if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
     selection = spec.selection
     assert selection is not None, "a retry has a selection"
     if selection.left_out:
@@ -31,8 +31,8 @@ async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
     return spec, selection
 
 
-def _spec_of(request: RetryRequest) -> RunSpec:
+def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
     settings = read_settings()
     with existing_ledger(in_environment(settings, request.environment)) as ledger:
         selection = select_rows(ledger, request)
-    return retry_spec(request, selection, settings, by_deployment=deployment.id is not None)
+    return retry_spec(request, selection, settings, by_deployment=by_deployment)
