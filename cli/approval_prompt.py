@@ -1,4 +1,4 @@
-"""A person's word on a plan, before anything is begun: asked for on a terminal, or given with `--approve`."""
+"""A person's approval of a plan, before anything is begun: asked for on a terminal, or given with `--approve`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import sys
 from getpass import getuser
 from socket import gethostname
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,39 +15,37 @@ from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, approval_needed
-from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
-
-if TYPE_CHECKING:
-    from cli.launcher import Asked
 
 
 def asks_for_approval(settings: Settings) -> bool:
-    """Whether any plan needs a person's word."""
+    """Whether any plan needs a person's approval."""
     return settings.approve_above_items is not None or settings.approve_above_cost is not None
 
 
-async def approved(request: Asked, digest: str | None) -> bool:
+async def approved(spec: RunSpec, digest: str | None) -> bool:
     """Whether the plan may be carried out; a person is asked where there is one.
 
     `digest` names the plan that is approved, by its beginning. Raises ApprovalNeeded when nobody can be asked, and
     ConfigurationError when another plan is named.
     """
-    async with request.work() as work:
+    async with Pipeline(spec) as work:
         await work.read()
         await work.check()
         preview = await work.preview()
         proposal = work.proposal(preview.plan)
         if digest is not None:
-            return await _named(work, proposal, digest)
+            return await _approve_by_digest(work, proposal, digest)
         if not await work.needs_approval(preview.plan):
             return True
-        return await _asked(work, preview, proposal)
+        return await _ask(work, preview, proposal)
 
 
-async def _named(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
-    if not proposal.to_buy or await _stands(work, proposal, digest):
+async def _approve_by_digest(work: Pipeline, proposal: Proposal, digest: str) -> bool:
+    if not proposal.to_buy or await _is_approved(work, proposal, digest):
         return True
     its = proposal.digest()
     if len(digest) < LEAST_DIGEST or not its.startswith(digest.lower()):
@@ -61,16 +58,16 @@ async def _named(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
     return await _approve(work, proposal)
 
 
-async def _stands(work: ImportPipeline, proposal: Proposal, digest: str) -> bool:
-    """Whether that approval was given before, and what is left of its plan rests on it."""
+async def _is_approved(work: Pipeline, proposal: Proposal, digest: str) -> bool:
+    """Whether that plan was approved before, and what is left of it rests on the approval."""
     try:
-        standing = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
+        earlier = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
     except ApprovalNeeded:
         return False
-    return standing is not None and len(digest) >= LEAST_DIGEST and standing.digest.startswith(digest.lower())
+    return earlier is not None and len(digest) >= LEAST_DIGEST and earlier.digest.startswith(digest.lower())
 
 
-async def _asked(work: ImportPipeline, preview: Preview, proposal: Proposal) -> bool:
+async def _ask(work: Pipeline, preview: Preview, proposal: Proposal) -> bool:
     if not sys.stdin.isatty():
         raise approval_needed(proposal)
     for line in plan_lines(preview, work.checked, proposal.digest()):
@@ -85,13 +82,13 @@ def _question(proposal: Proposal) -> str:
     return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?"
 
 
-async def _approve(work: ImportPipeline, proposal: Proposal) -> bool:
+async def _approve(work: Pipeline, proposal: Proposal) -> bool:
     """Whether it could be: where approvers have a code, it is asked for."""
     if not _knows_the_code(work.spec.settings):
         echo("Not begun: that is not the approval code.", err=True)
         return False
-    word = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
-    await asyncio.to_thread(approval.approve, work.spec, proposal, word)
+    decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
+    await asyncio.to_thread(approval.approve, work.spec, proposal, decision)
     return True
 
 

@@ -1,4 +1,4 @@
-"""An import from the command line: servers of its own where none are named, the flow, the display, the last words."""
+"""A run from the command line: servers of its own where none are named, the flow, the display, the summary."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from cli.approval_prompt import approved, asks_for_approval
 from cli.plan_text import ending_lines, plan_lines
 from cli.progress_display import Display
 from cli.terminal import echo
-from patternmill.catalog.csv_reader import read_catalog
+from patternmill.catalog.changes import Changes
+from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
-from patternmill.runs.origin import environment_of
-from patternmill.runs.pipeline import ImportPipeline, import_spec
-from patternmill.runs.registry import on_begin
+from patternmill.runs.context import Launch, launched
+from patternmill.runs.pipeline import Pipeline, read_input
+from patternmill.runs.refresh_changes import change_lines, counts_line
+from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
-from patternmill.settings import Confirmation, Settings, load_settings
+from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
 from prefect_host.connection import Screen
@@ -29,107 +31,58 @@ from prefect_host.stop_signals import run_in_thread
 from tasks.gallery_pictures import keep_pictures
 
 if TYPE_CHECKING:
-    from prefect import State
+    from prefect import Flow, State
 
     from prefect_host.record import KnownEnds
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
+_MOST_CHANGES = 60
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the command line asked for; the names are those of the flow's parameters."""
-
-    file: Path
-    catalog: str | None = None
-    environment: str | None = None
-    out: Path | None = None
-    encoding: str | None = None
-    max_in_flight: int | None = None
-    attempts: int | None = None
-    edition: str | None = None
-    max_failures: str | None = None
-    max_patterns: int | None = None
-    max_products: int | None = None
-    budget: int | None = None
-    confirm: Confirmation | None = None
-    spread: int | None = None
-    #: A selection of rows, as `retry` writes it.
-    only: Path | None = None
-
-    def settings(self) -> Settings:
-        environment = environment_of(self.file, self.environment)
-        return load_settings(
-            environment=environment, max_in_flight=self.max_in_flight, attempts=self.attempts
-        )
-
-    def refuse_unusable(self) -> None:
-        """Raises InputRefused for a file that cannot be used, before any server is started."""
-        read_catalog(self.file, encoding=self.encoding)
-
-    def work(self) -> ImportPipeline:
-        values = asdict(self)
-        return ImportPipeline(import_spec(values.pop("file"), **values))
-
-    async def as_flow(self) -> State[Any]:
-        from flows.bulk_import import bulk_import
-
-        state: State[Any] = await bulk_import(**asdict(self), return_state=True)
-        return state
-
-
-class Asked(Protocol):
-    """What a verb asks for that makes things: an import or a refresh."""
-
-    @property
-    def spread(self) -> int | None: ...
-    def settings(self) -> Settings: ...
-    def refuse_unusable(self) -> None: ...
-    def work(self) -> ImportPipeline: ...
-    async def as_flow(self) -> State[Any]: ...
-
-
-def show_plan(request: Request) -> int:
-    """Print what an import would do just now; writes and spends nothing."""
-    request.refuse_unusable()
-
-    async def plan() -> list[str]:
-        async with request.work() as work:
-            await work.read()
-            await work.check()
-            preview = await work.preview()
-            return list(plan_lines(preview, work.checked, work.proposal(preview.plan).digest()))
-
-    with service_at_hand(request.settings()):
-        for line in asyncio.run(plan()):
+def show_plan(spec: RunSpec) -> int:
+    """Print what a run would change and make just now; writes and spends nothing."""
+    spec = replace(spec, file=read_input(spec))
+    with service_at_hand(spec.settings) as settings:
+        for line in asyncio.run(_planned(replace(spec, settings=settings))):
             echo(line)
     return 0
 
 
-def run_import(request: Asked, approve: str | None = None) -> int:
-    """Run the import to its end and say what came of it; returns the exit code.
+async def _planned(spec: RunSpec) -> list[str]:
+    async with Pipeline(spec) as work:
+        await work.read()
+        await work.check()
+        preview = await work.preview()
+        changes = _change_lines(await work.changes(preview.plan)) if spec.refresh is not None else ()
+        return [*changes, *plan_lines(preview, work.checked, work.proposal(preview.plan).digest())]
 
-    `approve` is the digest of a plan, or its beginning.
+
+def _change_lines(changes: Changes) -> Iterator[str]:
+    yield f"The source: {counts_line(changes.counts())}"
+    yield from change_lines(changes, _MOST_CHANGES)
+    yield ""
+
+
+def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) -> int:
+    """Run what is asked for to its end and print the summary; returns the exit code.
+
+    `spec` is what `request` comes to; `approve` the digest of a plan, or its beginning. Raises InputRefused for an
+    input that cannot be used, before any server is started.
     """
-    request.refuse_unusable()
-    settings = request.settings()
-    if request.spread is not None and settings.studio_url is None:
-        raise ConfigurationError(
-            "A run can be spread only where every worker reaches the service, and no address is named.",
-            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
-        )
-    if approve is not None or asks_for_approval(settings):
-        with service_at_hand(settings):
-            if not asyncio.run(approved(request, approve)):
-                return EXIT_REFUSED
+    spec = replace(spec, file=read_input(spec))
+    _refuse_spread_over_embedded_studio(spec)
+    if not _is_approved(spec, approve):
+        return EXIT_REFUSED
     watched = _Watched()
-    with Screen(settings.home, watched.display.say) as screen:
+    with Screen(spec.settings.home, watched.display.say) as screen:
         watched.display.say("Starting …")
-        with service_at_hand(settings):
+        with service_at_hand(spec.settings) as settings:
+            spec = replace(spec, settings=settings)
             screen.wait()
+            flow = _flow_of(request) if screen.is_there else None
             try:
                 with screen.watched_over(), watched.display.showing():
-                    code = run_in_thread(watched.run(request, on_prefect=screen.is_there), watched.on_signal)
+                    code = run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
             except PatternmillError:
                 # Else Prefect's client would go on at the end of the process, with a server that is gone by then.
                 screen.settle(watched.flow_run_id)
@@ -147,27 +100,59 @@ def run_import(request: Asked, approve: str | None = None) -> int:
     return code
 
 
+def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
+    if spec.spread is not None and spec.settings.studio_url is None:
+        raise ConfigurationError(
+            "A run can be spread only where every worker reaches the service, and no address is named.",
+            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
+        )
+
+
+def _is_approved(spec: RunSpec, digest: str | None) -> bool:
+    if digest is None and not asks_for_approval(spec.settings):
+        return True
+    with service_at_hand(spec.settings) as settings:
+        return asyncio.run(approved(replace(spec, settings=settings), digest))
+
+
+def _flow_of(request: RunRequest) -> Flow[..., Any]:
+    """To be imported once Prefect's client knows its server."""
+    if isinstance(request, RetryRequest):
+        from flows.retry_failed import retry_failed
+
+        return retry_failed
+    if isinstance(request, RefreshRequest):
+        from flows.catalog_refresh import catalog_refresh
+
+        return catalog_refresh
+    from flows.bulk_import import bulk_import
+
+    return bulk_import
+
+
+def _parameters(request: RunRequest) -> dict[str, Any]:
+    """A request as a flow's parameters, which are stored in clear: addresses without their secrets."""
+    values = dict(request)
+    if isinstance(request, RefreshRequest):
+        values["source"] = shown_address(request.source)
+        values["out"] = request.out and shown_address(request.out)
+    return values
+
+
 @contextmanager
-def service_at_hand(settings: Settings) -> Iterator[None]:
-    """The service that the settings name, or the embedded studio, made known to this process's settings."""
+def service_at_hand(settings: Settings) -> Iterator[Settings]:
+    """The settings with a service: that which they name, or an embedded studio while the context lasts."""
     if settings.studio_url is not None:
-        yield
+        yield settings
         return
     from cli.embedded_studio import embedded_studio
 
     with embedded_studio(settings.home, environment=settings.environment) as studio:
-        os.environ["PATTERNMILL_STUDIO_URL"] = studio.url
-        os.environ["PATTERNMILL_API_KEY"] = studio.key.get_secret_value()
-        os.environ["PATTERNMILL_EMBEDDED"] = "true"
-        try:
-            yield
-        finally:
-            for name in ("STUDIO_URL", "API_KEY", "EMBEDDED"):
-                del os.environ[f"PATTERNMILL_{name}"]
+        yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
 
 
 class _Watched:
-    """One import of this process: its flow, its run, and what a person's signals do to it."""
+    """One run of this process: its flow, what became of it, and what a person's signals do to it."""
 
     def __init__(self) -> None:
         self.display = Display()
@@ -175,28 +160,32 @@ class _Watched:
         self.state_message = ""
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        on_begin(self._on_begin)
 
     @property
     def flow_run_id(self) -> str | None:
         return self.begun.record.prefect_flow_run_id if self.begun else self._flow_run_id
 
-    async def run(self, request: Asked, *, on_prefect: bool) -> int:
-        """Run the import; returns the exit code. Raises what the steps before the first purchase raise."""
+    async def run(self, spec: RunSpec, flow: Flow[..., Any] | None, parameters: dict[str, Any]) -> int:
+        """Run it, as a flow where there is one; returns the exit code.
+
+        Raises what the steps before the first purchase raise.
+        """
         self._loop = asyncio.get_running_loop()
-        if on_prefect:
-            await self._as_flow(request)
+        if flow is not None:
+            launched.set(Launch(spec, self._on_begin))
+            await self._as_flow(flow, parameters)
         if self.begun is None and not self.state_message:
             try:
-                async with request.work() as work:
+                async with Pipeline(spec, self._on_begin) as work:
                     await work.run_through()
             except Overlap as overlap:
                 self.state_message = str(overlap)
         return self._exit_code()
 
-    async def _as_flow(self, request: Asked) -> None:
+    async def _as_flow(self, flow: Flow[..., Any], parameters: dict[str, Any]) -> None:
         try:
-            state = await request.as_flow()
+            running: Any = flow(**parameters, return_state=True)
+            state: State[Any] = await running
         except PatternmillError:
             raise
         except Exception as error:
@@ -237,7 +226,7 @@ class _Watched:
         return KnownEnds(top, {**shards, **task_run_states(self.begun)})
 
     def keep_pictures(self) -> None:
-        """Where the studio is our own, and ends with this command: put its pictures beside the gallery."""
+        """Where the studio is our own, and ends with this command: put its pictures next to the gallery."""
         run = self.begun
         if run is not None and run.results is not None and run.spec.settings.embedded:
             settings = run.spec.settings

@@ -1,52 +1,47 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import State, flow
-from prefect.runtime import deployment
-from pydantic import Field
 
-from flows.shard_runs import make_all
+from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
-from patternmill.runs.pipeline import import_spec
-from patternmill.runs.refresh import pipeline_for
-from patternmill.runs.request import RunSpec
-from patternmill.settings import Confirmation
+from patternmill.parameters import Attempts, Confirmation, Count, EnvironmentName, MaxFailures, Parts, Window
+from patternmill.runs.context import announce
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 from prefect_host.internals import batch_events
 from prefect_host.record import close_earlier_attempts
 from prefect_host.service_blocks import addressed
-from prefect_host.stop_signals import Stopping, stop_on_signals
+from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
 from tasks.publication import picture_gallery, publish
 from tasks.run_events import run_finished, run_started
 from tasks.run_page import show_ending
-from tasks.run_steps import check_rows, plan_items, read_file
+from tasks.run_steps import check_rows, plan_items, read_file, requested
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
 async def bulk_import(
     file: Path,
     catalog: str | None = None,
-    environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
-    budget: Annotated[int | None, Field(ge=0)] = None,
-    max_patterns: Annotated[int | None, Field(ge=0)] = None,
-    max_products: Annotated[int | None, Field(ge=0)] = None,
-    # Refused by the form and the server; elsewhere the reading of it says more about what is wrong.
-    max_failures: Annotated[
-        str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
-    ] = None,
+    environment: EnvironmentName | None = None,
+    budget: Count | None = None,
+    max_patterns: Count | None = None,
+    max_products: Count | None = None,
+    max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
-    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
-    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
-    spread: Annotated[int | None, Field(ge=1, le=64)] = None,
+    attempts: Attempts | None = None,
+    max_in_flight: Window | None = None,
+    spread: Parts | None = None,
     edition: str | None = None,
     encoding: str | None = None,
     out: Path | None = None,
-    only: Path | None = None,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
@@ -65,51 +60,32 @@ async def bulk_import(
         edition: A name under which everything is bought again, on purpose.
         encoding: Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance.
         out: Where the results go; none: results/<catalog>/<run>.
-        only: A selection of rows, as `patternmill retry` writes it; none: all rows.
     """
-    spec = import_spec(
-        file,
-        catalog=catalog,
-        environment=environment,
-        out=out,
-        encoding=encoding,
-        max_in_flight=max_in_flight,
-        attempts=attempts,
-        edition=edition,
-        max_failures=max_failures,
-        max_patterns=max_patterns,
-        max_products=max_products,
-        budget=budget,
-        confirm=confirm,
-        spread=spread,
-        only=only,
-        by_deployment=deployment.id is not None,
-    )
-    with stop_on_signals() as stopping:
-        return await import_rows(spec, stopping)
+    return await import_rows(requested(ImportRequest(**locals())))
 
 
-async def import_rows(spec: RunSpec, stopping: Stopping) -> State[Any]:
+async def import_rows(spec: RunSpec) -> State[Any]:
     batch_events()
     await close_earlier_attempts()
     await require_workers(spec)
-    async with pipeline_for(await addressed(spec)) as work:
-        await read_file(work)
-        await check_rows(work)
-        await await_approval(work)
-        try:
-            await plan_items(work)
-        except Overlap as overlap:
-            return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
-        except ApprovalNeeded:
-            # It became another plan in the last moment, which is put before a person as well, where one can be.
+    with stop_on_signals() as stopping:
+        async with Pipeline(await addressed(spec), announce) as work:
+            await read_file(work)
+            await check_rows(work)
             await await_approval(work)
-            raise
-        stopping.attach(work.begun)
-        run_started(work.begun)
-        await make_all(work.begun)
-        await publish(work)
-        await show_ending(work.begun, work.ended, work.published)
-        run_finished(work.begun, work.published)
-        await picture_gallery(work, stopping)
-        return state_of(work.ended.outcome, ending_message(work.ended))
+            try:
+                await plan_items(work)
+            except Overlap as overlap:
+                return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
+            except ApprovalNeeded:
+                # It became another plan in the last moment, which is put before a person as well, where one can be.
+                await await_approval(work)
+                raise
+            stopping.attach(work.begun)
+            run_started(work.begun)
+            await make_rows(work.begun)
+            await publish(work)
+            await show_ending(work.begun, work.ended, work.published)
+            run_finished(work.begun, work.published)
+            await picture_gallery(work, stopping)
+            return state_of(work.ended.outcome, ending_message(work.ended))

@@ -1,35 +1,40 @@
 """The catalog refresh: a catalog follows its source, and makes only what has changed in it."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from prefect import State, flow
-from prefect.runtime import deployment
-from pydantic import Field
 
 from flows.bulk_import import import_rows
-from patternmill.runs.refresh import refresh_spec
-from patternmill.settings import Confirmation
-from prefect_host.stop_signals import stop_on_signals
+from patternmill.parameters import (
+    Attempts,
+    CatalogName,
+    Confirmation,
+    Count,
+    EnvironmentName,
+    MaxFailures,
+    Parts,
+    SourceName,
+    Window,
+)
+from patternmill.runs.request import RefreshRequest
+from tasks.run_steps import requested
 
 
 @flow(name="catalog-refresh", flow_run_name="refresh {catalog}", persist_result=False)
 async def catalog_refresh(
-    source: Annotated[str, Field(min_length=1)],
-    catalog: Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)],
-    environment: Annotated[str | None, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")] = None,
+    source: SourceName,
+    catalog: CatalogName,
+    environment: EnvironmentName | None = None,
     retire_at_most: str | None = None,
-    retire: Annotated[int | None, Field(ge=0)] = None,
-    budget: Annotated[int | None, Field(ge=0)] = None,
-    max_patterns: Annotated[int | None, Field(ge=0)] = None,
-    max_products: Annotated[int | None, Field(ge=0)] = None,
-    # Refused by the form and the server; elsewhere the reading of it says more about what is wrong.
-    max_failures: Annotated[
-        str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
-    ] = None,
+    retire: Count | None = None,
+    budget: Count | None = None,
+    max_patterns: Count | None = None,
+    max_products: Count | None = None,
+    max_failures: MaxFailures = None,
     confirm: Confirmation | None = None,
-    attempts: Annotated[int | None, Field(ge=1, le=10)] = None,
-    max_in_flight: Annotated[int | None, Field(ge=1, le=5000)] = None,
-    spread: Annotated[int | None, Field(ge=1, le=64)] = None,
+    attempts: Attempts | None = None,
+    max_in_flight: Window | None = None,
+    spread: Parts | None = None,
     edition: str | None = None,
     encoding: str | None = None,
     out: str | None = None,
@@ -54,24 +59,4 @@ async def catalog_refresh(
         encoding: Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance.
         out: Where the results go: a folder, or an address; none: results/<catalog>/<run>.
     """
-    spec = refresh_spec(
-        source,
-        catalog,
-        environment=environment,
-        retire=retire,
-        retire_at_most=retire_at_most,
-        out=out,
-        encoding=encoding,
-        max_in_flight=max_in_flight,
-        attempts=attempts,
-        edition=edition,
-        max_failures=max_failures,
-        max_patterns=max_patterns,
-        max_products=max_products,
-        budget=budget,
-        confirm=confirm,
-        spread=spread,
-        by_deployment=deployment.id is not None,
-    )
-    with stop_on_signals() as stopping:
-        return await import_rows(spec, stopping)
+    return await import_rows(requested(RefreshRequest(**locals())))

@@ -1,17 +1,18 @@
-"""One part of a spread run: a flow run that a worker takes up, wherever it is."""
+"""One part of a spread run: a flow run that a worker runs, wherever it is."""
 
 from typing import Annotated
 
 from prefect import State, flow
 from pydantic import Field
 
-from flows.shard_runs import make_rows
+from flows.shard_runs import drive_shards
 from patternmill.errors import LeaseLost
 from patternmill.states import Outcome
 from prefect_host.internals import batch_events
 from prefect_host.stop_signals import stop_on_signals
 from tasks.part_runs import begun_part
 from tasks.prefect_states import part_state, state_of
+from tasks.run_page import progress_shown
 
 
 # Without a template for its name: each is named by the rows that it holds, as it is started.
@@ -28,8 +29,9 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
     batch_events()
     with stop_on_signals() as stopping:
         try:
-            async with begun_part(run_id, number, grant, environment, stopping) as work:
-                await make_rows(work)
+            begun = begun_part(run_id, number, grant, environment, stopping)
+            async with begun as work, progress_shown(work):
+                await drive_shards(work)
             return part_state(work)
         except LeaseLost as fenced:
             return state_of(Outcome.SKIPPED_OVERLAP, str(fenced))

@@ -2,7 +2,7 @@
 
 from prefect import State, flow
 
-from patternmill.runs.registry import running
+from patternmill.runs.context import driven
 from tasks.item_tasks import task_step
 from tasks.prefect_states import shard_state
 
@@ -10,7 +10,8 @@ from tasks.prefect_states import shard_state
 @flow(name="shard", validate_parameters=False, persist_result=False)
 async def shard(run_id: str, number: int) -> State:
     """Make the patterns and products of the rows of one shard of a run, or of a part of one, of this process."""
-    run = running(run_id)
-    part = run.engine.shard(number)
-    await run.engine.drive(part, task_step(run))
-    return shard_state(run.engine, part)
+    run = driven.get()
+    assert run.name == run_id, "a shard is driven inside its run"
+    rows = run.engine.shard(number)
+    await run.engine.drive(rows, task_step(run))
+    return shard_state(run.engine, rows)

@@ -3,7 +3,7 @@
 import asyncio
 
 from flows.shard import shard
-from patternmill.engine.shards import Shard
+from patternmill.runs.context import driven
 from patternmill.runs.run import ActiveRun, Run
 from patternmill.runs.spread import spread
 from tasks.item_tasks import drive_shard
@@ -11,26 +11,19 @@ from tasks.part_runs import Workers
 from tasks.run_page import progress_shown
 
 
-async def make_all(run: Run) -> None:
-    if run.spec.spread is None:
-        await make_rows(run)
-        return
+async def make_rows(run: Run) -> None:
     async with progress_shown(run):
-        await spread(run, Workers(), drive_shards)
-
-
-async def make_rows(run: ActiveRun) -> None:
-    async with progress_shown(run):
-        await drive_shards(run)
+        if run.spec.spread is None:
+            await drive_shards(run)
+        else:
+            await spread(run, Workers(), drive_shards)
 
 
 async def drive_shards(run: ActiveRun) -> None:
-    """Drive the shards as nested flow runs, side by side, all inside the run's one window."""
-    async with asyncio.TaskGroup() as shards:
-        async for part in run.engine.opened_shards():
-            shards.create_task(make_shard(run, part))
-
-
-async def make_shard(run: ActiveRun, part: Shard) -> None:
-    # A text would be a format, and a sku with a brace in it no valid one.
-    await drive_shard(run, part, shard.with_options(flow_run_name=part.describe))
+    """Drive the shards as nested flow runs, concurrently, all inside the run's one window."""
+    driven.set(run)
+    async with asyncio.TaskGroup() as group:
+        async for rows in run.engine.opened_shards():
+            # A function, because a text would be a format, and a sku with a brace in it no valid one.
+            as_flow = shard.with_options(flow_run_name=rows.describe)
+            group.create_task(drive_shard(run, rows, as_flow))

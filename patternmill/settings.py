@@ -1,13 +1,13 @@
-"""The settings of a run: read from the environment once, in the composition root, and handed down as values."""
+"""The settings of a run: read from the environment once, by the command or the flow, and passed on as values."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from dotenv import dotenv_values
@@ -16,6 +16,14 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from patternmill.addresses import checked_url, is_unencrypted, service_identity
 from patternmill.errors import ConfigurationError
+from patternmill.parameters import (
+    ENVIRONMENT_PATTERN,
+    Attempts,
+    Confirmation,
+    EnvironmentName,
+    Window,
+    confirmation,
+)
 
 T = TypeVar("T")
 PREFIX = "PATTERNMILL_"
@@ -28,28 +36,8 @@ _LOOSE_USER_INFO = re.compile(r"://[^/@:]*:(.+)@")
 #: Shorter ones are words that a mask would strike everywhere.
 _SHORTEST_PASSWORD = 4
 ENV_FILE = ".env"
-PRODUCTION = "production"
-DUPLICATES = "duplicates"
-ENVIRONMENT_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 _RETIRE_WORD = r"\d{1,9}|(\d{1,2}(\.\d+)?|100)%"
 _LEDGER_SCHEMES = frozenset({"postgresql", "postgres", "sqlite"})
-
-#: What a person confirms: a large purchase in production, a second purchase of another catalog's products.
-Confirmation = Literal["production", "duplicates", "production,duplicates"]
-
-
-def confirmation(words: str | Iterable[str] | None) -> Confirmation | None:
-    """Read `production, duplicates` or a list of these words. Raises ValueError."""
-    parts = re.split(r"[\s,]+", words) if isinstance(words, str) else (words or ())
-    found = {part for part in parts if part}
-    if found - {PRODUCTION, DUPLICATES}:
-        raise ValueError(f"must be of these words, with commas between them: {PRODUCTION}, {DUPLICATES}")
-    if len(found) == 2:
-        return "production,duplicates"
-    if not found:
-        return None
-    return "production" if PRODUCTION in found else "duplicates"
-
 
 #: In minor units: what a limit, and a price, may be at most, so that no sum over a catalog passes 64 bits.
 MOST_AMOUNT = 10**15
@@ -111,7 +99,7 @@ def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
-    """A database that is known, and an address that can be taken apart; whether it answers is seen as it is opened."""
+    """A database that is known, and an address that can be parsed; whether it answers is seen when it is opened."""
     if url is None or not url.get_secret_value():
         return None
     text = url.get_secret_value()
@@ -129,7 +117,7 @@ def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
     try:
         urlsplit(text)
     except ValueError:
-        raise ValueError("is an address that cannot be taken apart") from None
+        raise ValueError("is an address that cannot be parsed") from None
     return url
 
 
@@ -201,16 +189,16 @@ class Settings(BaseSettings):
     api_key: Annotated[SecretStr | None, AfterValidator(_checked_key)] = None
     #: The environments' keys, as JSON: {"staging": "...", "production": "..."}.
     api_keys: Annotated[_Keys, AfterValidator(_checked_environments)] = Field(default_factory=dict)
-    #: Hosts to which the key may go without encryption, as JSON: ["10.0.0.5"]; this machine's own need no word.
+    #: Hosts to which the key may go without encryption, as JSON: ["10.0.0.5"]; this machine's own need none.
     plain_http: tuple[str, ...] = ()
     #: Ledger and local state.
     home: Path = Path(".patternmill")
     #: Scopes request IDs and the ledger, together with the catalog's name.
-    environment: str = Field(default="staging", pattern=ENVIRONMENT_PATTERN)
+    environment: EnvironmentName = "staging"
     #: None: SQLite under `home`. postgresql://... for several machines.
     ledger_url: Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)] = None
     #: The most jobs in flight at once.
-    max_in_flight: int = Field(default=200, ge=1, le=5000)
+    max_in_flight: Window = 200
     #: Requests a second, creates and polls apart.
     create_rate: _Rate = 500.0
     poll_rate: _Rate = 300.0
@@ -220,10 +208,10 @@ class Settings(BaseSettings):
     job_timeout: _Duration = timedelta(minutes=30)
     #: How long one create is sent again while its fate is unknown.
     create_timeout: _Duration = timedelta(minutes=10)
-    #: Past this age an unanswered request is not sent again without a person's word.
+    #: Past this age an unanswered request is not sent again without a person's decision.
     in_doubt_limit: _Duration = timedelta(hours=12)
     #: How many times an item is tried when the service says that its job failed.
-    attempts: int = Field(default=2, ge=1, le=10)
+    attempts: Attempts = 2
     #: Patterns of text (regular expressions, case ignored) in a failed job's reason that make the failure final.
     final_reasons: Annotated[tuple[str, ...], AfterValidator(_checked_reasons)] = ()
     #: The longest prompt accepted, in characters.
@@ -240,7 +228,7 @@ class Settings(BaseSettings):
     approve_above_cost: int | None = Field(default=None, ge=0, le=MOST_AMOUNT)
     #: What an approver has to type: the code, or `sha256:` and its digest, so that no worker has the code itself.
     approval_code: Annotated[SecretStr | None, AfterValidator(_checked_code)] = None
-    #: How long a flow run waits for a person's word on its plan.
+    #: How long a flow run waits for a person's decision on its plan.
     approval_timeout: Annotated[timedelta, Field(ge=timedelta(seconds=10))] = timedelta(hours=24)
     #: The addresses of the environments, as JSON: {"staging": "https://...", "production": "https://..."}.
     environment_urls: Annotated[dict[str, _Url], AfterValidator(_checked_environments)] = Field(
@@ -254,11 +242,11 @@ class Settings(BaseSettings):
     confirm: Annotated[Confirmation | None, BeforeValidator(confirmation)] = None
     #: Set by the command line when it starts the embedded studio.
     embedded: bool = False
-    #: The most rows that a refresh retires without a person's word: a count, a percentage, or both.
+    #: The most rows that a refresh retires without a person's approval: a count, a percentage, or both.
     retire_at_most: Annotated[str, AfterValidator(_checked_retire_limit)] = "20,10%"
     #: Addresses of sources by name, as JSON, for those with a secret in them: a schedule then says the name alone.
     sources: Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)] = Field(default_factory=dict)
-    #: Folders that runs of a deployment may read files from and write results to, beside the home. None: the one they
+    #: Folders that runs of a deployment may read files from and write results to, next to the home. None: the one they
     #: run in. The command line is not bound to them.
     source_folders: tuple[Path, ...] | None = None
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
@@ -271,8 +259,8 @@ class Settings(BaseSettings):
     def pair_is_explicit(self) -> bool:
         return self._pair_is_explicit
 
-    def confirms(self, word: str) -> bool:
-        return self.confirm is not None and word in self.confirm.split(",")
+    def confirms(self, purchase: str) -> bool:
+        return self.confirm is not None and purchase in self.confirm.split(",")
 
     def service_at(self, url: str) -> str:
         """What names the service at an address: the same for every address of that service."""
@@ -292,15 +280,28 @@ def load_settings(**overrides: object) -> Settings:
     return _keyed(_addressed(_read(overrides)))
 
 
-def load_sources() -> Mapping[str, SecretStr]:
-    """The addresses of sources by name, whichever environment is meant. Raises ConfigurationError."""
-    return _read({}).sources
+def read_settings() -> Settings:
+    """The settings as they are written down, before an environment's address and key are chosen.
+
+    For who finds out which environment is meant only with their help. Raises ConfigurationError.
+    """
+    return _read({})
+
+
+def in_environment(settings: Settings, environment: str | None, **overrides: object) -> Settings:
+    """What `read_settings` found, with an environment's address and key; None: the one that is set.
+
+    `overrides` that are not None win, and have been validated. Raises ConfigurationError.
+    """
+    values = {"environment": environment, **overrides}
+    known = {name: value for name, value in values.items() if value is not None}
+    return _keyed(_addressed(settings.model_copy(update=known)))
 
 
 def _read(overrides: Mapping[str, object]) -> Settings:
-    given = {name: value for name, value in overrides.items() if value is not None}
+    named = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings(**given)  # type: ignore[arg-type]
+        return Settings(**named)  # type: ignore[arg-type]
     except SettingsError as error:
         field = re.search(r'field "(\w+)"', str(error))
         raise _unusable([f"{PREFIX}{field[1].upper() if field else '*'}: must be JSON"]) from None

@@ -13,7 +13,7 @@ from prefect.blocks.system import Secret
 from prefect.variables import Variable
 from pydantic import SecretStr
 
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings, with_service
 
 

@@ -25,7 +25,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.duplicates import Duplicates
-from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.text import duration, goods, more, plural, readable
 from prefect_host.internals import response_key
@@ -67,7 +67,7 @@ class ApprovalInputWithCode(ApprovalInput):
     )
 
 
-async def await_approval(work: ImportPipeline) -> None:
+async def await_approval(work: Pipeline) -> None:
     """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
 
     A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where an approval
@@ -85,7 +85,7 @@ async def await_approval(work: ImportPipeline) -> None:
         await _ask(work, preview, proposal, remark)
 
 
-async def _record_answer(work: ImportPipeline, question: Approval, proposal: Proposal) -> str:
+async def _record_answer(work: Pipeline, question: Approval, proposal: Proposal) -> str:
     """Record what was decided since this flow run asked; returns what to add where it is asked again."""
     answer, code = await _answer_to(question)
     remark = ""
@@ -114,7 +114,7 @@ async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
     return ApprovalInput(**values), code
 
 
-async def _ask(work: ImportPipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
+async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
     patience = work.spec.settings.approval_timeout
     question = await asyncio.to_thread(approval.request_approval, work.spec, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))

@@ -21,7 +21,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import Part, PartWork
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.runs.spread import PartGrant, WorkerHandle
 from prefect_host.record import close_inside
 from prefect_host.service_blocks import addressed_settings

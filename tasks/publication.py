@@ -8,22 +8,22 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment
 
-from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.pipeline import Pipeline
 from prefect_host.stop_signals import Stopping
 from tasks.gallery_pictures import keep_pictures
 from tasks.run_log import logged
 
 
 @task(name="publish", task_run_name="write the results", cache_policy=NO_CACHE, persist_result=False)
-async def publish(work: ImportPipeline) -> str:
+async def publish(work: Pipeline) -> str:
     await work.end()
     results = await work.publish()
     logged(f"Results, failures and gallery: {results.out.resolve()}")
     return str(results.out)
 
 
-async def picture_gallery(work: ImportPipeline, stopping: Stopping) -> None:
-    """Keep the embedded studio's pictures beside the gallery, in a run that a worker makes.
+async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
+    """Keep the embedded studio's pictures next to the gallery, in a run that a worker makes.
 
     The command line does so itself, after its run, so that Ctrl-C can leave it out.
     """
@@ -32,17 +32,17 @@ async def picture_gallery(work: ImportPipeline, stopping: Stopping) -> None:
 
 
 @task(name="pictures", task_run_name="draw the pictures", cache_policy=NO_CACHE, persist_result=False)
-async def draw_pictures(work: ImportPipeline, stopping: Stopping) -> None:
+async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
-    said: list[str] = []
+    lines: list[str] = []
     await asyncio.to_thread(
         keep_pictures,
         out,
         settings.home / "pictures",
         settings.studio_url,
-        said.append,
+        lines.append,
         is_stopped=lambda: stopping.is_requested,
     )
-    for line in said:
+    for line in lines:
         logged(line)

@@ -35,10 +35,10 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     from patternmill.catalog.check_report import report_lines
     from patternmill.catalog.csv_reader import read_catalog
     from patternmill.catalog.row_checks import check_rows
-    from patternmill.runs.origin import environment_of
+    from patternmill.runs.origin import environment_of, origin_of
     from patternmill.settings import load_settings
 
-    settings = load_settings(environment=environment_of(file, environment))
+    settings = load_settings(environment=environment_of(origin_of(file), environment))
     catalog = read_catalog(file, encoding=encoding)
     checked = check_rows(catalog, _offer(settings, catalog), prompt_limit=settings.prompt_limit)
     limit = len(checked.problems) if everything else 40
@@ -54,7 +54,7 @@ def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
     import asyncio
 
     from patternmill.runs.current_offer import current_offer
-    from patternmill.runs.request import refuse_known_other_service
+    from patternmill.runs.safeguards import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
 
     refuse_known_other_service(settings)

@@ -1,74 +1,53 @@
-"""The verb `retry`: takes up again what did not come to its end, and nothing else."""
+"""The verb `retry`: the rows of an earlier run that did not come to their end, and nothing else."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from cli.commands.import_ import APPROVE_HELP, confirm_option
+from cli.run_options import approve_option, run_options
 from cli.terminal import echo
+from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
-    from patternmill.ledger.ledger import Ledger
-    from patternmill.runs.retry import Purchases, RetrySelection, RowFilter
-    from patternmill.settings import Settings
+    from patternmill.runs.retry import Purchases, RetrySelection
 
 _MOST_ROWS = 40
 _MOST_LEFT_OUT = 10
 
 
+def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> tuple[str, ...]:
+    if not words:
+        return ()
+    from patternmill.runs.retry import statuses_of
+
+    return tuple(status.value for status in statuses_of(words))
+
+
 @click.command("retry")
 @click.argument("run", metavar="[RUN]", required=False)
-@click.option("--catalog", help="The catalog whose latest run is meant; needed where there are several.")
-@click.option("--environment", help="Of the catalog: staging, production, ... (default: any).")
 @click.option(
-    "--status", default="", metavar="A,B", help="Default: failed,cancelled,not_started,in_doubt,waiting."
+    "--status",
+    default="",
+    metavar="A,B",
+    callback=_statuses,
+    help="Default: failed,cancelled,not_started,in_doubt,waiting.",
 )
-@click.option("--code", "codes", multiple=True, help="Rows with this error code; may be given again.")
-@click.option("--category", "categories", multiple=True, help="Rows of this category; may be given again.")
-@click.option("--sku", "skus", multiple=True, help="This row; may be given again.")
+@run_options(RetryRequest, by_hand=("run", "status"))
 @click.option("--yes", is_flag=True, help="Do not ask. Without a terminal nothing is done without it.")
-@click.option("--approve", metavar="DIGEST", help=APPROVE_HELP)
+@approve_option
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Where the results go (default: results/CATALOG/RUN)."
-)
-@click.option("--max-in-flight", type=click.IntRange(1, 5000), help="The most jobs in flight at once.")
-@click.option("--attempts", type=click.IntRange(1, 10), help="Tries an item, when its job fails (default 2).")
-@click.option("--max-failures", metavar="N|N%", help="Stops new items when more have failed.")
-@click.option("--max-patterns", type=click.IntRange(0), help="The most patterns that this run may buy.")
-@click.option("--max-products", type=click.IntRange(0), help="The most products that this run may buy.")
-@click.option(
-    "--budget",
-    type=click.IntRange(0),
-    help="The most that this run may spend, in minor units (50000: €500.00).",
-)
-@confirm_option
-def command(
-    run: str | None,
-    catalog: str | None,
-    environment: str | None,
-    status: str,
-    codes: tuple[str, ...],
-    categories: tuple[str, ...],
-    skus: tuple[str, ...],
-    yes: bool,
-    approve: str | None,
-    plan_only: bool,
-    **limits: Any,
-) -> int:
-    """Take up again the rows of a catalog's latest run (or RUN) that failed, were stopped, or are in doubt.
+def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bool) -> int:
+    """Retry the rows of a catalog's latest run (or RUN) that failed, were stopped, or are in doubt.
 
     Shows the rows and what they would cost, asks, and then runs them; the file is not needed, its bytes are in the
-    ledger. What is paid for is never bought again, what is under way is gone on with. The results hold every row of
-    the file: those not chosen stand as they are. Rows that wait for a decision need `patternmill settle`.
+    ledger. What is paid for is never bought again, what is under way is resumed. The results hold every row of
+    the file: those not chosen stay as they are. Rows that wait for a decision need `patternmill settle`.
 
     \b
     Examples:
@@ -81,48 +60,30 @@ def command(
     not confirmed or approved, or only shown for want of a terminal; 1 failed; 4 another run holds the catalog; 130
     interrupted.
     """
-    from patternmill.catalog.rows import tidy
-    from patternmill.engine.options import RunOptions
     from patternmill.ledger.ledger import open_ledger
-    from patternmill.runs.retry import RowFilter, statuses_of
-    from patternmill.settings import load_settings
+    from patternmill.runs.retry import select_rows
+    from patternmill.runs.spec import retry_spec
+    from patternmill.settings import in_environment, read_settings
 
-    choice = RowFilter(
-        statuses_of(status),
-        frozenset(codes),
-        frozenset(tidy(category).casefold() for category in categories),
-        frozenset(tidy(sku) for sku in skus),
-    )
-    with open_ledger(load_settings(environment=environment), must_exist=True) as ledger:
-        chosen = _choose(ledger, run, catalog, environment, choice)
-        settings = load_settings(
-            environment=chosen.record.environment,
-            max_in_flight=limits["max_in_flight"],
-            attempts=limits["attempts"],
-        )
-        for line in retry_lines(chosen, RunOptions.from_settings(settings), ledger.now()):
+    settings = read_settings()
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        chosen = select_rows(ledger, request)
+        spec = retry_spec(request, chosen, settings)
+        for line in retry_lines(chosen, spec.options, ledger.now()):
             echo(line)
-        raw = ledger.input_of(chosen.record)
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     if not yes and not _is_meant():
         return EXIT_REFUSED
-    return _run(chosen, raw, settings, limits, approve)
+    from cli.launcher import run_request
 
-
-def _choose(
-    ledger: Ledger, run: str | None, catalog: str | None, environment: str | None, choice: RowFilter
-) -> RetrySelection:
-    from patternmill.ledger.reports.row_results import input_file
-    from patternmill.ledger.reports.run_lookup import LATEST, find_run
-    from patternmill.runs.retry import choose
-
-    record = find_run(ledger, run or LATEST, catalog=catalog, environment=environment)
-    return choose(ledger, record, input_file(ledger, record), choice)
+    record = chosen.record
+    named = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}
+    return run_request(request.model_copy(update=named), spec, approve)
 
 
 def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iterator[str]:
-    """The rows, as far as a screen bears them, and what they would cost."""
+    """The rows, as far as a screen has room for them, and what they would cost."""
     from patternmill.runs.retry import cost, has_aged
     from patternmill.text import counted, plural
 
@@ -171,45 +132,3 @@ def _is_meant() -> bool:
         echo("Not begun: there is no terminal to ask on. Add --yes to run it.", err=True)
         return False
     return click.confirm("Begin?", default=False)
-
-
-def _run(
-    chosen: RetrySelection, raw: bytes, settings: Settings, limits: dict[str, Any], approve: str | None
-) -> int:
-    from cli.launcher import Request, run_import
-
-    record = chosen.record
-    with _laid_out(chosen, raw, settings.home) as (file, selection):
-        return run_import(
-            Request(
-                file=file,
-                catalog=record.catalog,
-                environment=record.environment,
-                encoding=record.input_encoding,
-                edition=record.options.get("edition"),
-                only=selection,
-                **limits,
-            ),
-            approve,
-        )
-
-
-@contextmanager
-def _laid_out(chosen: RetrySelection, raw: bytes, home: Path) -> Iterator[tuple[Path, Path]]:
-    """The input's bytes and the selection as files, while the context lasts."""
-    import shutil
-    import tempfile
-
-    from patternmill.runs.row_selection import write_selection
-
-    place = home / "retries"
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=place))
-    try:
-        file = folder / "input" / (Path(chosen.record.source).name or "input.csv")
-        file.parent.mkdir()
-        file.write_bytes(raw)
-        write_selection(chosen.selection(), folder / "selection.json")
-        yield file, folder / "selection.json"
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

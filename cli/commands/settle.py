@@ -203,10 +203,9 @@ def _settings_of(ledger: Ledger, settlement: Settlement) -> Settings:
 async def _look_up(settings: Settings, job_id: str) -> Job | None:
     from cli.launcher import service_at_hand
     from patternmill.service.studio_api import StudioApi
-    from patternmill.settings import load_settings
 
-    with service_at_hand(settings):
-        async with StudioApi.from_settings(load_settings(environment=settings.environment)) as api:
+    with service_at_hand(settings) as settings:
+        async with StudioApi.from_settings(settings) as api:
             return await api.job(job_id)
 
 

@@ -23,8 +23,6 @@ _GZIP = b"\x1f\x8b"
 _WEB = frozenset({"http", "https"})
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
-#: Addresses with their secrets, by what may be shown of them.
-_WHOLE: dict[str, str] = {}
 
 
 def is_remote(address: str) -> bool:
@@ -43,19 +41,6 @@ def shown_address(address: str) -> str:
         return address
     parts = urlsplit(_CHAIN.split(address)[0])
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def keep_secret(address: str) -> str:
-    """Remember an address in this process, and return what may be shown, passed on and recorded of it."""
-    shown = shown_address(address)
-    if shown != address:
-        _WHOLE[shown] = address
-    return shown
-
-
-def whole_address(address: str) -> str:
-    """The address with its secrets, where this process has them."""
-    return _WHOLE.get(address, address)
 
 
 def source_name(address: str) -> str:
@@ -87,7 +72,7 @@ def source_bytes(address: str, reading: Reading | None = None) -> bytes:
     """The whole content, decompressed; refused when it changes while it is read."""
     reading = reading or Reading(plain(shown_address(address), 300))
     if is_remote(address):
-        raw = _fetched(whole_address(address), reading)
+        raw = _fetched(address, reading)
     else:
         raw = stable_bytes(file_path(address), Path.read_bytes, reading)
     return _decompressed(raw, reading) if raw.startswith(_GZIP) else raw
@@ -116,12 +101,12 @@ def require_writable(place: str) -> None:
             f"Nothing can be written to {shown_address(place)}.",
             remedy="Name a folder, or a place like s3://bucket/folder.",
         )
-    _file_system(whole_address(place))
+    _file_system(place)
 
 
 def write_files(files: Mapping[str, Path], place: str) -> None:
     """Copy files to a place, by name and in this order. Raises PatternmillError, without the address's secrets."""
-    file_system, folder = _file_system(whole_address(place))
+    file_system, folder = _file_system(place)
     for name, path in files.items():
         _write(file_system, f"{folder.rstrip('/')}/{name}", path.read_bytes(), shown_address(place))
 
@@ -129,7 +114,7 @@ def write_files(files: Mapping[str, Path], place: str) -> None:
 def write_bytes(address: str, content: bytes) -> None:
     """Write one file to an address. Raises PatternmillError."""
     require_writable(address)
-    file_system, path = _file_system(whole_address(address))
+    file_system, path = _file_system(address)
     _write(file_system, path, content, shown_address(address))
 
 

@@ -1,4 +1,4 @@
-"""What a run is allowed and told to do, as one value."""
+"""What a run is allowed to do, as one value: limits, prices, attempts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FailureLimit:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The limits and manners of one run."""
+    """The limits of one run, and how it is driven."""
 
     max_in_flight: int = 200
     attempts: int = 2
@@ -53,7 +53,7 @@ class RunOptions:
     limits: SpendingLimits = field(default_factory=SpendingLimits)
     pattern_price: int = 0
     product_price: int = 0
-    #: Plans above these wait for a person: items to buy, and what they may cost at worst (minor units).
+    #: Plans above these wait for an approval: items to buy, and what they may cost at worst (minor units).
     approve_above_items: int | None = None
     approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)

@@ -20,7 +20,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome, Stage, Verdict
 
 #: Shorter beginnings of a digest are not accepted in its place.

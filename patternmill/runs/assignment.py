@@ -18,7 +18,7 @@ from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.partition import shares
 from patternmill.planning.plan import Plan, PlannedRow, Reason
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings, load_settings
 
 #: Settings of the wire that hold for a run as its coordinator has them, whatever a worker's environment says.

@@ -12,10 +12,10 @@ from patternmill.catalog.rows import sku_key
 from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.parameters import DUPLICATES
 from patternmill.planning.plan import Plan, Reason
 from patternmill.planning.recognition import folded, visible_text
-from patternmill.runs.request import RunSpec
-from patternmill.settings import DUPLICATES
+from patternmill.runs.spec import RunSpec
 from patternmill.text import plural
 
 #: So many rows may be alike by chance, or on purpose, without a confirmation.

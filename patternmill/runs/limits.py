@@ -12,7 +12,7 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.plan_limits import PlanLimit, limit_plan, restricted
 from patternmill.results.summary import joined
 from patternmill.runs.approval import ApprovedItems
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome, Stage
 from patternmill.text import money, plural
 

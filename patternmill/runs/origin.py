@@ -25,7 +25,7 @@ _MARKS = "\xef\xbb\xbf\xff\xfe"
 
 @dataclass(frozen=True)
 class Origin:
-    """The run that a results file comes from, by the manifest beside it."""
+    """The run that a results file comes from, by the manifest next to it."""
 
     file: str
     run_id: str
@@ -36,15 +36,15 @@ class Origin:
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
         return (
-            f"{self.file} comes from run {self.run_id}, by the manifest beside it: catalog {self.catalog}, "
+            f"{self.file} comes from run {self.run_id}, by the manifest next to it: catalog {self.catalog}, "
             f"environment {self.environment}{edition}."
         )
 
 
 def origin_of(source: Path) -> Origin | None:
-    """None for a file that is not one of ours, and where no manifest that can be read lies beside it.
+    """None for a file that is not one of ours, and where no manifest that can be read lies next to it.
 
-    Ours is also one that still has its name, beside its manifest, and has lost the result columns.
+    Ours is also one that still has its name, next to its manifest, and has lost the result columns.
     """
     if not (_OUR_NAME.match(source.name) or _is_results_file(source)):
         return None
@@ -56,12 +56,11 @@ def origin_of(source: Path) -> Origin | None:
     return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition)
 
 
-def environment_of(source: Path, environment: str | None) -> str | None:
-    """The environment that is named, else that of the run that the file comes from; None: as set.
+def environment_of(origin: Origin | None, environment: str | None) -> str | None:
+    """The environment that is named, else that of the run that a file comes from; None: as set.
 
     A setting does not count as named: it holds for every file. Raises InputRefused when the two differ.
     """
-    origin = origin_of(source)
     if origin is None:
         return environment
     if environment not in (None, origin.environment):

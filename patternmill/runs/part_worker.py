@@ -27,7 +27,6 @@ from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.runs.assignment import Assignment, require_same_service
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.preview import remembered
-from patternmill.runs.registry import forget, make_findable
 from patternmill.runs.run import ActiveRun
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, PartState
@@ -191,13 +190,11 @@ class PartWork:
         except BaseException:
             await self._api.close()
             raise
-        make_findable(self._part)
         self._part.start_heartbeat()
         return self._part
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._part is not None, "entered before it is left"
-        forget(self._part)
         if error is not None:
             self._part.left = True
         try:

@@ -1,10 +1,9 @@
-"""One import, step by step: read, check, plan, make, end. Each step builds on the ones before it."""
+"""One run, step by step: read, check, plan, make, end, publish. Each step builds on the ones before it."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,11 +11,12 @@ from tempfile import NamedTemporaryFile
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from patternmill.catalog.changes import Changes
 from patternmill.catalog.columns import header_key
 from patternmill.catalog.csv_reader import CatalogFile, read_catalog
 from patternmill.catalog.offer import Offer
+from patternmill.catalog.remote import read_source, require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
-from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import has_ledger, open_ledger
@@ -24,25 +24,16 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.results.atomic_files import LATEST, latest_in
-from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.runs import approval
 from patternmill.runs.current_offer import current_offer
-from patternmill.runs.origin import (
-    environment_of,
-    origin_of,
-    refuse_lost_edition,
-    refuse_other_catalog,
-    refuse_unknown_environment,
-    runs_of,
-)
+from patternmill.runs.origin import refuse_lost_edition, refuse_unknown_environment, runs_of
 from patternmill.runs.preview import Preview, preview
-from patternmill.runs.registry import forget, register
-from patternmill.runs.request import RunSpec, refuse_known_other_service, require_allowed_path
+from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
-from patternmill.runs.row_selection import read_selection
 from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.safeguards import refuse_known_other_service
+from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import Settings, load_settings
 from patternmill.states import RowStatus
 from patternmill.text import plural
 
@@ -50,18 +41,32 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 
-class ImportPipeline:
-    """The work of one import. Its steps are called once each, in the order in which they stand here."""
+def read_input(spec: RunSpec) -> CatalogFile:
+    """The input as it is now, unless it was read already. Raises InputRefused."""
+    if spec.file is not None:
+        return spec.file
+    quoting = not spec.by_deployment
+    if spec.refresh is not None:
+        return read_source(spec.refresh.address, encoding=spec.encoding, empty=True, quoting=quoting)
+    return read_catalog(spec.source, encoding=spec.encoding, quoting=quoting)
 
-    def __init__(self, spec: RunSpec) -> None:
-        """Raises ConfigurationError when the service's address or key are missing."""
+
+class Pipeline:
+    """The steps of one run, called once each, in the order in which they are written here."""
+
+    def __init__(self, spec: RunSpec, on_begin: Callable[[Run], None] = lambda run: None) -> None:
+        """`on_begin` is called with the run once its plan is on record.
+
+        Raises ConfigurationError when the service's address or key are missing.
+        """
         self.spec = spec
+        self._on_begin = on_begin
         self._api = StudioApi.from_settings(spec.settings)
         self._file: CatalogFile | None = None
         #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
-        #: What a person said against the plan; the run is put on record then, and nothing is begun.
+        #: A person's decision against the plan; the run is put on record then, and nothing is begun.
         self.refused: Approval | None = None
         self._run: Run | None = None
         self._ending: RunEnding | None = None
@@ -73,28 +78,20 @@ class ImportPipeline:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._run is not None:
-            forget(self._run)
         await self._api.close()
 
     async def read(self) -> str:
         """Read the input file. Raises InputRefused."""
-        self._file = await self._read()
+        self._file = await asyncio.to_thread(read_input, self.spec)
         if self._file.columns.ours and not self.spec.catalog_named:
             raise InputRefused(
                 f"{self._file.name} comes from an earlier run, and which catalog it belongs to is not known.",
                 code="catalog_unknown",
                 remedy="Name the catalog with --catalog, or leave the file in its results folder.",
             )
-        if self._file.columns.ours and self.spec.taken_up is None:
+        if self._file.columns.ours and self.spec.selection is None:
             await asyncio.to_thread(_refuse_unknown_origin, self.spec)
         return f"{plural(len(self._file.records), 'row')} in {self._file.name}"
-
-    async def _read(self) -> CatalogFile:
-        spec = self.spec
-        return await asyncio.to_thread(
-            read_catalog, spec.source, encoding=spec.encoding, quoting=not spec.by_deployment
-        )
 
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
@@ -117,28 +114,37 @@ class ImportPipeline:
 
     async def preview(self) -> Preview:
         """The plan with its cost and time, without anything being written."""
-        return await asyncio.to_thread(preview, self._order_with_retries(), self.checked)
+        return await asyncio.to_thread(preview, self._spec_with_retries(), self.checked)
+
+    async def changes(self, plan: Plan) -> Changes:
+        """What a refresh would change. Writes nothing."""
+        return await asyncio.to_thread(_changes, self.spec, self._terms, plan)
+
+    @property
+    def _terms(self) -> RefreshTerms:
+        assert self.spec.refresh is not None, "only a refresh changes its catalog"
+        return self.spec.refresh
 
     def proposal(self, plan: Plan) -> Proposal:
         """A plan as a person would decide on it."""
-        return approval.propose(self._order_with_retries(), plan)
+        return approval.propose(self._spec_with_retries(), plan)
 
     async def needs_approval(self, plan: Plan) -> bool:
         """Whether a person has to approve a plan before the run begins. Writes nothing."""
         return await asyncio.to_thread(approval.needs_approval, self.spec, self.proposal(plan))
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
-        """Take the catalog and put the plan on record. Raises Overlap."""
+        """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
         self._require_writable_results()
         self._run = await Run.begin(
-            self._order_with_retries(),
+            self._spec_with_retries(),
             self.checked,
             self._api,
             offer=self._offer,
             prefect_flow_run_id=prefect_flow_run_id,
             refused=self.refused,
         )
-        register(self._run)
+        self._on_begin(self._run)
         return self._run
 
     @property
@@ -147,7 +153,7 @@ class ImportPipeline:
         return self._run
 
     async def end(self) -> RunEnding:
-        """Decide the outcome and fix how every row stands."""
+        """Decide the outcome and fix the status of every row."""
         self._ending = await self.begun.end()
         return self._ending
 
@@ -157,7 +163,7 @@ class ImportPipeline:
         return self._ending
 
     async def publish(self) -> Results:
-        """Write the results files."""
+        """Write the results files, and copy them to where else they are wanted."""
         run_id = self.ended.record.run_id
         out = self.spec.out_of(run_id)
         try:
@@ -170,7 +176,14 @@ class ImportPipeline:
                 remedy=f"Make room or choose another folder, then `patternmill results {run_id} --out FOLDER`.",
             ) from error
         self.begun.results = self._results
+        if self._place is not None:
+            await asyncio.to_thread(_deliver, self._results, self._place)
         return self._results
+
+    @property
+    def _place(self) -> str | None:
+        """An address that the results are copied to."""
+        return self.spec.refresh.place if self.spec.refresh is not None else None
 
     @property
     def published(self) -> Results:
@@ -205,8 +218,10 @@ class ImportPipeline:
                 f"The results cannot be written to {folder}: {error.strerror or type(error).__name__}.",
                 remedy="Name another folder with --out.",
             ) from error
+        if self._place is not None:
+            require_writable(self._place)
 
-    def _order_with_retries(self) -> RunSpec:
+    def _spec_with_retries(self) -> RunSpec:
         """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""
         columns = self.checked.file.columns
         if not columns.ours:
@@ -249,112 +264,25 @@ def _refuse_unknown_origin(spec: RunSpec) -> None:
             refuse_unknown_environment(ledger, file, spec.catalog, environment)
         if not spec.edition_named:
             runs = runs_of(ledger, spec.catalog, environment)
-            # Beside its manifest a file is of one run; a copy may be of any.
+            # Next to its manifest a file is of one run; a copy may be of any.
             may_be_of = islice(runs, 1) if spec.origin is not None else runs
             refuse_lost_edition(may_be_of, file, spec.catalog, spec.edition)
 
 
-def catalog_name(file: Path) -> tuple[str, bool]:
-    """The catalog that a file belongs to when none is named, and whether that is sure.
-
-    A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
-    name, in lower case and dashes. Raises ConfigurationError when nothing of it is left.
-    """
-    manifest = file.resolve().parent / MANIFEST
-    if manifest.exists():
-        return read_manifest(manifest).catalog, True
-    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:63]
-    if not name:
-        raise ConfigurationError(
-            f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."
-        )
-    return name, False
+def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
+    if not has_ledger(spec.settings):
+        return find_changes(None, spec.scope, plan, terms)
+    with open_ledger(spec.settings, must_exist=True) as ledger:
+        return find_changes(ledger, spec.scope, plan, terms)
 
 
-def import_spec(
-    source: Path,
-    *,
-    catalog: str | None = None,
-    environment: str | None = None,
-    out: Path | None = None,
-    encoding: str | None = None,
-    max_in_flight: int | None = None,
-    attempts: int | None = None,
-    edition: str | None = None,
-    max_failures: str | None = None,
-    max_patterns: int | None = None,
-    max_products: int | None = None,
-    budget: int | None = None,
-    confirm: str | Iterable[str] | None = None,
-    spread: int | None = None,
-    only: Path | None = None,
-    by_deployment: bool = False,
-) -> RunSpec:
-    """What a person asks for, completed from the settings. Raises ConfigurationError and InputRefused.
-
-    `spread` is a number of parts, for as many workers. `only` is a selection, as `patternmill retry` writes it:
-    its rows alone are worked on, failed ones again. A results file of an earlier run goes on with the catalog, the
-    environment and the edition of that run; an `edition` that is empty is none. `by_deployment`: no path may leave
-    the allowed folders.
-    """
-    for path in (source, out, only) if by_deployment else ():
-        if path is not None:
-            require_allowed_path(path, load_settings())
-    origin = origin_of(source)
-    if origin is not None:
-        refuse_other_catalog(origin, catalog)
-    settings = load_settings(
-        environment=environment_of(source, environment),
-        max_in_flight=max_in_flight,
-        attempts=attempts,
-        confirm=confirm,
-    )
-    name, sure = (catalog, True) if catalog else catalog_name(source)
-    if not re.fullmatch(r"[\w][\w .-]{0,62}", name) or name != name.strip():
-        raise ConfigurationError(
-            f"{name!r} cannot be the name of a catalog: it names a folder too.",
-            remedy="Use letters, digits, dashes, dots and spaces, 63 at most.",
-        )
-    _refuse_unspreadable(settings, spread)
-    spec = RunSpec(
-        source=source,
-        catalog=name,
-        catalog_named=sure,
-        settings=settings,
-        options=RunOptions.from_settings(
-            settings,
-            max_failures=max_failures,
-            max_patterns=max_patterns,
-            max_products=max_products,
-            budget=budget,
-        ),
-        encoding=encoding,
-        out=out,
-        edition=(origin.edition if edition is None and origin else edition) or None,
-        spread=spread,
-        environment_named=environment is not None or origin is not None,
-        edition_named=edition is not None,
-        origin=origin,
-        by_deployment=by_deployment,
-    )
-    if only is None:
-        return spec
-    selection = read_selection(only)
-    return replace(spec, retry=selection.chooses, only=selection.chooses, taken_up=selection)
-
-
-def _refuse_unspreadable(settings: Settings, spread: int | None) -> None:
-    """Raise ConfigurationError when the parts of a run could not meet: that is known before anything is spent."""
-    if spread is None:
-        return
-    url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
-    if not url.startswith(("postgresql:", "postgres:")):
-        raise ConfigurationError(
-            "A run can be spread only with a ledger on PostgreSQL, which every worker reaches.",
-            remedy="Set PATTERNMILL_LEDGER_URL=postgresql://... here and for the workers, or leave --spread out.",
-        )
-    if not 1 <= spread <= settings.max_in_flight:
-        raise ConfigurationError(
-            f"{plural(settings.max_in_flight, 'job')} in flight cannot be shared by {plural(spread, 'part')}.",
-            remedy="Ask for fewer parts, or for a larger --max-in-flight.",
-        )
+def _deliver(results: Results, place: str) -> None:
+    """Copy the files, the manifest last."""
+    try:
+        write_files({mark.name: results.path(mark.name) for mark in results.files}, place)
+    except PatternmillError as error:
+        raise PatternmillError(
+            f"{error.message} Nothing is lost: the same files are in {results.out}.",
+            code=error.code,
+            remedy="See that the place is there and may be written to, then copy them, the manifest last.",
+        ) from None

@@ -21,7 +21,7 @@ from patternmill.planning.plan_limits import LimitedPlan, limit_plan
 from patternmill.planning.recognition import KnownProduct, RecognizedItems
 from patternmill.runs.duplicates import Duplicates, find_duplicates
 from patternmill.runs.limits import plan_limits
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, Stage
 
 

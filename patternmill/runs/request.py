@@ -1,132 +1,128 @@
-"""What a person or a schedule asks for, and what keeps it from being bought by mistake."""
+"""What a person, a schedule or a form asks for: each option once, with its type, bounds, unit and help.
+
+The options of the command line are made of these models, and the parameters of the flows are held against them.
+Loads nothing but pydantic, so that `--help` is there at once.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from patternmill.catalog.rows import Row
-from patternmill.engine.options import RunOptions
-from patternmill.errors import ConfigurationError
-from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
-from patternmill.ledger.reports.run_lookup import AskedService, asked_services
-from patternmill.planning.items import Scope
-from patternmill.planning.plan import Plan
-from patternmill.runs.origin import Origin
-from patternmill.runs.refresh_changes import RefreshTerms
-from patternmill.runs.row_selection import Selection
-from patternmill.settings import PRODUCTION, Settings, other_environment
-from patternmill.text import plural
+from pydantic import BaseModel, ConfigDict, Field
+
+from patternmill.parameters import (
+    Attempts,
+    CatalogName,
+    Confirmation,
+    Count,
+    EnvironmentName,
+    MaxFailures,
+    Parts,
+    RetriableStatus,
+    SourceName,
+    Window,
+)
 
 
-@dataclass(frozen=True)
-class RunSpec:
-    """What a person or a schedule asks for."""
+class RunRequest(BaseModel):
+    """What every run may be asked for; None: as the settings have it, or no limit."""
 
-    source: Path
-    catalog: str
-    settings: Settings
-    options: RunOptions
-    encoding: str | None = None
-    #: Where the results go; None: results/<catalog>/<run>/.
-    out: Path | None = None
-    edition: str | None = None
-    #: False when the catalog is only taken from the file's name.
-    catalog_named: bool = True
-    #: False when environment and edition are only what is set, or nothing: nobody named them for this file.
-    environment_named: bool = True
-    edition_named: bool = True
-    #: The run whose results file the source is, where its manifest lies beside it.
-    origin: Origin | None = None
-    retry: Callable[[Row], bool] = field(default=lambda row: False)
-    #: Only these rows are worked on; the others stand as they are.
-    only: Callable[[Row], bool] = field(default=lambda row: True)
-    #: The rows of an earlier run that this one takes up again.
-    taken_up: Selection | None = None
-    #: Into how many parts, for as many processes; None: this one drives all rows.
-    spread: int | None = None
-    #: A deployment started it: who did may not see this machine's files, so that no message quotes them.
-    by_deployment: bool = False
-    #: The source is the whole catalog: what it has no longer is retired.
-    refresh: RefreshTerms | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    @property
-    def named_source(self) -> str:
-        """The input as it is recorded: as the person named it, without secrets."""
-        if self.taken_up is not None:
-            return self.taken_up.source
-        return self.refresh.shown if self.refresh is not None else str(self.source)
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.settings.environment, self.catalog)
-
-    def out_of(self, run_id: RunId) -> Path:
-        return self.out or Path("results") / self.catalog / run_id
-
-
-def require_allowed_path(path: Path, settings: Settings) -> None:
-    """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
-    allowed = [settings.home, *(settings.source_folders if settings.source_folders is not None else [Path()])]
-    if any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
-        return
-    raise ConfigurationError(
-        f"{path} is outside of the folders that a deployment's runs may use.",
-        code="folder_not_allowed",
-        remedy="Name a file below the worker's folder, or add its folder to PATTERNMILL_SOURCE_FOLDERS (JSON list)"
-        " where the worker is started.",
+    environment: EnvironmentName | None = Field(
+        None,
+        description="staging, production, or another name that your addresses have; scopes all identity.",
+    )
+    budget: Count | None = Field(
+        None,
+        description="The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.",
+    )
+    max_patterns: Count | None = Field(None, description="The most patterns to buy; none: no limit.")
+    max_products: Count | None = Field(None, description="The most products to buy; none: no limit.")
+    max_failures: MaxFailures = Field(
+        None,
+        description="Begins nothing new when more items than this have failed: a count (25), or a share (10%).",
+    )
+    confirm: Confirmation | None = Field(
+        None,
+        description="Says that a large purchase in production, or another catalog's products once more, is meant.",
+    )
+    attempts: Attempts | None = Field(
+        None,
+        description="How often an item is tried when the service says that its job failed; none: as set (2).",
+    )
+    max_in_flight: Window | None = Field(
+        None, description="The most jobs in flight at once; none: as set (200)."
+    )
+    spread: Parts | None = Field(
+        None,
+        description="In how many parts, for as many workers; none: this run drives all rows itself.",
     )
 
 
-def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
-    """Raise ConfigurationError when an environment's products are at another service than the one that would be asked.
+class ImportRequest(RunRequest):
+    """A file whose rows are to be made."""
 
-    What is in the ledger of an environment was made by the service of its last run that asked for anything.
-    """
-    if settings.embedded or settings.studio_url is None:
-        return
-    asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
-    own = next((run for run in asked if run.environment == settings.environment), None)
-    if own is not None and settings.service_at(own.url) == here:
-        return
-    for run in asked:
-        if run.environment != settings.environment and settings.service_at(run.url) == here:
-            raise other_environment(settings.studio_url, run.environment, settings.environment)
-    if own is not None:
-        raise _other_service(own, settings.studio_url)
-
-
-def refuse_known_other_service(settings: Settings) -> None:
-    """The same where there is a ledger; none is made."""
-    if has_ledger(settings):
-        with open_ledger(settings) as ledger:
-            refuse_other_service(ledger, settings)
+    file: Path = Field(
+        description="The CSV, as the worker sees its path: from the project's folder, or absolute."
+    )
+    catalog: str | None = Field(
+        None, description="The catalog that the rows belong to; none: named after the file."
+    )
+    edition: str | None = Field(
+        None, description="A name under which everything is bought again, on purpose."
+    )
+    encoding: str | None = Field(
+        None, description="Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance."
+    )
+    out: Path | None = Field(None, description="Where the results go; none: results/<catalog>/<run>.")
 
 
-def _other_service(asked: AskedService, url: str) -> ConfigurationError:
-    both = json.dumps([asked.url, url])
-    return ConfigurationError(
-        f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
-        code="other_service",
-        remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
-        f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
+class RefreshRequest(RunRequest):
+    """A source that a catalog is to follow."""
+
+    source: SourceName = Field(
+        repr=False,
+        description="The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.",
+    )
+    catalog: CatalogName = Field(description="The catalog that follows it.")
+    retire_at_most: str | None = Field(
+        None,
+        description="When more rows than this are gone, they wait: a count (20), a share (10%), or both (20,10%).",
+    )
+    retire: Count | None = Field(
+        None, description="Lets at most so many rows go this once, whatever the limit above says."
+    )
+    edition: str | None = Field(
+        None, description="A name under which everything is bought again, on purpose."
+    )
+    encoding: str | None = Field(
+        None, description="Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance."
+    )
+    out: str | None = Field(
+        None,
+        repr=False,
+        description="Where the results go: a folder, or an address; none: results/<catalog>/<run>.",
     )
 
 
-def require_confirmation(spec: RunSpec, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought in production and nobody has said that it is meant.
+class RetryRequest(RunRequest):
+    """The rows of an earlier run that did not come to their end."""
 
-    Not to be asked about a plan that a person has approved.
-    """
-    settings, items = spec.settings, sum(plan.purchases())
-    if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
-        return
-    raise ConfigurationError(
-        f"{plural(items, 'item')} would be bought in production; more than {settings.confirm_above:,} have to be "
-        "confirmed.",
-        code="unconfirmed",
-        remedy="Look at --plan-only, then add `--confirm production`. Nothing was bought.",
+    run: str = Field(
+        "latest", description="The run's ID or its beginning, as its summary has it; or `latest`."
     )
+    catalog: str | None = Field(
+        None, description="The catalog whose run is meant; needed where there are several."
+    )
+    status: tuple[RetriableStatus, ...] = Field(
+        (), description="Only rows that have one of these statuses; none: all of these."
+    )
+    category: tuple[str, ...] = Field(
+        (), description="Only rows of these categories, as the file writes them; none: all."
+    )
+    code: tuple[str, ...] = Field(
+        (), description="Only rows with these error codes, as in failures.csv; none: all."
+    )
+    sku: tuple[str, ...] = Field((), description="Only these rows; none: all.")
+    out: Path | None = Field(None, description="Where the results go; none: results/<catalog>/<run>.")

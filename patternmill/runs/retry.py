@@ -1,27 +1,29 @@
-"""What a retry would take up again of a run, and what that would cost, from the ledger alone."""
+"""Which rows of a run a retry works on, and what that would cost, from the ledger alone."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from patternmill.catalog.changes import ChangeVerdict
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
-from patternmill.catalog.rows import tidy
+from patternmill.catalog.rows import Row, tidy
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
-from patternmill.ledger.reports.run_lookup import later_runs, products_asked_for
+from patternmill.ledger.reports.row_results import input_file
+from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
 from patternmill.ledger.run_rows import row_content
 from patternmill.runs.refresh_changes import is_whole
-from patternmill.runs.row_selection import Selection
+from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
 
@@ -51,6 +53,15 @@ class RowFilter:
     categories: frozenset[str] = frozenset()
     skus: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(cls, request: RetryRequest) -> RowFilter:
+        return cls(
+            tuple(map(RowStatus, request.status)) or RETRIABLE,
+            frozenset(request.code),
+            frozenset(tidy(category).casefold() for category in request.category),
+            frozenset(map(tidy, request.sku)),
+        )
+
     def fits(self, row: PresentRow, category: str) -> bool:
         """`category` is as the file writes it."""
         return (
@@ -74,9 +85,11 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class RetrySelection:
-    """The rows of a run that a retry takes up, as they stand now."""
+    """The rows of a run that a retry works on; all others stay as they are."""
 
     record: RunRecord
+    #: The run's input, from the bytes that the ledger kept.
+    file: CatalogFile = field(repr=False)
     rows: tuple[PresentRow, ...]
     left_out: tuple[LeftOut, ...] = ()
 
@@ -93,8 +106,12 @@ class RetrySelection:
             yield f"  {row.sku}: {row.why}"
         yield from more(len(self.left_out), most)
 
-    def selection(self) -> Selection:
-        return Selection(self.record.run_id, self.record.source, frozenset(row.sku for row in self.rows))
+    @cached_property
+    def _skus(self) -> frozenset[str]:
+        return frozenset(row.sku for row in self.rows)
+
+    def chooses(self, row: Row) -> bool:
+        return row.sku in self._skus
 
 
 @dataclass(frozen=True)
@@ -114,27 +131,34 @@ class RetryCost:
     worst: Purchases
 
 
-def statuses_of(words: str) -> tuple[RowStatus, ...]:
-    """Read `failed,in_doubt`. Raises ConfigurationError for a word that is no status, or none a retry can change."""
+def statuses_of(names: str) -> tuple[RowStatus, ...]:
+    """Read `failed,in_doubt`. Raises ConfigurationError for what is no status, or none that a retry can change."""
     found = []
-    for word in filter(None, (part.strip().lower().replace("-", "_") for part in words.split(","))):
-        if word not in set(RowStatus):
+    for name in filter(None, (part.strip().lower().replace("-", "_") for part in names.split(","))):
+        if name not in set(RowStatus):
             raise ConfigurationError(
-                f"{word!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
+                f"{name!r} is no status.", remedy=f"Write one of {', '.join(RETRIABLE)}."
             )
-        if RowStatus(word) not in RETRIABLE:
+        if RowStatus(name) not in RETRIABLE:
             raise ConfigurationError(
-                f"Rows that are {word} cannot be retried.", remedy=_REMEDIES[RowStatus(word)]
+                f"Rows that are {name} cannot be retried.", remedy=_REMEDIES[RowStatus(name)]
             )
-        found.append(RowStatus(word))
+        found.append(RowStatus(name))
     return tuple(found) or RETRIABLE
 
 
-def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: RowFilter) -> RetrySelection:
+def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
+    """The rows that a retry is asked for. Raises ConfigurationError when the run, or one of the rows, is not known."""
+    record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
+    return choose(ledger, record, RowFilter.of(request))
+
+
+def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelection:
     """The rows of a run that fit, in the order of its file, without those that a later run has superseded.
 
     Raises ConfigurationError for a sku that the run does not have.
     """
+    file = input_file(ledger, record)
     present = list(present_rows(ledger, record))
     _refuse_unknown(choice.skus - {row.sku for row in present}, record)
     fitting = {
@@ -145,6 +169,7 @@ def choose(ledger: Ledger, record: RunRecord, file: CatalogFile, choice: RowFilt
     superseded = superseded_rows(ledger, record, {sku: row.product_key for sku, row in fitting.items()})
     return RetrySelection(
         record,
+        file,
         tuple(row for sku, row in fitting.items() if sku not in superseded),
         tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
     )
@@ -211,7 +236,7 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
 
 
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
-    """What taking these rows up would cost; a pattern that is paid, or shared, is counted once or not at all."""
+    """What retrying these rows would cost; a pattern that is paid, or shared, is counted once or not at all."""
     patterns = {row.pattern_key: row.pattern for row in rows}
     products = {row.product_key: row.product for row in rows}
     return RetryCost(*(_purchases(patterns, products, options, worst=worst) for worst in (False, True)))

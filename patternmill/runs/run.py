@@ -35,7 +35,6 @@ from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.limits import apply_limits, with_spending_limits
 from patternmill.runs.preview import remember_and_plan
 from patternmill.runs.refresh_changes import withheld_reason
-from patternmill.runs.request import RunSpec, refuse_other_service, require_confirmation
 from patternmill.runs.run_record import (
     close_broken_runs,
     moment,
@@ -44,6 +43,8 @@ from patternmill.runs.run_record import (
     record_overlap,
     with_approval,
 )
+from patternmill.runs.safeguards import refuse_other_service, require_confirmation
+from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
 
@@ -273,7 +274,7 @@ class _Planning:
             if self.refused is None:
                 approved = require_approval(ledger, spec, proposal)
                 if approved is None:
-                    require_confirmation(spec, plan)
+                    require_confirmation(spec.settings, plan)
                     refuse_duplicates(spec, duplicates)
             close_broken_runs(ledger, spec.scope)
             decision = approved.approval if approved is not None else self.refused

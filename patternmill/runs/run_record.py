@@ -29,7 +29,7 @@ from patternmill.runs.refresh_changes import (
     row_sku,
     with_counts,
 )
-from patternmill.runs.request import RunSpec
+from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 
 _CHUNK = 5000
@@ -72,8 +72,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options["currency"] = spec.options.currency
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
-    if spec.taken_up is not None:
-        options[RETRY_OF] = spec.taken_up.run_id
+    if spec.selection is not None:
+        options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:
         options["notes"] = list(checked.notes)
     return options

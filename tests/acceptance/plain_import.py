@@ -23,7 +23,8 @@ import cli.commands.import_
 import cli.launcher
 from cli.main import run
 from patternmill.runs import lease
-from patternmill.runs.pipeline import import_spec
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.spec import RunSpec
 from patternmill.service import pacing, studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
@@ -94,11 +95,10 @@ def _hurry(first_pause: float | None, young: float | None) -> None:
 
 
 def _drain_for(drain: timedelta) -> None:
-    def ordered(*args: Any, **options: Any) -> Any:
-        spec = import_spec(*args, **options)
-        return replace(spec, options=replace(spec.options, drain=drain))
+    def begun(spec: RunSpec, *watchers: Any) -> Pipeline:
+        return Pipeline(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
 
-    cli.launcher.import_spec = ordered
+    cli.launcher.Pipeline = begun  # type: ignore[misc,assignment]
 
 
 def _explode() -> None:

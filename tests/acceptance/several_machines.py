@@ -21,10 +21,11 @@ import psycopg
 import pytest
 import yaml
 
-from cli.commands.worker import POOL, children
+from cli.commands.worker import children
 from prefect_host.environment import client_environment
 from prefect_host.own_server import server_is_there
 from prefect_host.shared_process import usable_port
+from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import clean_environment, eventually
 from tests.hostile import Hostile

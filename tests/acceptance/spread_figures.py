@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from cli.commands.worker import POOL
+from prefect_host.work_pool import POOL
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import eventually, everything
 from tests.acceptance.several_machines import Machines, machines, most_in_flight, of

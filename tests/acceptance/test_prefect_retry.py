@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cli.commands.worker import POOL
 from prefect_host.environment import client_environment
 from prefect_host.own_server import OwnServer
+from prefect_host.work_pool import POOL
 from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
 from tests.acceptance.prefect_servers import (

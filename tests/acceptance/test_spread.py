@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from cli.commands.worker import POOL, children
+from cli.commands.worker import children
 from prefect_host.record import OPEN_STATES
+from prefect_host.work_pool import POOL
 from tests.acceptance.harness import COMMAND, some_rows, write_csv
 from tests.acceptance.prefect_servers import Running, eventually, everything
 from tests.acceptance.several_machines import Machines, lose_machine, machines, most_in_flight, of

@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 
 from cli.commands.up import LastingServer
-from cli.commands.worker import POOL, children
+from cli.commands.worker import children
 from prefect_host.environment import client_environment
 from prefect_host.record import OPEN_STATES
+from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times

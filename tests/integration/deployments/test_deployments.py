@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.commands.worker import POOL
+from prefect_host.work_pool import POOL
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "part")
@@ -30,10 +30,12 @@ Secret(value="sk_from_a_block").save("patternmill-api-key-pre-prod")
 LOOK_UP = """
 import asyncio
 from pathlib import Path
-from patternmill.runs.pipeline import import_spec
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import import_spec
 from prefect_host.service_blocks import addressed
 for environment in ("pre-prod", "elsewhere"):
-    settings = asyncio.run(addressed(import_spec(Path("spring.csv"), environment=environment))).settings
+    spec = import_spec(ImportRequest(file=Path("spring.csv"), environment=environment))
+    settings = asyncio.run(addressed(spec)).settings
     print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())
 """
 #: As automation and audit people would look for them.

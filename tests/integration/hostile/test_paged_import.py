@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from cli.commands.check import command as check
-from patternmill.runs.pipeline import ImportPipeline, import_spec
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import import_spec
 from tests.hostile import Hostile, Plan
 from tests.hostile.shapes import PAGED
 
@@ -61,7 +63,9 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
     """How each row ended, by sku, with its error code."""
 
     async def main() -> None:
-        async with ImportPipeline(import_spec(folder / "spring.csv", out=folder / "out")) as work:
+        async with Pipeline(
+            import_spec(ImportRequest(file=folder / "spring.csv", out=folder / "out"))
+        ) as work:
             await work.run_through()
 
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -71,7 +75,7 @@ def import_spring(folder: Path) -> dict[str, tuple[str, str]]:
 
 def planned(folder: Path) -> tuple[int, int]:
     async def main() -> tuple[int, int]:
-        async with ImportPipeline(import_spec(folder / "spring.csv")) as work:
+        async with Pipeline(import_spec(ImportRequest(file=folder / "spring.csv"))) as work:
             await work.read()
             await work.check()
             return (await work.preview()).plan.purchases()

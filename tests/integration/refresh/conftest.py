@@ -14,9 +14,11 @@ import pytest
 from cli.embedded_studio import RunningStudio, embedded_studio
 from patternmill.catalog.changes import CurrentRow
 from patternmill.ledger.ledger import open_ledger
-from patternmill.runs.refresh import RefreshPipeline, refresh_spec
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.refresh_changes import counts_of
+from patternmill.runs.request import RefreshRequest
 from patternmill.runs.run import RunEnding
+from patternmill.runs.spec import refresh_spec
 from patternmill.settings import load_settings
 from studio.store import read_record
 from tests.integration.ledger.conftest import postgres_server as postgres_server
@@ -76,9 +78,8 @@ class Desk:
 
     def refresh(self, source: str | None = None, **options: Any) -> Refreshed:
         async def main() -> Refreshed:
-            async with RefreshPipeline(
-                refresh_spec(source or str(self.source), self.catalog, **options)
-            ) as work:
+            request = RefreshRequest(source=source or str(self.source), catalog=self.catalog, **options)
+            async with Pipeline(refresh_spec(request)) as work:
                 await work.run_through()
                 return Refreshed(work.ended, work.published.out)
 

@@ -11,10 +11,11 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
 from patternmill.results.manifest import verify
 from patternmill.results.results_files import rebuild
-from patternmill.runs.pipeline import ImportPipeline, import_spec
-from patternmill.runs.refresh import RefreshPipeline, refresh_spec
-from patternmill.runs.row_selection import Selection, write_selection
-from patternmill.settings import load_settings
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.retry import select_rows
+from patternmill.runs.spec import import_spec, refresh_spec, retry_spec
+from patternmill.settings import load_settings, read_settings
 from patternmill.states import Outcome
 from tests.integration.refresh.conftest import Desk
 
@@ -149,7 +150,7 @@ def test_imports_feed_the_same_catalog(desk: Desk) -> None:
     desk.write(A2)
 
     async def bulk() -> None:
-        async with ImportPipeline(import_spec(desk.source, catalog=desk.catalog)) as work:
+        async with Pipeline(import_spec(ImportRequest(file=desk.source, catalog=desk.catalog))) as work:
             await work.run_through()
 
     asyncio.run(bulk())
@@ -161,16 +162,14 @@ def test_retry_of_an_older_run_brings_nothing_old_back(desk: Desk) -> None:
     """A retry changes only what it makes: the other rows of its file may be older than the catalog."""
     failing = A3.replace("Lemon branches", "Broken looms [fail]")
     first = desk.night(A1, failing)
-    raw = desk.source.read_bytes()
     desk.night(A1.replace("Blue", "Green"), failing)
     newer = desk.products()
-    (desk.folder / "old.csv").write_bytes(raw)
-    chosen = Selection(first.ending.record.run_id, "spring.csv", frozenset({"A-3"}))
-    write_selection(chosen, desk.folder / "selection.json")
+    request = RetryRequest(run=first.ending.record.run_id, sku=("A-3",))
+    with open_ledger(load_settings(), must_exist=True) as ledger:
+        selection = select_rows(ledger, request)
 
     async def again() -> None:
-        spec = import_spec(desk.folder / "old.csv", catalog=desk.catalog, only=desk.folder / "selection.json")
-        async with ImportPipeline(spec) as work:
+        async with Pipeline(retry_spec(request, selection, read_settings())) as work:
             await work.run_through()
 
     asyncio.run(again())
@@ -184,7 +183,9 @@ def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
     desk.write(A1.replace("linen", "cotton"), A2)
 
     async def dies() -> None:
-        async with RefreshPipeline(refresh_spec(str(desk.source), desk.catalog)) as work:
+        async with Pipeline(
+            refresh_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))
+        ) as work:
             await work.read()
             await work.check()
             run = await work.plan()
@@ -210,7 +211,9 @@ def test_plan_says_what_has_changed_and_writes_nothing(desk: Desk) -> None:
     before = desk.creates()
 
     async def look() -> dict[str, int]:
-        async with RefreshPipeline(refresh_spec(str(desk.source), desk.catalog)) as work:
+        async with Pipeline(
+            refresh_spec(RefreshRequest(source=str(desk.source), catalog=desk.catalog))
+        ) as work:
             await work.read()
             await work.check()
             return (await work.changes((await work.preview()).plan)).counts()

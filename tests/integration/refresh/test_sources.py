@@ -12,9 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import fsspec  # type: ignore[import-untyped]
 import pytest
 
-from patternmill.catalog.remote import keep_secret
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.runs.request import RefreshRequest
 from patternmill.states import Outcome
+from tasks.run_steps import requested
 from tests.integration.refresh.conftest import HEADER, Desk
 
 CSV = f"{HEADER}\nA-1,Blue herons,Cushion,50x50,linen,x\n".encode()
@@ -71,7 +72,7 @@ def test_secrets_of_an_address_are_nowhere(desk: Desk, site: tuple[str, dict[str
 
     pages["/spring.csv?signature=canary-two"] = page
     address = f"{url.replace('//', '//ann:canary-one@')}/spring.csv?signature=canary-two"
-    night = desk.refresh(keep_secret(address))
+    night = desk.refresh(address)
     assert night.ending.outcome is Outcome.COMPLETED
     assert set(seen) == {"Basic " + base64.b64encode(b"ann:canary-one").decode()}
     for file in filter(lambda path: path.is_file(), desk.folder.rglob("*")):
@@ -79,9 +80,9 @@ def test_secrets_of_an_address_are_nowhere(desk: Desk, site: tuple[str, dict[str
 
 
 def test_address_with_a_password_is_not_passed_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A password in what a schedule says is refused; under a name of the settings it is known."""
+    """A password in a flow's parameters is refused; under a name of the settings it is known."""
     with pytest.raises(ConfigurationError) as refused:
-        desk.refresh("https://ann:canary@example.com/spring.csv")
+        requested(RefreshRequest(source="https://ann:canary@example.com/spring.csv", catalog="spring"))
     assert "canary" not in str(refused.value)
     monkeypatch.setenv("PATTERNMILL_SOURCES", '{"nightly": "http://ann:canary@127.0.0.1:9/spring.csv"}')
     with pytest.raises(InputRefused) as unreached:

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.runs.pipeline import ImportPipeline, import_spec
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import RunEnding
+from patternmill.runs.spec import import_spec
 from patternmill.runs.spread import PartGrant, drive_without_prefect, spread
 from patternmill.settings import load_settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
@@ -79,12 +81,12 @@ class Site:
     rows: list[ExpectedRow]
     processes: Processes
 
-    def spec(self, **asked: Any) -> ImportPipeline:
+    def spec(self, **asked: Any) -> Pipeline:
         file = write_csv(self.folder / "herons.csv", self.rows)
-        return ImportPipeline(import_spec(file, out=self.folder / "out", spread=2, **asked))
+        return Pipeline(import_spec(ImportRequest(file=file, out=self.folder / "out", spread=2, **asked)))
 
     @asynccontextmanager
-    async def begun(self, **asked: Any) -> AsyncIterator[ImportPipeline]:
+    async def begun(self, **asked: Any) -> AsyncIterator[Pipeline]:
         """An import with its plan on record."""
         async with self.spec(**asked) as work:
             await work.read()

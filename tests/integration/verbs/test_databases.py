@@ -17,7 +17,6 @@ from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import rows_by_status
-from patternmill.ledger.reports.row_results import input_file
 from patternmill.ledger.reports.run_lookup import asked_services, find_run, products_asked_for
 from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
@@ -65,7 +64,7 @@ def test_status_story_and_choice(run: BegunRun) -> None:
     assert [happening.what for happening in story.happenings][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
     record = find_run(run.ledger, "latest")
-    chosen = choose(run.ledger, record, input_file(run.ledger, record), RowFilter())
+    chosen = choose(run.ledger, record, RowFilter())
     assert [row.sku for row in chosen.rows] == ["H-2", "F-1"]
 
 

@@ -136,14 +136,6 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
     assert remote.source_name(address) == name
 
 
-def test_secret_address_is_known_in_this_process_alone() -> None:
-    """What was given with a secret can be passed on by what may be shown of it."""
-    address = "https://user:pw@example.com/only-here.csv?sig=x"
-    shown = remote.keep_secret(address)
-    assert shown == "https://example.com/only-here.csv"
-    assert remote.whole_address(shown) == address
-
-
 def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
     """Each file is at the place under its name, in the order given."""
     for name in ("results.csv", "manifest.json"):

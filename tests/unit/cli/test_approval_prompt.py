@@ -1,4 +1,4 @@
-"""A person's word from the command line: what is refused, what `--approve` names, and what it leaves on record."""
+"""A person's approval from the command line: what is refused, what `--approve` names, and what it leaves on record."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from cli.approval_prompt import approved
-from cli.launcher import Request
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Approval
-from patternmill.runs.pipeline import ImportPipeline
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.spec import RunSpec, import_spec
 from patternmill.service.studio_api import StudioApi
 from tests.unit.runs.fake_studio import FakeStudioApi, Service
 from tests.unit.runs.workshop import many
@@ -30,19 +31,19 @@ def service(home: Path, monkeypatch: pytest.MonkeyPatch) -> Service:
     return service
 
 
-def request(folder: Path, count: int) -> Request:
+def asked_for(folder: Path, count: int) -> RunSpec:
     file = folder / "spring.csv"
     file.write_text(many(count), encoding="utf-8")
-    return Request(file)
+    return import_spec(ImportRequest(file=file))
 
 
-def heard(asked: Request, digest: str | None = None) -> bool:
-    return asyncio.run(asyncio.wait_for(approved(asked, digest), 30))
+def heard(spec: RunSpec, digest: str | None = None) -> bool:
+    return asyncio.run(asyncio.wait_for(approved(spec, digest), 30))
 
 
-def digest_of(asked: Request) -> str:
+def digest_of(spec: RunSpec) -> str:
     async def main() -> str:
-        async with asked.work() as work:
+        async with Pipeline(spec) as work:
             await work.read()
             await work.check()
             return work.proposal((await work.preview()).plan).digest()
@@ -50,12 +51,12 @@ def digest_of(asked: Request) -> str:
     return asyncio.run(main())
 
 
-def carry_out(asked: Request) -> None:
-    async def main(work: ImportPipeline) -> None:
+def carry_out(spec: RunSpec) -> None:
+    async def main(work: Pipeline) -> None:
         async with work:
             await work.run_through()
 
-    asyncio.run(asyncio.wait_for(main(asked.work()), 30))
+    asyncio.run(asyncio.wait_for(main(Pipeline(spec)), 30))
 
 
 def on_record(home: Path) -> list[Approval]:
@@ -68,16 +69,16 @@ def on_record(home: Path) -> list[Approval]:
 
 def test_a_small_plan_needs_no_word(service: Service, home: Path, tmp_path: Path) -> None:
     """And nothing is on record for it."""
-    assert heard(request(tmp_path, 1))
+    assert heard(asked_for(tmp_path, 1))
     assert not home.exists()
 
 
 def test_nobody_to_ask(service: Service, home: Path, tmp_path: Path) -> None:
     """Without a terminal the refusal names the plan, and how it is approved; nothing is on record."""
-    asked = request(tmp_path, 4)
+    spec = asked_for(tmp_path, 4)
     with pytest.raises(ApprovalNeeded) as refused:
-        heard(asked)
-    assert f"--approve {digest_of(asked)[:12]}`" in refused.value.remedy
+        heard(spec)
+    assert f"--approve {digest_of(spec)[:12]}`" in refused.value.remedy
     assert not home.exists()
 
 
@@ -86,34 +87,34 @@ def test_a_plan_is_named_by_the_beginning_of_its_digest(
     service: Service, home: Path, tmp_path: Path, length: int
 ) -> None:
     """In either case; it is approved as a whole, by who is logged in where."""
-    asked = request(tmp_path, 4)
-    assert heard(asked, digest_of(asked)[:length].upper())
+    spec = asked_for(tmp_path, 4)
+    assert heard(spec, digest_of(spec)[:length].upper())
     (said,) = on_record(home)
-    assert said.digest == digest_of(asked)
+    assert said.digest == digest_of(spec)
     assert (said.ceiling.items, "@" in (said.who or "")) == (8, True)
-    carry_out(asked)
+    carry_out(spec)
     assert len(service.bought) == 8
 
 
 @pytest.mark.parametrize("named", ["", "0" * 12, "short"])
 def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Path, named: str) -> None:
     """Too short a beginning neither."""
-    asked = request(tmp_path, 4)
-    for wrong in (named, digest_of(asked)[:11]):
-        with pytest.raises(ConfigurationError, match=digest_of(asked)[:12]):
-            heard(asked, wrong)
+    spec = asked_for(tmp_path, 4)
+    for wrong in (named, digest_of(spec)[:11]):
+        with pytest.raises(ConfigurationError, match=digest_of(spec)[:12]):
+            heard(spec, wrong)
     assert not home.exists()
 
 
 def test_the_same_command_again_approves_nothing_more(service: Service, home: Path, tmp_path: Path) -> None:
     """Before it has run, and after."""
-    asked = request(tmp_path, 4)
-    digest = digest_of(asked)
-    assert heard(asked, digest)
-    assert heard(asked, digest)
-    assert heard(asked)
-    carry_out(asked)
-    assert heard(asked, digest)
+    spec = asked_for(tmp_path, 4)
+    digest = digest_of(spec)
+    assert heard(spec, digest)
+    assert heard(spec, digest)
+    assert heard(spec)
+    carry_out(spec)
+    assert heard(spec, digest)
     assert len(on_record(home)) == 1
 
 
@@ -123,13 +124,13 @@ def test_where_approvers_have_a_code(
 ) -> None:
     """It is typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
     monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
-    asked = request(tmp_path, 4)
-    digest = digest_of(asked)
+    spec = asked_for(tmp_path, 4)
+    digest = digest_of(spec)
     with pytest.raises(ConfigurationError, match="types the code"):
-        heard(asked, digest)
+        heard(spec, digest)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")
-    assert heard(asked, digest) is begun
+    assert heard(spec, digest) is begun
     if begun:
         assert [approval.verdict for approval in on_record(home)] == ["approved"]
     else:

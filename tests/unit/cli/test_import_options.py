@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cli import launcher, main
+from patternmill.runs.request import RefreshRequest
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import HERON, HERON_MUG, Past
 
@@ -19,7 +20,7 @@ ROWS = "sku,prompt,category,status,error_code\nH-1,blue herons,Mug,failed,produc
 def requests(home: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would be run."""
     found: list[Any] = []
-    monkeypatch.setattr(launcher, "run_import", lambda request, approve: found.append(request) or 0)
+    monkeypatch.setattr(launcher, "run_request", lambda request, spec, approve: found.append(request) or 0)
     return found
 
 
@@ -54,6 +55,28 @@ def test_a_confirmation_of_something_else(home: Path, capsys: pytest.CaptureFixt
     """Is refused with those that there are."""
     assert main.run(["import", "spring.csv", "--confirm", "everything"]) == 2
     assert "'production', 'duplicates'" in capsys.readouterr().err
+
+
+def test_an_environment_that_none_can_have(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is refused by its option, before a setting is read or a file opened."""
+    for verb in (["import", "spring.csv"], ["refresh", "spring.csv", "--catalog", "spring"], ["retry"]):
+        assert main.run([*verb, "--environment", "Pro duction"]) == 2
+        assert "environment: String should match pattern" in capsys.readouterr().err
+
+
+def test_parameters_have_no_secrets_of_an_address() -> None:
+    """Prefect stores them in clear; nor does a request show them."""
+    request = RefreshRequest(
+        source="https://ann:canary@example.com/spring.csv?sig=canary",
+        catalog="spring",
+        out="s3://key:canary@bucket/spring",
+    )
+    parameters = launcher._parameters(request)
+    assert (parameters["source"], parameters["out"]) == (
+        "https://example.com/spring.csv",
+        "s3://bucket/spring",
+    )
+    assert "canary" not in f"{parameters} {request!r}"
 
 
 def test_check_asks_the_environment_of_the_manifest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

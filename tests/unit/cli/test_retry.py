@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli import launcher, main
-from cli.launcher import Request
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.reports.row_results import input_file
-from patternmill.runs.pipeline import import_spec
+from patternmill.runs.pipeline import read_input
+from patternmill.runs.request import RetryRequest, RunRequest
 from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
+from patternmill.runs.spec import RunSpec
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
@@ -36,7 +35,7 @@ def troubled(past: Past) -> BegunRun:
 
 
 def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
-    return choose(past.ledger, run.record, input_file(past.ledger, run.record), RowFilter(**choice))
+    return choose(past.ledger, run.record, RowFilter(**choice))
 
 
 def skus(found: RetrySelection) -> list[str]:
@@ -220,7 +219,7 @@ def test_plan_only_and_no_terminal_begin_nothing(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both show the rows and the cost; without a terminal and --yes the refusal is exit code 2."""
-    monkeypatch.setattr(launcher, "run_import", _never)
+    monkeypatch.setattr(launcher, "run_request", _never)
     monkeypatch.setenv("PATTERNMILL_PATTERN_PRICE", "50")
     monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "200")
     troubled(past)
@@ -242,28 +241,38 @@ def test_nothing_to_retry_is_no_failure(past: Past, capsys: pytest.CaptureFixtur
     assert "Nothing to retry" in capsys.readouterr().out
 
 
-def test_import_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run gets the copy of the file in the ledger, its scope and the rows; nothing is left behind."""
+def test_the_run_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy of the file in the ledger, its scope and the rows; no file is written for it."""
     run = troubled(past)
-    seen: list[Path] = []
+    seen: list[RunSpec] = []
 
-    def run_import(request: Request, approve: str | None) -> int:
-        assert request.only is not None
+    def run_request(request: RunRequest, spec: RunSpec, approve: str | None) -> int:
         assert approve == "58903795eb6b"
-        seen.extend([request.file, request.only])
-        spec = import_spec(request.file, catalog=request.catalog, only=request.only)
-        assert request.file.read_bytes() == past.ledger.input_of(run.record)
-        assert request.file.name == "spring.csv"
-        assert (request.catalog, request.environment, request.budget) == ("spring", "staging", 7)
-        assert spec.taken_up is not None
-        assert (spec.taken_up.skus, spec.taken_up.source) == (frozenset({"D-1"}), "inputs/spring.csv")
-        assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
+        assert isinstance(request, RetryRequest)
+        assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
+        assert (request.budget, request.spread, request.max_failures) == (7, None, "10%")
+        seen.append(spec)
         return 3
 
-    monkeypatch.setattr(launcher, "run_import", run_import)
-    assert main.run(["retry", "--sku", "D-1", "--yes", "--budget", "7", "--approve", "58903795eb6b"]) == 3
-    assert seen
-    assert not any(path.exists() for path in seen)
+    monkeypatch.setattr(launcher, "run_request", run_request)
+    monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "1")
+    asked = ("--sku", "D-1", "--yes", "--budget", "7", "--max-failures", "10%", "--approve", "58903795eb6b")
+    assert main.run(["retry", *asked]) == 3
+    (spec,) = seen
+    assert read_input(spec).raw == past.ledger.input_of(run.record)
+    assert read_input(spec).name == "spring.csv"
+    assert (spec.catalog, spec.settings.environment, spec.edition) == ("spring", "staging", None)
+    assert (spec.options.limits.run_amount, spec.options.failure_limit.share) == (7, 0.1)
+    assert spec.selection is not None
+    assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")
+    assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
+
+
+def test_a_retry_can_be_spread(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """As an import can: over the workers of a ledger that all of them reach."""
+    troubled(past)
+    assert main.run(["retry", "--yes", "--spread", "2"]) == 2
+    assert "ledger on PostgreSQL" in capsys.readouterr().err
 
 
 def test_long_lists_are_cut(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -281,7 +290,7 @@ def test_skipped_runs_are_passed_over(past: Past, capsys: pytest.CaptureFixture[
     assert run.record.run_id in capsys.readouterr().out
 
 
-def _never(request: Request) -> int:
+def _never(*asked: object) -> int:
     raise AssertionError("nothing was to be begun")
 
 

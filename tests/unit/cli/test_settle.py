@@ -19,9 +19,9 @@ from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import spent_on
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.lease import LeaseHolder, acquire_lease
-from patternmill.runs.settlement import WRITTEN_OFF, Decision, Settlement, settle
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service.jobs import Job, read_job
-from patternmill.states import AttemptState
+from patternmill.states import WRITTEN_OFF, AttemptState
 from tests.unit.cli.ledgers import FERN, HERON, BegunRun, Past, holder_json
 
 LIMIT = timedelta(hours=12)

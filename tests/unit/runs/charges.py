@@ -14,7 +14,8 @@ from typing import Any, cast
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
-from patternmill.runs.run import Run, RunSpec
+from patternmill.runs.run import Run
+from patternmill.runs.spec import RunSpec
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.service.studio_api import StudioApi

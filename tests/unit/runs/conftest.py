@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from patternmill.ledger import opening
 from patternmill.ledger.ledger import Ledger
 
 from .fake_studio import Service
@@ -37,7 +36,9 @@ def home() -> Iterator[Path]:
 def long_day(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger's clock that begins in the morning (UTC): no budget of a day is given anew in the middle of a test."""
     ahead = MORNING - time.time()
-    monkeypatch.setattr(opening, "Ledger", partial(Ledger, clock=lambda: time.time() + ahead))
+    monkeypatch.setattr(
+        "patternmill.ledger.ledger.Ledger", partial(Ledger, clock=lambda: time.time() + ahead)
+    )
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.runs.pipeline import import_spec
-from patternmill.runs.refresh import refresh_spec
+from patternmill.runs.request import ImportRequest, RefreshRequest
+from patternmill.runs.spec import import_spec, refresh_spec
 
 ROWS = "sku,prompt,category\nA-1,blue herons,Cushion\n"
 
@@ -41,23 +41,29 @@ INSIDE = ("spring.csv", "inward.csv", "no-such.csv", "x/../spring.csv", "../home
 
 
 def begin(source: str, by_deployment: bool = True, out: str | None = None) -> None:
-    import_spec(Path(source), catalog="c", out=Path(out) if out else None, by_deployment=by_deployment)
-    refresh_spec(source, "c", out=out, by_deployment=by_deployment)
+    import_spec(
+        ImportRequest(file=Path(source), catalog="c", out=Path(out) if out else None),
+        by_deployment=by_deployment,
+    )
+    refresh_spec(RefreshRequest(source=source, catalog="c", out=out), by_deployment=by_deployment)
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_outside_is_refused_to_a_deployment(path: str, here: Path) -> None:
-    """As the file, as what chooses rows, as the source with and without file://, and as where results go."""
+    """As the file, as the source with and without file://, and as where results go."""
     absolute = str((here / path).absolute())
     for refused in (
-        lambda: import_spec(Path(path), catalog="c", by_deployment=True),
-        lambda: import_spec(Path(path), by_deployment=True),
-        lambda: import_spec(Path("spring.csv"), catalog="c", only=Path(path), by_deployment=True),
-        lambda: import_spec(Path("spring.csv"), catalog="c", out=Path(path), by_deployment=True),
-        lambda: refresh_spec(path, "c", by_deployment=True),
-        lambda: refresh_spec(f"file://{absolute}", "c", by_deployment=True),
-        lambda: refresh_spec("spring.csv", "c", out=path, by_deployment=True),
-        lambda: refresh_spec("spring.csv", "c", out=f"file://{absolute}", by_deployment=True),
+        lambda: import_spec(ImportRequest(file=Path(path), catalog="c"), by_deployment=True),
+        lambda: import_spec(ImportRequest(file=Path(path)), by_deployment=True),
+        lambda: import_spec(
+            ImportRequest(file=Path("spring.csv"), catalog="c", out=Path(path)), by_deployment=True
+        ),
+        lambda: refresh_spec(RefreshRequest(source=path, catalog="c"), by_deployment=True),
+        lambda: refresh_spec(RefreshRequest(source=f"file://{absolute}", catalog="c"), by_deployment=True),
+        lambda: refresh_spec(RefreshRequest(source="spring.csv", catalog="c", out=path), by_deployment=True),
+        lambda: refresh_spec(
+            RefreshRequest(source="spring.csv", catalog="c", out=f"file://{absolute}"), by_deployment=True
+        ),
     ):
         with pytest.raises(ConfigurationError) as error:
             refused()
@@ -85,7 +91,7 @@ def test_folders_are_set_where_the_worker_is_started(here: Path, monkeypatch: py
     with pytest.raises(ConfigurationError):
         begin("spring.csv")
     monkeypatch.setenv("PATTERNMILL_SOURCES", json.dumps({"nightly": str(here / "spring.csv")}))
-    refresh_spec("nightly", "c", by_deployment=True)
+    refresh_spec(RefreshRequest(source="nightly", catalog="c"), by_deployment=True)
 
 
 @pytest.mark.parametrize(
@@ -96,4 +102,4 @@ def test_other_kinds_of_addresses_are_refused(address: str, by_deployment: bool,
     """For everybody, as a source and as a place for results."""
     for source, out in ((address, None), ("spring.csv", address)):
         with pytest.raises(ConfigurationError, match="not read here"):
-            refresh_spec(source, "c", out=out, by_deployment=by_deployment)
+            refresh_spec(RefreshRequest(source=source, catalog="c", out=out), by_deployment=by_deployment)

@@ -20,8 +20,8 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import preview
-from patternmill.runs.request import RunSpec
 from patternmill.runs.run import Run
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import Outcome, RowStatus, Verdict
 
@@ -260,9 +260,9 @@ def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> 
     its = replace(spec(shop), settings=settings)
     plan = proposal(shop, FOUR).plan
     with pytest.raises(ConfigurationError, match="have to be confirmed"):
-        from patternmill.runs.request import require_confirmation
+        from patternmill.runs.safeguards import require_confirmation
 
-        require_confirmation(its, plan)
+        require_confirmation(its.settings, plan)
 
 
 # -- requests of flow runs

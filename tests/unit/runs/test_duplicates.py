@@ -16,8 +16,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.runs import approval
 from patternmill.runs.approval import ApprovalDecision
 from patternmill.runs.preview import Preview, preview
-from patternmill.runs.request import RunSpec
 from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.spec import RunSpec
 
 from .fake_studio import ANSWER_LOST, OFFER, Crash, Create, FakeStudioApi, Service
 from .workshop import Workshop, drive, many, rows

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from cli.launcher import Request
-from cli.refresh_preview import RefreshRequest
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
-from patternmill.runs.pipeline import ImportPipeline, import_spec
-from patternmill.runs.refresh import RefreshPipeline, refresh_spec
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.request import ImportRequest, RefreshRequest
+from patternmill.runs.spec import import_spec, refresh_spec
 from patternmill.service.outcomes import Refused
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
@@ -46,14 +45,16 @@ class Desk:
     def copy(self, name: str = "failures.csv", to: str = "mended.csv") -> Path:
         return Path(shutil.copyfile(self.results(name), self.folder / to))
 
-    def run(self, source: Path, **asked: Any) -> ImportPipeline:
-        return self._through(ImportPipeline(import_spec(source, **asked)))
+    def run(self, source: Path, **asked: Any) -> Pipeline:
+        return self._through(Pipeline(import_spec(ImportRequest(file=source, **asked))))
 
-    def refresh(self, source: Path, catalog: str = "spring", **asked: Any) -> ImportPipeline:
-        return self._through(RefreshPipeline(refresh_spec(str(source), catalog, **asked)))
+    def refresh(self, source: Path, catalog: str = "spring", **asked: Any) -> Pipeline:
+        return self._through(
+            Pipeline(refresh_spec(RefreshRequest(source=str(source), catalog=catalog, **asked)))
+        )
 
-    def _through(self, work: ImportPipeline) -> ImportPipeline:
-        async def main() -> ImportPipeline:
+    def _through(self, work: Pipeline) -> Pipeline:
+        async def main() -> Pipeline:
             async with work:
                 await work.run_through()
             return work
@@ -143,8 +144,11 @@ def test_failures_are_made_in_the_environment_where_they_failed(desk: Desk, by_r
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     failures = desk.results()
-    assert Request(failures).settings().environment == "production"
-    assert RefreshRequest(str(failures), "spring").settings().environment == "production"
+    assert import_spec(ImportRequest(file=failures)).settings.environment == "production"
+    assert (
+        refresh_spec(RefreshRequest(source=str(failures), catalog="spring")).settings.environment
+        == "production"
+    )
     work = (desk.refresh if by_refresh else desk.run)(failures)
     assert work.ended.record.environment == "production"
     assert work.spec.settings.studio_url == "http://127.0.0.1:10/v1"
@@ -179,7 +183,7 @@ def test_another_environment_or_catalog_than_the_manifests_is_refused(desk: Desk
     with pytest.raises(InputRefused, match=r"catalog spring.*'summer' is named"):
         run(desk.results(), catalog="summer")
     with pytest.raises(InputRefused, match="'staging' is named"):
-        Request(desk.results(), environment="staging").settings()
+        import_spec(ImportRequest(file=desk.results(), environment="staging"))
     assert len(desk.service.creates) == before
 
 
@@ -218,7 +222,7 @@ def test_a_results_file_is_known_in_every_encoding(desk: Desk, encoding: str) ->
     failures = desk.results()
     text = failures.read_text(encoding="utf-8-sig")
     failures.write_bytes(f"\r\n{text}".encode(encoding))
-    spec = import_spec(failures)
+    spec = import_spec(ImportRequest(file=failures))
     assert (spec.catalog, spec.settings.environment) == ("spring", "production")
 
 

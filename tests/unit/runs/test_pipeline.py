@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import csv
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,10 @@ import pytest
 
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import ConfigurationError, InputRefused, Overlap
-from patternmill.runs.pipeline import ImportPipeline, catalog_name, import_spec
-from patternmill.runs.registry import on_begin, running
+from patternmill.runs.pipeline import Pipeline, read_input
+from patternmill.runs.request import ImportRequest
+from patternmill.runs.run import Run
+from patternmill.runs.spec import catalog_name, import_spec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus
 
@@ -32,11 +33,11 @@ class Imports:
     shop: Workshop
     folder: Path
 
-    def __call__(self, source: Path, out: str, **changes: Any) -> ImportPipeline:
+    def __call__(self, source: Path, out: str, **changes: Any) -> Pipeline:
         spec = replace(self.shop.spec(), source=source, out=self.folder / out, **changes)
 
-        async def main() -> ImportPipeline:
-            async with ImportPipeline(spec) as work:
+        async def main() -> Pipeline:
+            async with Pipeline(spec) as work:
                 await work.run_through()
             return work
 
@@ -180,20 +181,17 @@ def test_a_catalog_that_is_driven_is_left_alone(
 
     async def main() -> None:
         spec = replace(imports.shop.spec(), source=imports.file(FOUR))
-        first, second = ImportPipeline(spec), ImportPipeline(spec)
+        first, second = Pipeline(spec), Pipeline(spec)
         for work in (first, second):
             await work.read()
             await work.check()
         run = await first.plan()
-        assert running(run.record.run_id) is run
         with pytest.raises(Overlap, match=run.record.run_id):
             await second.plan()
         assert service.creates == []
         await first.end()
         for work in (first, second):
             await work.__aexit__(None, None, None)
-        with pytest.raises(KeyError):
-            running(run.record.run_id)
 
     asyncio.run(asyncio.wait_for(main(), 30))
     with imports.shop.ledger() as ledger:
@@ -204,7 +202,7 @@ def test_a_preview_writes_nothing(imports: Imports, service: Service) -> None:
     """Not even a ledger; and it is the plan that the run would begin with."""
 
     async def main() -> tuple[int, int]:
-        async with ImportPipeline(replace(imports.shop.spec(), source=imports.file(FOUR))) as work:
+        async with Pipeline(replace(imports.shop.spec(), source=imports.file(FOUR))) as work:
             await work.read()
             await work.check()
             return (await work.preview()).plan.purchases()
@@ -215,14 +213,29 @@ def test_a_preview_writes_nothing(imports: Imports, service: Service) -> None:
     assert asyncio.run(main()) == (0, 0)
 
 
-def test_who_watches_is_told_of_each_run(imports: Imports, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_watches_gets_each_run(imports: Imports) -> None:
     """A progress display, a signal handler."""
-    listeners: list[Callable[..., None]] = []
-    monkeypatch.setattr("patternmill.runs.registry._LISTENERS", listeners)
-    seen: list[str] = []
-    on_begin(lambda run: seen.append(run.record.run_id))
-    work = imports(imports.file(FOUR), "out")
-    assert seen == [work.ended.record.run_id]
+    seen: list[Run] = []
+
+    async def main() -> Pipeline:
+        spec = replace(imports.shop.spec(), source=imports.file(FOUR), out=imports.folder / "out")
+        async with Pipeline(spec, seen.append) as work:
+            await work.run_through()
+        return work
+
+    work = asyncio.run(asyncio.wait_for(main(), 30))
+    assert seen == [work.begun]
+
+
+def test_a_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
+    """What was read before the run begins is what is made and kept, whatever becomes of the file meanwhile."""
+    source = imports.file(FOUR)
+    file = read_input(replace(imports.shop.spec(), source=source))
+    source.write_text(rows(("X-1", "foxes")), encoding="utf-8")
+    work = imports(source, "out", file=file)
+    assert len(table(tmp_path / "out/results.csv")) == 4
+    with imports.shop.ledger() as ledger:
+        assert ledger.input_of(work.ended.record) == FOUR.encode()
 
 
 @pytest.mark.parametrize(
@@ -250,7 +263,7 @@ def test_a_catalog_cannot_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.Mon
     """Its name is a folder's."""
     monkeypatch.chdir(tmp_path)
     if not name:
-        assert import_spec(tmp_path / "spring.csv", catalog=name).catalog == "spring"
+        assert import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name)).catalog == "spring"
         return
     with pytest.raises(ConfigurationError, match="cannot be the name"):
-        import_spec(tmp_path / "spring.csv", catalog=name)
+        import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name))

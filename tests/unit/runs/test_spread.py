@@ -21,8 +21,9 @@ from patternmill.ledger.records import PartProgress, SpendingLimits
 from patternmill.runs import spread
 from patternmill.runs.assignment import Assignment, assignment, require_same_service
 from patternmill.runs.part_worker import Part, PartWork
-from patternmill.runs.pipeline import import_spec
+from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.spec import import_spec
 from patternmill.runs.spread import PartGrant, PartSupervisor, WorkerHandle, drive_without_prefect
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, PartState, RowStatus, Stage
@@ -337,7 +338,7 @@ def test_what_cannot_be_spread_is_refused(
     """When it is ordered: nothing is opened, and nothing asked for."""
     monkeypatch.setenv("PATTERNMILL_LEDGER_URL", ledger or "")
     with pytest.raises(ConfigurationError, match=said):
-        import_spec(tmp_path / "spring.csv", spread=spread, max_in_flight=8)
+        import_spec(ImportRequest(file=tmp_path / "spring.csv", spread=spread, max_in_flight=8))
 
 
 def test_the_ledger_is_not_opened_for_a_part_that_is_not_there(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt, RowResult
 from patternmill.ledger.reports.row_results import input_file, row_results
 from patternmill.runs.lease import LeaseHolder
-from patternmill.runs.request import RunSpec
 from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, RowStatus

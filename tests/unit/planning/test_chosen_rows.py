@@ -1,17 +1,15 @@
-"""Rows that are taken up alone: what the plan does about the others, and the file that names them."""
+"""Rows that are chosen from a file: what the plan does about the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from patternmill.errors import ConfigurationError
+from patternmill.catalog.rows import Row
 from patternmill.planning.items import Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, Reason, make_plan
-from patternmill.runs.row_selection import Selection, read_selection, write_selection
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked
 
@@ -25,10 +23,10 @@ class Known:
 
 
 def plan(*skus: str, memory: Memory | None = None) -> Plan:
-    chosen = Selection("run-1", "spring.csv", frozenset(skus))
-    return make_plan(
-        SCOPE, checked(ROWS).entries, memory or Memory(), retry=chosen.chooses, only=chosen.chooses
-    )
+    def chosen(row: Row) -> bool:
+        return row.sku in skus
+
+    return make_plan(SCOPE, checked(ROWS).entries, memory or Memory(), retry=chosen, only=chosen)
 
 
 def reasons(found: Plan) -> tuple[list[Reason], list[Reason]]:
@@ -77,19 +75,3 @@ def test_failed_pattern_of_a_chosen_row_is_tried_again() -> None:
     found = plan("H-1", memory=Memory({key: Known(AttemptState.FAILED)}))
     assert found.patterns[key].reason is Reason.RETRIED
     assert [row.sku for row in found.to_do()] == ["H-1"]
-
-
-def test_selection_comes_back_as_written(tmp_path: Path) -> None:
-    """Skus with commas, quotes and other letters survive."""
-    selection = Selection("run-1", "in/frühling.csv", frozenset({'a,"b"', "ö", "H-1"}))
-    write_selection(selection, tmp_path / "selection.json")
-    assert read_selection(tmp_path / "selection.json") == selection
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"run_id": "x"}', '{"run_id": 1, "source": 2, "skus": 3}'])
-def test_what_is_no_selection_is_refused(tmp_path: Path, text: str) -> None:
-    """A file that names no rows stops the run before anything is bought."""
-    path = tmp_path / "selection.json"
-    path.write_text(text)
-    with pytest.raises(ConfigurationError):
-        read_selection(path)

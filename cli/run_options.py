@@ -1,0 +1,88 @@
+"""The options of `import`, `refresh` and `retry`, made of the request that they are collected into."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+
+from patternmill.errors import ConfigurationError
+from patternmill.parameters import DUPLICATES, PRODUCTION, confirmation
+from patternmill.runs.request import RunRequest
+
+Command = Callable[..., Any]
+
+approve_option = click.option(
+    "--approve",
+    metavar="DIGEST",
+    help="Approves the plan with this digest (or its first 12 characters), as --plan-only shows it.",
+)
+_METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%"}
+
+
+def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """Options for the fields of a request, which the command gets as `request`.
+
+    Those that are `by_hand` are declared at the command, as arguments for instance, and collected too.
+    """
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def collected(**values: Any) -> Any:
+            asked = {name: values.pop(name) for name in model.model_fields}
+            return command(request=_request(model, asked), **values)
+
+        schema = model.model_json_schema()
+        options = [
+            _option(name, field, required=name in schema.get("required", ()))
+            for name, field in schema["properties"].items()
+            if name not in by_hand
+        ]
+        made: Command = collected
+        for option in reversed(options):
+            made = option(made)
+        return made
+
+    return decorate
+
+
+def _request(model: type[RunRequest], asked: dict[str, Any]) -> RunRequest:
+    """Raises ConfigurationError."""
+    try:
+        return model(**{name: value for name, value in asked.items() if value not in (None, ())})
+    except ValidationError as error:
+        faults = [f"{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}" for fault in error.errors()]
+        raise ConfigurationError(
+            f"That cannot be asked for: {'; '.join(faults)}.", remedy="See --help."
+        ) from None
+
+
+def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Command], Command]:
+    """`field` is its JSON schema."""
+    flag, text = f"--{name.replace('_', '-')}", field["description"]
+    if name == "confirm":
+        return click.option(
+            flag,
+            type=click.Choice([PRODUCTION, DUPLICATES]),
+            metavar=f"{PRODUCTION}|{DUPLICATES}",
+            multiple=True,
+            callback=lambda context, option, words: confirmation(words),
+            help=f"{text} Repeatable.",
+        )
+    kind = field["anyOf"][0] if "anyOf" in field else field
+    types: dict[str, Any] = {
+        "integer": click.IntRange(kind.get("minimum"), kind.get("maximum")),
+        "path": click.Path(path_type=Path),
+    }
+    return click.option(
+        flag,
+        type=types.get(kind.get("format", kind["type"])),
+        metavar=_METAVARS.get(name),
+        multiple=kind["type"] == "array",
+        required=required,
+        help=text,
+    )

@@ -1,0 +1,31 @@
+"""What flows find in the process that runs them, besides their parameters: those are stored in clear, and are few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from patternmill.runs.run import ActiveRun, Run
+from patternmill.runs.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A run that this process asks its own flow for: what it is made from, and who watches it once it has begun."""
+
+    spec: RunSpec
+    on_begin: Callable[[Run], None]
+
+
+#: None in a flow that a worker runs: it makes the spec from its parameters.
+launched: ContextVar[Launch | None] = ContextVar("launched", default=None)
+#: The run, or part of one, whose rows are driven: how a nested flow finds the engine that its parent opened.
+driven: ContextVar[ActiveRun] = ContextVar("driven")
+
+
+def announce(run: Run) -> None:
+    """Show a run that has begun to whoever asked for it in this process."""
+    launch = launched.get()
+    if launch is not None:
+        launch.on_begin(run)

@@ -1,0 +1,108 @@
+"""What keeps a run from reading, writing or buying what nobody means: paths, passwords, services, confirmations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from patternmill.catalog.remote import is_remote, shown_address
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
+from patternmill.ledger.reports.run_lookup import AskedService, asked_services
+from patternmill.parameters import PRODUCTION
+from patternmill.planning.plan import Plan
+from patternmill.settings import Settings, other_environment
+from patternmill.text import plural
+
+
+def require_allowed_path(path: Path | None, settings: Settings) -> None:
+    """Raise ConfigurationError when a deployment's run may not read or write there, wherever links lead."""
+    if path is None:
+        return
+    allowed = [settings.home, *(settings.source_folders if settings.source_folders is not None else [Path()])]
+    if any(path.resolve().is_relative_to(folder.resolve()) for folder in allowed):
+        return
+    raise ConfigurationError(
+        f"{path} is outside of the folders that a deployment's runs may use.",
+        code="folder_not_allowed",
+        remedy="Name a file below the worker's folder, or add its folder to PATTERNMILL_SOURCE_FOLDERS (JSON list)"
+        " where the worker is started.",
+    )
+
+
+def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
+    """Raise ConfigurationError when an environment's products are at another service than the one that would be asked.
+
+    What is in the ledger of an environment was made by the service of its last run that asked for anything.
+    """
+    if settings.embedded or settings.studio_url is None:
+        return
+    asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
+    own = next((run for run in asked if run.environment == settings.environment), None)
+    if own is not None and settings.service_at(own.url) == here:
+        return
+    for run in asked:
+        if run.environment != settings.environment and settings.service_at(run.url) == here:
+            raise other_environment(settings.studio_url, run.environment, settings.environment)
+    if own is not None:
+        raise _other_service(own, settings.studio_url)
+
+
+def refuse_known_other_service(settings: Settings) -> None:
+    """The same where there is a ledger; none is made."""
+    if has_ledger(settings):
+        with open_ledger(settings, must_exist=True) as ledger:
+            refuse_other_service(ledger, settings)
+
+
+def _other_service(asked: AskedService, url: str) -> ConfigurationError:
+    both = json.dumps([asked.url, url])
+    return ConfigurationError(
+        f"The environment {asked.environment!r} has asked {asked.url} so far (run {asked.run_id}), and {url} is named.",
+        code="other_service",
+        remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
+        f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
+    )
+
+
+def require_confirmation(settings: Settings, plan: Plan) -> None:
+    """Raise ConfigurationError when much would be bought in production and that is not confirmed.
+
+    Not to be asked about a plan that a person has approved.
+    """
+    items = sum(plan.purchases())
+    if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
+        return
+    raise ConfigurationError(
+        f"{plural(items, 'item')} would be bought in production; more than {settings.confirm_above:,} have to be "
+        "confirmed.",
+        code="unconfirmed",
+        remedy="Look at --plan-only, then add `--confirm production`. Nothing was bought.",
+    )
+
+
+def refuse_password(address: str) -> None:
+    """Raise ConfigurationError for a password: a request is kept in clear where it was made, as flow parameters are."""
+    if is_remote(address) and "@" in urlsplit(address).netloc:
+        raise ConfigurationError(
+            f"The address {shown_address(address)} has a user name or password in it.",
+            remedy="Give it a name in PATTERNMILL_SOURCES (JSON: name to address), and name that.",
+        )
+
+
+def refuse_unspreadable(settings: Settings, spread: int | None) -> None:
+    """Raise ConfigurationError when the parts of a run could not meet: that is known before anything is spent."""
+    if spread is None:
+        return
+    url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
+    if not url.startswith(("postgresql:", "postgres:")):
+        raise ConfigurationError(
+            "A run can be spread only with a ledger on PostgreSQL, which every worker reaches.",
+            remedy="Set PATTERNMILL_LEDGER_URL=postgresql://... here and for the workers, or leave --spread out.",
+        )
+    if not 1 <= spread <= settings.max_in_flight:
+        raise ConfigurationError(
+            f"{plural(settings.max_in_flight, 'job')} in flight cannot be shared by {plural(spread, 'part')}.",
+            remedy="Ask for fewer parts, or for a larger --max-in-flight.",
+        )
