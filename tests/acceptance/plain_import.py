@@ -20,7 +20,7 @@ import pandas  # noqa: F401
 
 import cli.commands.import_
 import cli.launcher
-import patternmill.results.rebuild  # noqa: F401
+import patternmill.results.results_files  # noqa: F401
 from cli.main import run
 from patternmill.runs import lease
 from patternmill.runs.pipeline import import_spec
