@@ -35,7 +35,7 @@ class RunRequest(BaseModel):
     )
     budget: Count | None = Field(
         None,
-        description="The most to spend, in minor units (cents); none: no limit. Needs prices in the settings.",
+        description="The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.",
     )
     max_patterns: Count | None = Field(None, description="The most patterns to buy; none: no limit.")
     max_products: Count | None = Field(None, description="The most products to buy; none: no limit.")

@@ -17,10 +17,11 @@ from typing import Any, Self
 
 # What a run loads on its way is loaded here once, for all that are forked from here.
 import pandas  # noqa: F401
-import patternmill.results.rebuild  # noqa: F401
+import patternmill.results.rebuild
 
 import cli.commands.import_
 import cli.launcher
+import patternmill.results.results_files  # noqa: F401
 from cli.main import run
 from patternmill.runs import lease
 from patternmill.runs.pipeline import Pipeline

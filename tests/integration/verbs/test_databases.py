@@ -61,7 +61,7 @@ def test_status_story_and_choice(run: BegunRun) -> None:
     text = "\n".join(status_lines(run.ledger, load_settings(), None, None, None))
     assert "1 pattern waiting for a person's decision" in text
     (story,) = stories(run.ledger, "H-2")
-    assert [happening.what for happening in story.happenings][-2:] == ["failed", "run_ended"]
+    assert [event.what for event in story.events][-2:] == ["failed", "run_ended"]
     assert story.sharing == ("H-1", "H-2")
     record = find_run(run.ledger, "latest")
     chosen = choose(run.ledger, record, RowFilter())
