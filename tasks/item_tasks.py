@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.results import get_result_store
 from prefect.states import Cancelled
 
-from patternmill.engine.rows import Step
+from patternmill.engine.engine import Step
 from patternmill.engine.shards import Shard
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.planning.items import Item

@@ -8,7 +8,7 @@ from typing import Any
 from prefect import State
 from prefect.client.schemas.objects import StateType
 
-from patternmill.engine.rows import Engine
+from patternmill.engine.engine import Engine
 from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
 from patternmill.runs.part_worker import Part

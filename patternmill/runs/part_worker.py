@@ -12,8 +12,8 @@ from datetime import timedelta
 from patternmill.catalog.csv_reader import Record
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
-from patternmill.engine.attempts import too_many_failures
 from patternmill.engine.halt import HaltReason, halts_from
+from patternmill.engine.item_attempts import too_many_failures
 from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, open_ledger

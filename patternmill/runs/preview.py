@@ -9,7 +9,7 @@ from itertools import islice
 
 from patternmill.catalog.changes import Content, described
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.engine.attempts import FINAL_CODES, is_passing
+from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.reports.overview import job_seconds

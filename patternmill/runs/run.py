@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.engine.engine import Engine
 from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
-from patternmill.engine.rows import Engine
 from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.garbage_collection import collect_rarely
 from patternmill.ledger.ledger import Ledger, open_ledger

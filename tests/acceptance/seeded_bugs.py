@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
-from patternmill.engine.attempts import Attempts
+from patternmill.engine.engine import Engine
 from patternmill.engine.halt import HaltReason
-from patternmill.engine.rows import Engine
+from patternmill.engine.item_attempts import Attempts
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning import items

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from patternmill.engine.rows import Step
+from patternmill.engine.engine import Step
 from patternmill.errors import RowFailed
 from patternmill.planning.items import Item
 from patternmill.results.results_files import rebuild

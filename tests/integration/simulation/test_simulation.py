@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from patternmill.engine.attempts import Attempts
+from patternmill.engine.item_attempts import Attempts
 from patternmill.ledger.records import Attempt
 from patternmill.states import AttemptState
 from tests.integration.simulation import judge

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
+from patternmill.engine.engine import Step
 from patternmill.engine.options import RunOptions
-from patternmill.engine.rows import Step
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt, RowResult
 from patternmill.ledger.reports.row_results import input_file, row_results

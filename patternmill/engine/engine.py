@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
 
-from patternmill.engine.attempts import Attempts, BegunAttempt, failure_of, too_many_failures
 from patternmill.engine.depth import Depth, Group
 from patternmill.engine.halt import Halt, HaltReason
+from patternmill.engine.item_attempts import Attempts, BegunAttempt, failure_of, too_many_failures
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
 from patternmill.engine.shards import Shard, cut_into_shards

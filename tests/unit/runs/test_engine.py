@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from patternmill.engine.engine import Step
 from patternmill.engine.options import FailureLimit
-from patternmill.engine.rows import Step
 from patternmill.errors import RowFailed
 from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
