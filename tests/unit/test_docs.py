@@ -199,3 +199,21 @@ def test_every_code_of_a_refusal_is_in_the_contract() -> None:
 def _source(package: str, *modules: str) -> str:
     folder = ROOT / "patternmill" / package
     return "\n".join((folder / f"{module}.py").read_text(encoding="utf-8") for module in modules)
+
+
+def test_architecture_names_what_exists() -> None:
+    """Each file on the page, and in its table each function, in one of the files of its line."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    files = set(re.findall(r"`([\w./]+/[\w.]+\.\w+)`", page))
+    assert len(files) > 25
+    assert {file for file in files if not (ROOT / file).exists()} == set()
+    steps = re.findall(r"^\| [^|]+ \| (`[^|]+) \| (`[^|]+) \|$", page, re.M)
+    assert len(steps) > 12
+    for functions, places in steps:
+        source = "\n".join(
+            (ROOT / place).read_text(encoding="utf-8") for place in re.findall(r"`([^`]+)`", places)
+        )
+        for function in re.findall(r"`([^`]+)`", functions):
+            assert all(re.search(rf"(?:def|class) {name}\b", source) for name in function.split(".")), (
+                function
+            )
