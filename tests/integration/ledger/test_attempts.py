@@ -289,7 +289,7 @@ def test_the_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     found = ledger.last_offer(STAGING)
     assert found is not None
     assert (found.categories, found.options_checked, found.complete) == (OFFER.categories, False, True)
-    assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M} UTC" == found.read_on
+    assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
     assert ledger.last_offer("production") is None
 
 

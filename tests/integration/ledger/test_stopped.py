@@ -97,7 +97,7 @@ def test_reading_needs_no_lock(
     assert main.run(["ledger", "check"]) == 0
     assert time.monotonic() - began < 5
     assert (
-        f"process {holder.pid}, stopped by a signal), and keeps others from writing"
+        f"stopped by a signal (process {holder.pid}), and keeps others from writing"
         in capsys.readouterr().out
     )
 
