@@ -76,7 +76,7 @@ class Watch:
         if event != "call":
             return
         self.parsed += frame.f_code is self._parsed
-        if _is_ours(frame.f_code):
+        if _is_ours(frame.f_code) and frame.f_code.co_filename not in self.ran and not _is_imported(frame):
             self.ran.add(frame.f_code.co_filename)
         if frame.f_code is self._request and PATTERN_OPERATION in frame.f_locals.values():
             self.chain = max(self.chain, self._chain_to(frame), key=len)
@@ -108,6 +108,15 @@ class Watch:
             frame = frame.f_back
         created_by = _creators.get() or self._threads.get(threading.current_thread(), ())
         return (*created_by, *reversed(chain))
+
+
+def _is_imported(frame: FrameType | None) -> bool:
+    """Whether a function runs because a module of ours is being imported."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(_PREFIXES):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_ours(code: CodeType) -> bool:
