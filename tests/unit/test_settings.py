@@ -11,15 +11,13 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from patternmill.addresses import service_identity
-from patternmill.catalog.changes import RetireLimit
 from patternmill.errors import ConfigurationError
+from patternmill.parameters import RetireLimit
+from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.settings import (
-    MASK,
     PREFIX,
     Settings,
     load_settings,
-    mask_passwords,
-    passwords_in,
     with_service,
 )
 

@@ -8,7 +8,7 @@ import pytest
 from babel.numbers import list_currencies
 
 from patternmill.catalog.problems import visible
-from patternmill.settings import MOST_AMOUNT
+from patternmill.setting_values import MOST_AMOUNT
 from patternmill.text import counted, duration, goods, in_columns, moment, money, more, plural, shortened
 
 

@@ -19,13 +19,13 @@ from patternmill.catalog.changes import (
     Content,
     CurrentRow,
     RequestedRow,
-    RetireLimit,
     detect,
 )
 from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import make_plan
