@@ -26,7 +26,7 @@ class ChangeKind(StrEnum):
     REMOVED = "removed"
     #: Requested before with this content and not made: stays so until it is retried or edited.
     FAILED_BEFORE = "failed_before"
-    #: In the source, and refused there: what the catalog has stays.
+    #: In the source, and refused: what the catalog has stays.
     REFUSED = "refused"
 
 
@@ -103,7 +103,6 @@ class Change:
     now: Content | None = None
 
     def old_and_new(self) -> Iterator[str]:
-        """A line for each field that differs: before and now."""
         if self.before is not None and self.now is not None:
             yield from described(self.before.content, self.now)
 
@@ -115,13 +114,12 @@ class Changes:
     all: tuple[Change, ...]
 
     def counts(self) -> dict[str, int]:
-        """By kind, and the removed ones by verdict; each is there, also with 0."""
+        """By kind, and the removed ones by verdict; zeros too."""
         found = Counter(change.verdict or change.kind for change in self.all)
         names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
         return {name.value: found[name] for name in names}
 
     def noteworthy(self) -> Iterator[Change]:
-        """All but the unchanged ones."""
         return (change for change in self.all if change.kind is not ChangeKind.UNCHANGED)
 
 

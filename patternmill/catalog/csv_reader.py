@@ -21,11 +21,11 @@ from patternmill.catalog.columns import (
     read_columns,
     refuse_other_delimiter,
     refuse_reserved,
-    restored,
 )
 from patternmill.catalog.problems import FileCode, plain, refusal
 from patternmill.catalog.quotes import explain
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
+from patternmill.catalog.spreadsheet import restore
 from patternmill.catalog.text_encoding import check_text, choose_encoding
 from patternmill.errors import InputRefused
 
@@ -46,8 +46,6 @@ class Record:
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """A catalog as it was read."""
-
     name: str
     #: Of the raw bytes, in hexadecimal.
     sha256: str
@@ -83,7 +81,7 @@ def parse_catalog(
 ) -> CatalogFile:
     """The same from the bytes alone. `encoding` is the CatalogFile's own, or the one that the person named.
 
-    `empty`: a header without rows is a catalog too. `reading`: None for bytes that were accepted before.
+    `empty`: a header without rows is accepted. `reading`: None for bytes that were accepted before.
     """
     text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     header_row, header = text.header()
@@ -168,7 +166,7 @@ class _Text:
             raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
         row, header = found
         self._reading.check_columns(len(header))
-        return row, restored(header) if is_ours(header) else header
+        return row, tuple(map(restore, header)) if is_ours(header) else header
 
     def columns(self, header: tuple[str, ...], quoting: bool) -> Columns:
         try:
@@ -189,7 +187,7 @@ class _Text:
         records, blank = [], 0
         for line, cells in self._rows:
             if _has_content(cells):
-                records.append(Record(line, restored(cells) if ours else cells))
+                records.append(Record(line, tuple(map(restore, cells)) if ours else cells))
             else:
                 blank += 1
         return tuple(records), blank

@@ -66,7 +66,7 @@ def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Itera
         return refusal(
             FileCode.OPEN_QUOTE,
             f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',
-            'Close it there, or take it away. A quote within a quoted cell is written twice ("").',
+            'Close it there, or remove it. A quote within a quoted cell is written twice ("").',
         )
     return refusal(
         FileCode.STRAY_QUOTE,

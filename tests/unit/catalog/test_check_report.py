@@ -11,14 +11,14 @@ from .samples import HEADER, checked
 
 def test_a_good_file_takes_one_line() -> None:
     """Nothing to mend, nothing to read."""
-    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all good."]
+    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
 def test_causes_come_before_the_list() -> None:
     """Counts and row numbers by cause, the most frequent first; then each problem; the list is capped."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\n"
     assert report_lines(checked(f"{HEADER}\n{rows}"), limit=1) == [
-        "spring.csv: 4 rows, 1 good, 3 refused, 1 blank row skipped.",
+        "spring.csv: 4 rows, 1 accepted, 3 refused, 1 blank row skipped.",
         "",
         "Causes:",
         "  unknown_category in `category`: 2 rows (2-3)",
