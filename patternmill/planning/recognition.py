@@ -12,7 +12,6 @@ from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.memory import Memory
-from patternmill.planning.request_ids import pattern_content
 from patternmill.states import AttemptState
 
 #: The service has something for the item, or may have.
@@ -107,8 +106,7 @@ class RecognizedItems(ContentItems):
         item = super()._make_pattern(prompt)
         if "\n" not in prompt or self._exists(item.key):
             return item
-        content = pattern_content(prompt, edition=self.edition)
-        raw = PatternItem(self.scope, {**content, "prompt": prompt.replace("\n", "\r\n")})
+        raw = PatternItem(self.scope, {**item.content, "prompt": prompt.replace("\n", "\r\n")})
         return raw if self._exists(raw.key) else item
 
     def _exists(self, key: ItemKey) -> bool:

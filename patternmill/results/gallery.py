@@ -52,7 +52,7 @@ def page(
 def _row_batches(
     header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """The rows as one JSON array, some hundred at a time."""
+    """The rows as one JSON array."""
     category = next(
         (i for i, name in enumerate(header) if header_key(name) in {"category", "category_id"}), None
     )

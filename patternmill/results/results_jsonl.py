@@ -26,7 +26,7 @@ def lines(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResul
 
 
 def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, int]:
-    """Each column's index by its name; columns without a name of their own are told apart by their letter."""
+    """Each column's index by its name; columns without a name of their own are distinguished by their letter."""
     columns: dict[str, int] = {}
     for index in carried:
         name = header[index]
@@ -35,7 +35,7 @@ def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, in
 
 
 def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[str, Any]:
-    """One row as results.jsonl tells it: exact cells, a missing one absent, surplus ones listed."""
+    """Exact cells: a missing one is absent, surplus ones are listed."""
     return {
         "line": row.line,
         "sku": row.sku,

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.rows import tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.request_ids import NAMESPACE, canonical_json, normalised, request_id
+from patternmill.planning.request_ids import NAMESPACE, canonical_json, request_id
 from patternmill.states import Stage
 
 STAGING = Scope("staging", "spring")
@@ -165,7 +166,7 @@ def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
 @given(texts, texts)
 def test_different_prompts_are_different_purchases(one: str, other: str) -> None:
     """Texts that differ after normalising never collide."""
-    same = normalised(one) == normalised(other)
+    same = tidy(one) == tidy(other)
     assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
 
 
