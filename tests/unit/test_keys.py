@@ -40,7 +40,7 @@ def test_an_address_of_the_folder_gets_no_key_from_elsewhere(
     """Whoever made the folder would have it."""
     (folder / ".env").write_text(line + "\n")
     export(monkeypatch, API_KEY="sk_exported")
-    with pytest.raises(ConfigurationError, match="wherever the folder says") as refused:
+    with pytest.raises(ConfigurationError, match="any folder could have it sent anywhere") as refused:
         load_settings()
     assert "sk_exported" not in str(refused.value)
 
