@@ -154,7 +154,6 @@ def differing(before: Content, now: Content) -> tuple[str, ...]:
 
 
 def described(before: Content, now: Content) -> Iterator[str]:
-    """Each field in which two contents differ, as it was and as it is."""
     for field in differing(before, now):
         old, new = contrasted(before.fields().get(field, ""), now.fields().get(field, ""))
         yield f"{field}: {old} -> {new}"
@@ -164,9 +163,8 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
     if row.content is None:
         is_retired = before is not None and before.retired_at is not None
         return Change(row.sku, ChangeKind.REFUSED, (), None if is_retired else before)
-    if before is None or before.product_key == row.product_key:
-        fields: tuple[str, ...] = ()
-    else:
+    fields: tuple[str, ...] = ()
+    if before is not None and before.product_key != row.product_key:
         fields = differing(before.content, row.content) or (EDITION,)
     return Change(row.sku, _kind(row, before, fields), fields, before, now=row.content)
 

@@ -51,7 +51,6 @@ class Columns:
 
 
 def header_key(text: str) -> str:
-    """What two spellings of one column name have in common."""
     folded = " ".join(unicodedata.normalize("NFC", text).replace("\ufeff", "").split()).casefold()
     if folded.partition(":")[0].rstrip() == "option" and ":" in folded:
         return OPTION_PREFIX + folded.partition(":")[2].strip()

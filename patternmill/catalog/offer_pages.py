@@ -105,7 +105,7 @@ def _exceeds(total: Json, count: int) -> bool:
 
 def _stated(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[PageStep]:
     for name, wanted in names.items():
-        value = _unlinked(fields.get(name))
+        value = _link_address(fields.get(name))
         if value in (None, "", [], {}) or isinstance(value, bool):
             continue
         if isinstance(value, str):
@@ -115,8 +115,7 @@ def _stated(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[Pa
                 yield PageStep(f"{name} as {one}", {one: value}, True)
 
 
-def _unlinked(value: Json) -> Json:
-    """The address in a link."""
+def _link_address(value: Json) -> Json:
     if isinstance(value, dict):
         return next((value[name] for name in ("href", "url") if isinstance(value.get(name), str)), value)
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -84,8 +85,6 @@ def _error_code_column(file: CatalogFile) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A category cell, and what the offer has for it."""
-
     id: str
     category: Category | None
     finding: Finding | None
@@ -121,7 +120,7 @@ class _RowChecker:
         findings = [
             *self._sku_findings(record, sku),
             *self._prompt_findings(prompt, cells[columns.prompt]),
-            *([category.finding] if category.finding else []),
+            *filter(None, [category.finding]),
             *misread,
             *mismatched,
             *(finding for _, finding in misplaced),
@@ -178,7 +177,7 @@ class _RowChecker:
         if is_blank(sku):
             return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", _OWN_SKU)]
         unfit = unfit_finding(column, record.cells[self._columns.sku])
-        return [*([unfit] if unfit else []), *self._duplicates(record, sku)]
+        return [*filter(None, [unfit]), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
         lines = self._lines_by_sku.get(sku_key(sku), ())
@@ -244,9 +243,8 @@ def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
 
 def _lines_by_sku(file: CatalogFile) -> dict[str, tuple[int, ...]]:
     """The rows of each sku that more than one row has."""
-    index, lines = file.columns.sku, dict[str, list[int]]()
+    index, lines = file.columns.sku, defaultdict[str, list[int]](list)
     for record in file.records:
-        key = sku_key(record.cells[index]) if index < len(record.cells) else ""
-        if key:
-            lines.setdefault(key, []).append(record.line)
+        if index < len(record.cells) and (key := sku_key(record.cells[index])):
+            lines[key].append(record.line)
     return {key: tuple(found) for key, found in lines.items() if len(found) > 1}

@@ -59,10 +59,9 @@ _REASON_OF_STATE = {
 
 @dataclass(frozen=True)
 class PlannedPattern:
-    """A pattern item with its reason and the number of this run's rows that wait for it."""
-
     item: PatternItem
     reason: Reason
+    #: This run's rows that wait for it.
     rows: int
 
 
@@ -188,9 +187,7 @@ class _Planner:
         only: Callable[[Row], bool],
         retried_patterns: Collection[ItemKey],
     ) -> None:
-        self.memory = memory
-        self.retry = retry
-        self.only = only
+        self.memory, self.retry, self.only = memory, retry, only
         self.retried_patterns = retried_patterns
         self.patterns: dict[ItemKey, tuple[PatternItem, list[Reason]]] = {}
         self.products: dict[ItemKey, PlannedProduct] = {}

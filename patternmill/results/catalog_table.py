@@ -71,20 +71,14 @@ def _flat(row: CurrentRow) -> dict[str, Any]:
 
 
 def _parquet(rows: Sequence[CurrentRow]) -> bytes:
-    # With pyarrow behind it: loaded for this alone.
+    # Slow to import.
     import pandas as pd
 
-    columns: dict[str, Any] = {name: [] for name in COLUMNS}
-    for row in rows:
-        for name, value in (
-            _flat(row) | {"since": _moment(row.since), "retired_at": _moment(row.retired_at)}
-        ).items():
-            columns[name].append(value)
+    moments = ({"since": _moment(row.since), "retired_at": _moment(row.retired_at)} for row in rows)
+    records = [_flat(row) | times for row, times in zip(rows, moments, strict=True)]
+    types = dict.fromkeys(COLUMNS, "str") | dict.fromkeys(_TIMES, "datetime64[ms, UTC]")
     frame = pd.DataFrame(
-        {
-            name: pd.Series(values, dtype="datetime64[ms, UTC]" if name in _TIMES else "str")
-            for name, values in columns.items()
-        }
+        {name: pd.Series([one[name] for one in records], dtype=kind) for name, kind in types.items()}
     )
     file = io.BytesIO()
     frame.to_parquet(file, engine="pyarrow", index=False)

@@ -23,11 +23,7 @@ COLUMNS = (
 
 
 def changes_file(changes: Iterable[RecordedChange], rows: Iterable[RowResult]) -> Iterator[bytes]:
-    """The bytes of changes.csv, a batch of lines at a time. Unchanged rows are not in it.
-
-    The new IDs are of what the row asks for, as far as it was made: while they are empty, the old product is
-    what the catalog has.
-    """
+    """Unchanged rows are not in it. While the new IDs are empty, the old product is what the catalog has."""
     by_sku = {row.sku: row for row in rows}
     return csv_table(COLUMNS, (_cells(change, by_sku) for change in changes))
 

@@ -10,19 +10,11 @@ from typing import Any
 from patternmill.catalog.columns import column_letter
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult
 
-_BATCH = 500
-
 
 def lines(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]) -> Iterator[bytes]:
-    """The bytes of results.jsonl, a batch of rows at a time."""
     columns = _column_names(header, carried)
-    batch: list[bytes] = []
     for row in rows:
-        batch.append(json_bytes(_row_object(len(header), columns, row)) + b"\n")
-        if len(batch) == _BATCH:
-            yield b"".join(batch)
-            batch.clear()
-    yield b"".join(batch)
+        yield json_bytes(_row_object(len(header), columns, row)) + b"\n"
 
 
 def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, int]:
