@@ -28,7 +28,7 @@ from patternmill.text import counted, duration, goods, in_columns, moment, money
     ],
 )
 def test_money(amount: int, currency: str | None, text: str) -> None:
-    """Minor units become the currency's own; without one, nobody takes them for it."""
+    """Minor units become the currency's own; without one, they are named minor units."""
     assert money(amount, currency) == text
 
 

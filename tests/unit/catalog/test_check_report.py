@@ -32,7 +32,7 @@ def test_causes_come_before_the_list() -> None:
 
 
 def test_notes_are_told() -> None:
-    """What was not checked is said once."""
+    """What was not checked is noted once."""
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
         "Note: Categories and options"
     )
@@ -47,9 +47,9 @@ def test_no_cell_can_drive_the_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "shown"),
     [([2], "2"), ([3, 2, 4, 9], "2-4, 9"), (range(1, 30, 2), "1, 3, 5, 7, 9, 11 and 9 more rows"), ([], "")],
 )
-def test_row_numbers_are_told_in_short(lines: list[int], told: str) -> None:
+def test_row_numbers_are_shown_as_ranges(lines: list[int], shown: str) -> None:
     """Neighbours become ranges, and long lists are cut."""
-    assert line_ranges(lines) == told
+    assert line_ranges(lines) == shown

@@ -132,7 +132,7 @@ def test_any_changed_field_is_a_new_purchase(change: dict[str, Any]) -> None:
 
 
 def test_selections_have_no_order() -> None:
-    """The columns of a file may stand in any order."""
+    """The columns of a file may be in any order."""
     turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
     assert turned.body(RequestId("r"), "p") == CUSHION.body(RequestId("r"), "p")
@@ -198,7 +198,7 @@ def test_items_are_described_for_the_screen() -> None:
 
 
 def test_a_product_knows_its_row_and_its_pattern() -> None:
-    """What the ledger stores beside its content is taken from it."""
+    """What the ledger stores next to its content is taken from it."""
     assert (CUSHION.sku, CUSHION.pattern_key) == ("CU-001", HERONS.key)
     assert (HERONS.sku, HERONS.pattern_key) == (None, None)
     assert ItemKey(CUSHION.content["pattern"]) == HERONS.key
