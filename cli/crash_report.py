@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
-from patternmill.settings import MASK, Settings, load_settings, mask_passwords, passwords_in
+from patternmill.passwords import MASK, mask_passwords, passwords_in
+from patternmill.settings import Settings, load_settings
 
 SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH|LEDGER_URL|CONNECTION_URL", re.IGNORECASE)
 #: Shorter values are words that a mask would strike everywhere.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import SplitResult, urlsplit
 
@@ -36,13 +37,13 @@ def service_identity(url: str) -> str:
 
 
 def is_unencrypted(url: str) -> bool:
-    """Whether what is sent there, a key too, can be read on the network."""
+    """Whether a key sent to this address can be read on the network."""
     parts = urlsplit(url)
     return parts.scheme == "http" and _host(parts.hostname or "") != _LOOPBACK
 
 
 def _parts(url: str) -> SplitResult | None:
-    """None where the address cannot be taken apart; Python's message would show it."""
+    """None where the address cannot be parsed; Python's message would show it."""
     try:
         parts = urlsplit(url)
         return parts if parts.port != 0 else None
@@ -57,15 +58,9 @@ def _host(name: str) -> str:
     try:
         address = ip_address(name)
     except ValueError:
-        return _in_ascii(name)
+        with suppress(UnicodeError):
+            return name.encode("idna").decode("ascii")
+        return name
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     address = mapped or address
     return _LOOPBACK if address.is_loopback or address.is_unspecified else address.compressed
-
-
-def _in_ascii(name: str) -> str:
-    """As name servers know it."""
-    try:
-        return name.encode("idna").decode("ascii")
-    except UnicodeError:
-        return name

@@ -4,7 +4,7 @@ PatternmillError
 ├── InputRefused           fix the file: nothing was read past the fault, nothing was spent
 ├── ConfigurationError     fix a setting, a key or an address: nothing was spent
 ├── ApprovalNeeded         a person has to approve the plan first: nothing was spent
-├── ServiceStopped         the service (or our view of it) does not let the run go on: see why, then run again
+├── ServiceStopped         the service (or our view of it) stops the run: see why, then run again
 ├── NotStarted             nothing was begun for an item, because the run was stopped: run again
 ├── RowFailed              an item ended without its pattern or product: fix the row, or retry it
 ├── LedgerError            the ledger cannot be trusted or written: the run stops before the next purchase
@@ -13,7 +13,7 @@ PatternmillError
 │   └── LeaseLost          another run acquired the lease while this one was unresponsive: this one stops
 └── BudgetReached          a limit that a person set does not cover the next purchase: raise it, then run again
 
-Every one says what happened, where, and what to do.
+Each has what happened, where, and what to do.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class LedgerError(PatternmillError, code="ledger"):
 
 
 class LedgerUnavailable(LedgerError, code="ledger_away"):
-    """The ledger's database cannot be reached, or was lost: what was under way may be done again."""
+    """The ledger's database cannot be reached, or was lost: what was in progress may be repeated."""
 
 
 class Overlap(LedgerError, code="overlap"):

@@ -1,4 +1,4 @@
-"""When Python looks for garbage cycles: a run keeps nearly all that it makes, so each look is mostly in vain."""
+"""How often Python looks for garbage cycles: a run keeps nearly all of its objects, so most looks find none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _YOUNGEST = 100_000
 
 
 def collect_rarely() -> None:
-    """Look for garbage cycles rarely from now on, in this process; what has no cycles is freed at once as ever."""
+    """For this process, from now on; what has no cycles is freed at once all the same."""
     gc.set_threshold(_YOUNGEST, 50, 100)
 
 
 def collect_no_more() -> None:
-    """Spare the process that is about to end its last look, which takes half a second after Prefect was loaded."""
+    """For a process that is about to end: its last look takes half a second after Prefect was loaded."""
     gc.freeze()

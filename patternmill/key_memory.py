@@ -36,7 +36,7 @@ def refuse_new_address(settings: Settings) -> None:
         raise ConfigurationError(
             f"This key was used with {services[0]} before, and never with {settings.studio_url}.",
             code="key_at_new_address",
-            remedy="If it belongs there, write both down together: PATTERNMILL_ENVIRONMENT_URLS and "
+            remedy="If it belongs to it, configure both together: PATTERNMILL_ENVIRONMENT_URLS and "
             "PATTERNMILL_API_KEYS; if the service has only moved, name both addresses in PATTERNMILL_SAME_SERVICE. "
             "Nothing was sent.",
         )

@@ -9,12 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 UMASK = 0o077
-#: What Patternmill keeps under a home; what else is there is not ours to change.
+#: What Patternmill keeps under a home; other files are not ours to change.
 _OURS = ("*.sqlite3*", "*.log", "embedded", "logs", "pictures", "prefect", "retries", "studio")
 
 
 def keep_private(home: Path) -> None:
-    """Make the home, or take from all others what they may do in one that is there."""
+    """Make the home; in one that exists, take all rights of group and others."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     _restrict(home)
     for pattern in _OURS:
@@ -23,7 +23,6 @@ def keep_private(home: Path) -> None:
 
 
 def private_folder(folder: Path) -> Path:
-    """The folder, made for its owner alone where it was not there."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -36,7 +35,7 @@ def lasting_secret(path: Path, prefix: str = "") -> str:
 
 
 def _make_secret(path: Path, text: str) -> None:
-    """The first one stays, and is never seen half written."""
+    """The first process that writes it wins, and no reader sees a part."""
     fresh = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     try:
         write_private(fresh, text)

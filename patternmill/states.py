@@ -1,4 +1,4 @@
-"""The states of attempts, rows and runs: their words, their legal changes, and which are final."""
+"""The states of attempts, rows and runs: their names, their legal changes, and which are final."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ class Stage(StrEnum):
 class AttemptState(StrEnum):
     """One attempt at one item, as the ledger knows it."""
 
-    #: The request is written down; whether the service has it is unknown until it answers. -> any of the others
+    #: The request is on record; whether the service has it is unknown until it answers. -> WITHDRAWN, ACCEPTED,
+    #: REJECTED, HELD
     INTENDED = "intended"
-    #: Written down, and then certainly never sent. -> INTENDED
+    #: On record, and certainly never sent. -> INTENDED
     WITHDRAWN = "withdrawn"
-    #: The service gave a job ID. -> SUCCEEDED, FAILED, HELD
+    #: The service answered with a job ID. -> SUCCEEDED, FAILED, HELD
     ACCEPTED = "accepted"
-    #: The service said that the job succeeded, and gave the ID of what was made. Final.
+    #: The service reported that the job succeeded, and its result ID. Final.
     SUCCEEDED = "succeeded"
-    #: The service said that the job failed. Final; only then may a next attempt (a new request ID) begin.
+    #: The service reported that the job failed. Final; only then may a next attempt (a new request ID) begin.
     FAILED = "failed"
-    #: The service refused the request as invalid, so that no job exists. -> INTENDED (on a person's word)
+    #: The service refused the request as invalid, so that no job exists. -> INTENDED (by a person's decision)
     REJECTED = "rejected"
     #: Answers contradict one another: a person decides. -> INTENDED, ACCEPTED, FAILED
     HELD = "held"
@@ -45,7 +46,7 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
 
 #: Nothing exists at the service, and the same request may be sent later.
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
-#: Error codes of refusals that say nothing about the item (a redirect, a proxy's page, a wrong address): the same
+#: Error codes of refusals that are not about the item (a redirect, a proxy's page, a wrong address): the same
 #: request is sent again by the same command.
 PASSING_REFUSALS = frozenset({"redirected", "wrong_address", "proxy_page"})
 FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
@@ -54,38 +55,38 @@ FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() i
 class PartState(StrEnum):
     """One part of a run that is spread over several processes."""
 
-    #: Given to a process that has not begun with it. -> BEGUN
+    #: Assigned to a process that has not begun it. -> BEGUN
     GRANTED = "granted"
-    #: Its process works on it. -> LEFT, ENDED; GRANTED, once that process is given up
+    #: Its process works on it. -> LEFT, ENDED; GRANTED, once that process is abandoned
     BEGUN = "begun"
-    #: Its process was told to stop before all was done. -> GRANTED
+    #: Its process was stopped before all was done. -> GRANTED
     LEFT = "left"
     #: Every row was brought as far as it goes in this run. Final.
     ENDED = "ended"
 
 
 class RowStatus(StrEnum):
-    """How one row stands at the end of a run: the word in results.csv."""
+    """The status of a row in its results."""
 
     #: The product exists.
     SUCCEEDED = "succeeded"
-    #: The service said no: its job failed, or it refused the request.
+    #: Its job failed, or the service refused its request.
     FAILED = "failed"
     #: Refused by our own checks; nothing was asked of the service.
     REFUSED = "refused"
     #: Nothing was begun for this row.
     NOT_STARTED = "not_started"
-    #: Something was begun, and the run was stopped; the next run goes on from there.
+    #: Something was begun, and the run was stopped; the next run resumes it.
     CANCELLED = "cancelled"
-    #: A request was sent and its fate is unknown; the next run sends the same request again.
+    #: A request was sent, and it is unknown whether it was executed; the next run resends it.
     IN_DOUBT = "in_doubt"
-    #: The service has a job that did not end in time; the next run asks for it again.
+    #: The service has a job that did not end in time; the next run polls it again.
     WAITING = "waiting"
     #: Answers contradict one another: a person decides.
     HELD = "held"
 
 
-#: Statuses that another run can change without anybody's edit.
+#: Statuses that another run can change without an edit of the row.
 UNFINISHED_ROWS = frozenset(
     {RowStatus.NOT_STARTED, RowStatus.CANCELLED, RowStatus.IN_DOUBT, RowStatus.WAITING}
 )
@@ -103,18 +104,17 @@ class Outcome(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a person said to a plan that was put before them."""
+    """A person's decision on a plan."""
 
-    #: Nothing yet.
     WAITING = "waiting"
     #: Up to a ceiling.
     APPROVED = "approved"
     REJECTED = "rejected"
-    #: Nothing in time.
+    #: Not decided in time.
     LAPSED = "lapsed"
 
 
-#: What the command line answers for each outcome.
+#: Of the command line.
 EXIT_CODES: dict[Outcome, int] = {
     Outcome.COMPLETED: 0,
     Outcome.FAILED: 1,

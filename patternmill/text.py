@@ -1,4 +1,4 @@
-"""How counts, durations, moments and money are written for people; files for programs are none of its business."""
+"""How counts, durations, moments and money are written for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def more(total: int, shown: int, indent: str = "  ") -> Iterator[str]:
-    """The line that ends a list of which only the first `shown` are there."""
+    """The line that ends a list of which only the first are shown."""
     if total > shown:
         yield f"{indent}… and {total - shown:,} more"
 

@@ -1,9 +1,7 @@
-"""The changes between a source and its catalog: added, changed, unchanged, removed; and how many may be retired."""
+"""The changes between a source and its catalog: added, changed, unchanged, removed."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +9,8 @@ from enum import StrEnum
 
 from patternmill.catalog.problems import contrasted
 from patternmill.catalog.rows import Row, sku_key
-from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.parameters import RetireLimit
 
 
 class ChangeKind(StrEnum):
@@ -28,7 +26,7 @@ class ChangeKind(StrEnum):
     REMOVED = "removed"
     #: Requested before with this content and not made: stays so until it is retried or edited.
     FAILED_BEFORE = "failed_before"
-    #: In the source, and refused there: what the catalog has stays.
+    #: In the source, and refused: what the catalog has stays.
     REFUSED = "refused"
 
 
@@ -105,43 +103,8 @@ class Change:
     now: Content | None = None
 
     def old_and_new(self) -> Iterator[str]:
-        """A line for each field that differs: before and now."""
         if self.before is not None and self.now is not None:
             yield from described(self.before.content, self.now)
-
-
-@dataclass(frozen=True)
-class RetireLimit:
-    """How many rows may be retired without a person's decision: neither count nor share may be exceeded."""
-
-    count: int = 20
-    #: Of the rows that the catalog has. One row is never too many.
-    share: float = 0.1
-
-    @classmethod
-    def parse(cls, text: str | None) -> RetireLimit:
-        """Read `20`, `10%` or `20,10%`; what is not named has its default. Raises ConfigurationError."""
-        limit = cls()
-        for word in re.split(r"[\s,;]+|\band\b", text.strip()) if text else ():
-            limit = cls._with(limit, word) if word else limit
-        return limit
-
-    @classmethod
-    def _with(cls, limit: RetireLimit, word: str) -> RetireLimit:
-        if re.fullmatch(r"\d{1,9}", word):
-            return cls(int(word), limit.share)
-        if re.fullmatch(r"(\d{1,2}(\.\d+)?|100)%", word):
-            return cls(limit.count, float(word[:-1]) / 100)
-        raise ConfigurationError(
-            f"{word!r} does not say how many rows may be retired.",
-            remedy="Write a count, a percentage, or both: 20,10%.",
-        )
-
-    def allows(self, removed: int, known: int) -> bool:
-        """Whether so many of so many rows may be retired. Not all of them: an empty source is a mistake first."""
-        if removed == known:
-            return removed == 0
-        return removed <= min(self.count, max(1, math.floor(self.share * known + 1e-9)))
 
 
 @dataclass(frozen=True)
@@ -151,13 +114,12 @@ class Changes:
     all: tuple[Change, ...]
 
     def counts(self) -> dict[str, int]:
-        """By kind, and the removed ones by verdict; each is there, also with 0."""
+        """By kind, and the removed ones by verdict; zeros too."""
         found = Counter(change.verdict or change.kind for change in self.all)
         names = [*(kind for kind in ChangeKind if kind is not ChangeKind.REMOVED), *ChangeVerdict]
         return {name.value: found[name] for name in names}
 
     def noteworthy(self) -> Iterator[Change]:
-        """All but the unchanged ones."""
         return (change for change in self.all if change.kind is not ChangeKind.UNCHANGED)
 
 
@@ -192,7 +154,6 @@ def differing(before: Content, now: Content) -> tuple[str, ...]:
 
 
 def described(before: Content, now: Content) -> Iterator[str]:
-    """Each field in which two contents differ, as it was and as it is."""
     for field in differing(before, now):
         old, new = contrasted(before.fields().get(field, ""), now.fields().get(field, ""))
         yield f"{field}: {old} -> {new}"
@@ -202,9 +163,8 @@ def _change(row: RequestedRow, before: CurrentRow | None) -> Change:
     if row.content is None:
         is_retired = before is not None and before.retired_at is not None
         return Change(row.sku, ChangeKind.REFUSED, (), None if is_retired else before)
-    if before is None or before.product_key == row.product_key:
-        fields: tuple[str, ...] = ()
-    else:
+    fields: tuple[str, ...] = ()
+    if before is not None and before.product_key != row.product_key:
         fields = differing(before.content, row.content) or (EDITION,)
     return Change(row.sku, _kind(row, before, fields), fields, before, now=row.content)
 

@@ -26,13 +26,12 @@ def report_lines(checked: CheckedCatalog, *, limit: int = 40) -> list[str]:
 
 
 def summary(checked: CheckedCatalog) -> str:
-    """One sentence of counts."""
     rows = plural(len(checked.entries), "row")
     blank = f", {plural(checked.file.blank_rows, 'blank row')} skipped" if checked.file.blank_rows else ""
     name = plain(checked.file.name)
     if not checked.refused_count:
-        return f"{name}: {rows}, all good{blank}."
-    return f"{name}: {rows}, {checked.accepted_count:,} good, {checked.refused_count:,} refused{blank}."
+        return f"{name}: {rows}, all accepted{blank}."
+    return f"{name}: {rows}, {checked.accepted_count:,} accepted, {checked.refused_count:,} refused{blank}."
 
 
 def line_ranges(lines: Iterable[int], most: int = _MOST_RANGES) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.problems import UNSAFE, FileCode, refusal, shown
-from patternmill.catalog.spreadsheet import restore
 
 #: The columns that a run adds to the input's, in this order.
 RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error")
@@ -41,7 +40,7 @@ class Columns:
     results: tuple[int, ...]
     #: Everything else, carried through untouched.
     carried: tuple[int, ...]
-    #: It is a results file, so that its cells were restored on reading.
+    #: It is a results file, whose cells are restored on reading.
     ours: bool
 
     @property
@@ -52,7 +51,6 @@ class Columns:
 
 
 def header_key(text: str) -> str:
-    """What two spellings of one column name have in common."""
     folded = " ".join(unicodedata.normalize("NFC", text).replace("\ufeff", "").split()).casefold()
     if folded.partition(":")[0].rstrip() == "option" and ":" in folded:
         return OPTION_PREFIX + folded.partition(":")[2].strip()
@@ -64,7 +62,7 @@ def is_ours(header: Sequence[str]) -> bool:
 
 
 def column_letter(index: int) -> str:
-    """The letter that a spreadsheet shows above the column."""
+    """As in a spreadsheet: A to Z, then AA."""
     letters = ""
     while index >= 0:
         index, rest = divmod(index, 26)
@@ -113,7 +111,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
 def refuse_reserved(
     header: Sequence[str], columns: Columns, rows: Iterable[tuple[str, ...]], name: str
 ) -> None:
-    """In a file that is no results file, a result column with something in it would be lost: refuse it."""
+    """Refuse a file, if it is no results file, with text in a result column: that would be lost."""
     if columns.ours or not columns.results:
         return
     for cells in rows:
@@ -124,10 +122,6 @@ def refuse_reserved(
                 f"Column {column_letter(index)} of {name} has the name of a result: {shown(header[index])}.",
                 "Rename it, or delete it if it comes from an earlier results file.",
             )
-
-
-def restored(cells: Sequence[str]) -> tuple[str, ...]:
-    return tuple(map(restore, cells))
 
 
 def _is_known(key: str) -> bool:
@@ -161,14 +155,14 @@ def _refuse_duplicates(keys: Sequence[str], header: Sequence[str], name: str) ->
 
 def _refuse_conflicts(keys: Sequence[str], name: str) -> None:
     options = any(key.startswith(OPTION_PREFIX) for key in keys)
-    for first, second, both in (
-        ("category", "category_id", "category" in keys and "category_id" in keys),
-        ("selections", "option:<name>", "selections" in keys and options),
+    for first, second, has_second in (
+        ("category", "category_id", "category_id" in keys),
+        ("selections", "option:<name>", options),
     ):
-        if both:
+        if first in keys and has_second:
             raise refusal(
                 FileCode.CONFLICTING_COLUMNS,
-                f"{name} has both {first} and {second}, which say the same in two ways.",
+                f"{name} has both {first} and {second}, which mean the same.",
                 "Keep one of them, and rename or delete the other.",
             )
 

@@ -21,11 +21,11 @@ from patternmill.catalog.columns import (
     read_columns,
     refuse_other_delimiter,
     refuse_reserved,
-    restored,
 )
 from patternmill.catalog.problems import FileCode, plain, refusal
 from patternmill.catalog.quotes import explain
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
+from patternmill.catalog.spreadsheet import restore
 from patternmill.catalog.text_encoding import check_text, choose_encoding
 from patternmill.errors import InputRefused
 
@@ -46,8 +46,6 @@ class Record:
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """A catalog as it was read."""
-
     name: str
     #: Of the raw bytes, in hexadecimal.
     sha256: str
@@ -83,18 +81,15 @@ def parse_catalog(
 ) -> CatalogFile:
     """The same from the bytes alone. `encoding` is the CatalogFile's own, or the one that the person named.
 
-    `empty`: a header without rows is a catalog too. `reading`: None for bytes that were accepted before.
+    `empty`: a header without rows is accepted. `reading`: None for bytes that were accepted before.
     """
     text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
-    header_row, header = text.header()
+    line, header = text.header()
     columns = text.columns(header, quoting)
     records, blank = text.records(columns.ours)
     if not records and not empty:
-        raise refusal(
-            FileCode.HEADER_ONLY,
-            f"{text.name} has a header in row {header_row}, but nothing below it.",
-            "Add the rows.",
-        )
+        message = f"{text.name} has a header in row {line}, but nothing below it."
+        raise refusal(FileCode.HEADER_ONLY, message, "Add the rows.")
     refuse_reserved(header, columns, (record.cells for record in records), text.name)
     return CatalogFile(
         name=name,
@@ -127,11 +122,8 @@ def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | N
             FileCode.FILE_UNREADABLE, f"{shown_path} cannot be read: {reason}.", "Check who may read it."
         ) from None
     if not unchanged or len(raw) != before[0]:
-        raise refusal(
-            FileCode.FILE_CHANGED,
-            f"{shown_path} changed while it was read.",
-            "Try again when it is saved completely.",
-        )
+        message = f"{shown_path} changed while it was read."
+        raise refusal(FileCode.FILE_CHANGED, message, "Try again when it is saved completely.")
     return raw
 
 
@@ -139,11 +131,8 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
-        raise refusal(
-            FileCode.NOT_A_FILE,
-            f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file.",
-            "Name a CSV file.",
-        )
+        message = f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file."
+        raise refusal(FileCode.NOT_A_FILE, message, "Name a CSV file.")
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
@@ -168,7 +157,7 @@ class _Text:
             raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
         row, header = found
         self._reading.check_columns(len(header))
-        return row, restored(header) if is_ours(header) else header
+        return row, tuple(map(restore, header)) if is_ours(header) else header
 
     def columns(self, header: tuple[str, ...], quoting: bool) -> Columns:
         try:
@@ -176,12 +165,9 @@ class _Text:
         except InputRefused as refused:
             refuse_other_delimiter(self._first_line(), self.name)
             if refused.code == FileCode.NO_KNOWN_COLUMNS and not quoting:
-                raise refusal(
-                    FileCode.NO_KNOWN_COLUMNS,
-                    f"{self.name} has none of the columns that a catalog has; its first row has "
-                    f"{len(header)} cells.",
-                    refused.remedy,
-                ) from None
+                none = f"{self.name} has none of the columns that a catalog has"
+                message = f"{none}; its first row has {len(header)} cells."
+                raise refusal(FileCode.NO_KNOWN_COLUMNS, message, refused.remedy) from None
             raise
 
     def records(self, ours: bool) -> tuple[tuple[Record, ...], int]:
@@ -189,7 +175,7 @@ class _Text:
         records, blank = [], 0
         for line, cells in self._rows:
             if _has_content(cells):
-                records.append(Record(line, restored(cells) if ours else cells))
+                records.append(Record(line, tuple(map(restore, cells)) if ours else cells))
             else:
                 blank += 1
         return tuple(records), blank

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from patternmill.catalog.problems import UNSAFE, shown
 
-#: So many different unknown names get a suggestion; past that the file is wrong as a whole.
+#: How many different unknown names get a suggestion; with more the file is wrong as a whole.
 SUGGESTIONS = 2_000
 _LONGEST_SUGGESTED = 100
 _MOST_NAMED = 12
@@ -25,7 +25,7 @@ def offer_key(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One choice of a category. None stands for what the service's answer does not contain."""
+    """One choice of a category. None: the service's answer does not contain it."""
 
     name: str
     values: tuple[str, ...] | None = None
@@ -36,7 +36,7 @@ class Option:
     labels: tuple[tuple[str, str], ...] = ()
 
     def find_value(self, text: str) -> str | None:
-        """The offered value: exact first, then whatever the case and the outer spaces."""
+        """The offered value: exact, else by its `offer_key`, where that is unambiguous."""
         if self.values is None or text in self.values:
             return text
         labels = dict(self.labels)
@@ -60,11 +60,10 @@ class Category:
 
     @property
     def checkable(self) -> bool:
-        """Whether all its options are known, with all their values."""
         return self.options is not None and all(option.values is not None for option in self.options)
 
     def find_option(self, text: str) -> tuple[str, Option] | None:
-        """The offered spelling and the option: exact first, then whatever the case and the outer spaces."""
+        """The offered spelling and the option: exact, else by its `offer_key`, where that is unambiguous."""
         for option in self.options or ():
             if text == option.name or text in option.spellings:
                 return text, option
@@ -115,7 +114,7 @@ IN_PART = "The list of categories could be read in part only."
 
 
 def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str] = ()) -> Offer:
-    """The offer, with a note on what of it is not known, after `notes`."""
+    """The offer; its note is `notes`, and what of it is not known."""
     blind = [one.name for one in categories if not one.checkable]
     unchecked = [f"Options were not checked for {listed(blind)}: they cannot be read."] if blind else []
     return Offer(categories, not blind, " ".join([*notes, *unchecked]) or None, complete)
@@ -167,7 +166,6 @@ def _with_values(option: Option, known: Mapping[str, Option]) -> Option:
 
 
 def _memory_notes(now: Offer, renewed: Sequence[Category], kept: Sequence[Category]) -> Iterator[str]:
-    """What of an offer was read before, in sentences."""
     if now.categories is None:
         yield f"The categories could not be read now; those read {_dates(kept)} were used."
     elif not now.complete:
@@ -186,34 +184,29 @@ def _dates(categories: Sequence[Category]) -> str:
     return f"on {dates[0]}" + (f" to {dates[-1]}" if len(dates) > 1 else "")
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words in one line, shortened when there are many, with what nobody sees as escapes."""
-    named = (word if UNSAFE.search(word) is None else shown(word) for word in words[:_MOST_NAMED])
-    more = len(words) - _MOST_NAMED
+def listed(names: Sequence[str]) -> str:
+    """The first names in one line, with invisible characters as escapes."""
+    named = (name if UNSAFE.search(name) is None else shown(name) for name in names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 class Nearest:
-    """Finds the offered word that somebody probably meant; bounded in time over a whole file."""
+    """Finds the offered name that was probably meant; bounded in time over a whole file."""
 
     def __init__(self, budget: int = SUGGESTIONS) -> None:
         self._budget = budget
         self._known: dict[tuple[str, tuple[str, ...]], str | None] = {}
 
     def find(self, text: str, offered: tuple[str, ...]) -> str | None:
-        """The nearest of `offered`, or None when none is near."""
         if (text, offered) in self._known:
             return self._known[text, offered]
         if len(text) > _LONGEST_SUGGESTED or len(self._known) >= self._budget:
             return None
-        self._known[text, offered] = found = _nearest(text, offered)
+        by_key = {offer_key(name): name for name in offered}
+        near = difflib.get_close_matches(offer_key(text), by_key, n=1, cutoff=0.6)
+        self._known[text, offered] = found = by_key[near[0]] if near else None
         return found
-
-
-def _nearest(text: str, offered: tuple[str, ...]) -> str | None:
-    by_key = {offer_key(word): word for word in offered}
-    found = difflib.get_close_matches(offer_key(text), by_key, n=1, cutoff=0.6)
-    return by_key[found[0]] if found else None
 
 
 def _grouped(pairs: Iterable[tuple[str, Category]]) -> dict[str, tuple[Category, ...]]:

@@ -1,7 +1,7 @@
-"""Paging of a list: whether an answer shows that there are more pages, and the requests that may get the next one.
+"""Paging of a list: whether an answer shows that more pages exist, and the requests that may get the next one.
 
-The interface names no field of either. The name of the cursor in the answer suggests its name in the request; where
-there is no cursor, numbers of pages and of records are tried. Pure functions on parsed JSON.
+The interface names no field of either. The name of the cursor in the answer suggests its name in the request; without
+a cursor, numbers of pages and of records are tried. Pure functions on parsed JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CURSORS: Mapping[str, tuple[str, ...]] = {
     "next": ("cursor", "next", "after", "pageToken", "page", "offset", "token"),
     "cursor": _BY_CURSOR,
 }
-#: Also on the last page, so that they alone do not show that there is more.
+#: Also on the last page, so that they alone do not show that more exists.
 _ENDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(
     ("endCursor", "end_cursor"), ("after", "cursor", "endCursor")
 )
@@ -57,8 +57,6 @@ class PageStep:
 
 @dataclass(frozen=True, slots=True)
 class PagingProgress:
-    """What was read so far."""
-
     pages: int
     records: int
     last_id: str | None
@@ -67,7 +65,7 @@ class PagingProgress:
 
 
 def more_to_come(answer: Json, wrappers: Sequence[str], so_far: PagingProgress) -> bool:
-    """Whether the answer shows that the list goes on after `so_far`, which includes this answer."""
+    """Whether the answer shows that the list has more than `so_far`, which includes this answer."""
     return any(_shows_more(fields, so_far) for fields in _levels(answer, wrappers, _DEEPEST))
 
 
@@ -106,21 +104,18 @@ def _exceeds(total: Json, count: int) -> bool:
 
 
 def _stated(fields: Fields, names: Mapping[str, tuple[str, ...]]) -> Iterator[PageStep]:
-    """Steps with the values that the answer itself has."""
     for name, wanted in names.items():
-        value = _unlinked(fields.get(name))
+        value = _link_address(fields.get(name))
         if value in (None, "", [], {}) or isinstance(value, bool):
             continue
         if isinstance(value, str):
             yield from _addressed(name, value)
         if not (isinstance(value, str) and value.startswith(("http://", "https://"))):
-            yield from (
-                PageStep(f"{name} as {one}", {one: value}, True) for one in dict.fromkeys((*wanted, name))
-            )
+            for one in dict.fromkeys((*wanted, name)):
+                yield PageStep(f"{name} as {one}", {one: value}, True)
 
 
-def _unlinked(value: Json) -> Json:
-    """The address in a link."""
+def _link_address(value: Json) -> Json:
     if isinstance(value, dict):
         return next((value[name] for name in ("href", "url") if isinstance(value.get(name), str)), value)
     return value
@@ -152,9 +147,9 @@ def _counted(levels: Sequence[Fields], so_far: PagingProgress) -> Iterator[PageS
     for name in ("page", "pageNumber"):
         yield PageStep(f"{name} from 0", {name: pages})
         yield PageStep(f"{name} from 1", {name: pages + 1})
-    yield from (PageStep(name, {name: so_far.records}) for name in ("offset", "skip"))
-    if so_far.last_id is not None:
-        yield from (
-            PageStep(name, {name: so_far.last_id}) for name in ("after", "startingAfter", "starting_after")
-        )
-    yield from (PageStep(name, {name: _LARGE}) for name in ("limit", "pageSize"))
+    for name in ("offset", "skip"):
+        yield PageStep(name, {name: so_far.records})
+    for name in ("after", "startingAfter", "starting_after") if so_far.last_id is not None else ():
+        yield PageStep(name, {name: so_far.last_id})
+    for name in ("limit", "pageSize"):
+        yield PageStep(name, {name: _LARGE})

@@ -48,8 +48,8 @@ _NOT_RECORDS = frozenset({"error", "errors", *PAGING})
 
 _CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code")
 _NAMES = ("name", "title", "label", "displayName", "display_name")
-_OPTION_NAMES = ("name", "option", "key", "id", "optionId", "code", "slug", *_NAMES[1:])
 _OPTION_SPELLINGS = ("name", "option", "key", "id", "optionId", "code", "slug")
+_OPTION_NAMES = (*_OPTION_SPELLINGS, *_NAMES[1:])
 _VALUE_HOLDERS = (
     "values",
     "choices",
@@ -71,11 +71,12 @@ class CategoryList:
 
     categories: tuple[Category, ...]
     complete: bool
-    #: How many records were different, or cannot be read; and how many the last page had.
+    #: Different records, and those that cannot be read.
     records: int = 0
+    #: Records on the last page.
     last_page: int = 0
     pages: int = 1
-    #: The requests that may get the next page, where the last one shows that there is one.
+    #: The requests that may get the next page, where the last one shows that it exists.
     steps: tuple[PageStep, ...] = ()
 
 
@@ -120,9 +121,7 @@ def read_category(answer: Json, listed: Category) -> Category:
 def read_options(answer: Json, depth: int = _DEEPEST) -> tuple[Option, ...] | None:
     """The options in a category's record, or None when their shape is not known."""
     for record in _records_in(answer, depth):
-        holder = next(
-            (record[name] for name in _OPTION_HOLDERS if isinstance(record.get(name), list | dict)), None
-        )
+        holder = _first_holder(record, _OPTION_HOLDERS)
         if holder is not None:
             return _read_options(holder, _names_in(record.get("required")))
     return None
@@ -230,36 +229,32 @@ def _unwrapped(record: Json, wanted: Iterable[str]) -> Fields | None:
 def _read_options(holder: Json, required: frozenset[str] | None) -> tuple[Option, ...] | None:
     if isinstance(holder, list):
         read = [_option(None, spec, required) for spec in holder]
-    elif isinstance(holder, dict) and isinstance(holder.get("properties"), dict):
-        return _read_options(holder["properties"], _names_in(holder.get("required")) or frozenset())
-    elif isinstance(holder, dict):
-        read = [_option(name, spec, required) for name, spec in holder.items()]
-    else:
+    elif not isinstance(holder, dict):
         return None
+    elif isinstance(holder.get("properties"), dict):
+        return _read_options(holder["properties"], _names_in(holder.get("required")) or frozenset())
+    else:
+        read = [_option(name, spec, required) for name, spec in holder.items()]
     return None if None in read else tuple(cast("list[Option]", read))
 
 
 def _option(key: str | None, spec: Json, required: frozenset[str] | None) -> Option | None:
-    if isinstance(spec, dict):
-        name = key or _first_text(spec, _OPTION_NAMES)
-        return _described(name, spec, required) if name and _is_usable(name) else None
-    if key is None:
-        return Option(spec) if isinstance(spec, str) and _is_usable(spec) else None
-    if not _is_usable(key):
+    """The option in a list's record (without a key) or under its name in a map: a record, its values, or a remark."""
+    if key is None and isinstance(spec, str):
+        return Option(spec) if _is_usable(spec) else None
+    fields: Fields = spec if isinstance(spec, dict) else {"values": spec}
+    name = key or _first_text(fields, _OPTION_NAMES)
+    if not name or not _is_usable(name):
         return None
-    if spec is None or isinstance(spec, str):
-        return Option(key, required=_is_named(key, required))
-    values, labels = _values(spec)
-    return Option(key, values, _is_named(key, required), labels=labels) if values is not None else None
-
-
-def _described(name: str, spec: Fields, required: frozenset[str] | None) -> Option:
-    holder = next((spec[field] for field in _VALUE_HOLDERS if isinstance(spec.get(field), list | dict)), None)
-    values, labels = _values(holder)
-    spellings = (_text(spec.get(field)) for field in _OPTION_SPELLINGS)
+    values, labels = _values(_first_holder(fields, _VALUE_HOLDERS))
+    if values is None and not isinstance(spec, dict | str | None):
+        return None
+    spellings = (_text(fields.get(field)) for field in _OPTION_SPELLINGS)
     others = tuple(dict.fromkeys(text for text in spellings if text and text != name))
-    needed = _is_required(spec)
-    return Option(name, values, _is_named(name, required) if needed is None else needed, others, labels)
+    is_required = _is_required(fields)
+    if is_required is None and required is not None:
+        is_required = name in required
+    return Option(name, values, is_required, others, labels)
 
 
 def _values(holder: Json) -> tuple[tuple[str, ...] | None, tuple[tuple[str, str], ...]]:
@@ -287,7 +282,7 @@ def _value(one: Json) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _is_required(spec: Fields) -> bool | None:
-    """None where the answer does not say so, or has a default for what is left out."""
+    """None where the answer does not have it, or has a default for what is left out."""
     if spec.get("default") is not None:
         return None
     for name in _REQUIRED:
@@ -302,8 +297,9 @@ def _names_in(required: Json) -> frozenset[str] | None:
     return frozenset(name for name in required if isinstance(name, str))
 
 
-def _is_named(name: str, required: frozenset[str] | None) -> bool | None:
-    return None if required is None else name in required
+def _first_holder(fields: Fields, names: Sequence[str]) -> Json:
+    """The first of these fields that has a list or an object."""
+    return next((fields[name] for name in names if isinstance(fields.get(name), list | dict)), None)
 
 
 def _first_text(fields: Fields, names: Sequence[str]) -> str | None:
@@ -311,7 +307,7 @@ def _first_text(fields: Fields, names: Sequence[str]) -> str | None:
 
 
 def _text(value: Json) -> str | None:
-    """A text or a whole number, as text; nothing else names anything."""
+    """A text or a whole number, as text."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     try:
@@ -322,5 +318,5 @@ def _text(value: Json) -> str | None:
 
 
 def _is_usable(text: str) -> bool:
-    """What nobody can see or type names nothing."""
+    """Whether a person can see and type it."""
     return bool(text.strip()) and not UNSAFE.search(text)

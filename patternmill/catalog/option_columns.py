@@ -23,7 +23,7 @@ _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": 
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
 _PLURAL = re.compile(r"(?<=sh)es$|(?<=ch)es$|(?<=x)es$|(?<=[^s])s$")
-#: So many different cells are more than any option has values.
+#: No option has more values.
 _MOST_VALUES = 500
 
 #: By category ID, and the index of the column.
@@ -46,7 +46,7 @@ class OptionColumns:
     def misplaced(
         self, cells: tuple[str, ...], category: Category | None, choices: Iterable[WrittenSelection]
     ) -> list[tuple[str | None, Finding]]:
-        """Options in carried columns that the row chooses nowhere else: their names where known, and the faults."""
+        """Options in carried columns that the row chooses nowhere else: their names where known, and the findings."""
         if category is None or category.options is None:
             return [(None, self._unknown(index)) for index in self._common if not is_blank(cells[index])]
         columns = self._columns_of(category)
@@ -56,8 +56,11 @@ class OptionColumns:
             option = next((option for option in options if option.name not in chosen), None)
             if option is not None and not is_blank(cells[index]):
                 found.append((option.name, self._misplaced(index, cells[index], category, option)))
-        near = (index for index in self._near if cells[index].lstrip().startswith("{"))
-        return [*found, *((None, self._selections(index)) for index in near)]
+        for index in self._near:
+            if cells[index].lstrip().startswith("{"):
+                message = f"the selections in column {shown(self._file.header[index])} choose nothing"
+                found.append((None, self._finding(index, message, "rename the column to `selections`")))
+        return found
 
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
         if category.id not in self._by_category:
@@ -71,27 +74,17 @@ class OptionColumns:
     def _misplaced(self, index: int, cell: str, category: Category, option: Option) -> Finding:
         header = self._file.header[index]
         column = shown(header) if header.strip() else column_letter(index)
-        return self._finding(
-            index,
+        message = (
             f"{shown(cell)} in column {column} chooses nothing, but {shown(option.name)} is an option of category"
-            f" {shown(category.name)}",
-            self._right_place(category, option),
-            note=option.name,
+            f" {shown(category.name)}"
         )
+        return self._finding(index, message, self._right_place(category, option), note=option.name)
 
     def _unknown(self, index: int) -> Finding:
-        """Of a column that is called as options are, where nobody knows which options there are."""
+        """Of a column that has the name of a common option, where the offered options are unknown."""
         header = self._file.header[index]
-        return self._finding(
-            index,
-            f"what options there are is not known, and column {shown(header)} chooses nothing as it is named",
-            f"rename the column to `option:{plain(header.strip())}`",
-        )
-
-    def _selections(self, index: int) -> Finding:
-        header = self._file.header[index]
-        message = f"the selections in column {shown(header)} choose nothing"
-        return self._finding(index, message, "rename the column to `selections`")
+        message = f"the options are not known, and column {shown(header)} chooses nothing as it is named"
+        return self._finding(index, message, f"rename the column to `option:{plain(header.strip())}`")
 
     def _finding(self, index: int, message: str, remedy: str, *, note: str = "") -> Finding:
         """`note`: what a column without a name may be called as a remark."""
@@ -145,7 +138,6 @@ class OptionColumns:
 
 
 def is_note(header: str) -> bool:
-    """Whether a column is declared to be a remark."""
     before, colon, _ = header_key(header).partition(":")
     return bool(colon) and before.rstrip() == NOTE_PREFIX[:-1]
 
@@ -171,12 +163,12 @@ def _named(category: Category, name: str) -> tuple[Option, ...]:
     return tuple(
         option
         for option in category.options or ()
-        if name and any(_name_key(one) == name for one in (option.name, *option.spellings))
+        if name and name in map(_name_key, (option.name, *option.spellings))
     )
 
 
 def _name_key(text: str) -> str:
-    """What the names have in common that people give one option: `Colour`, `colors`, `Color (inside)`."""
+    """What common names of one option share: `Colour`, `colors`, `Color (inside)`."""
     key = _CALLED_OPTION.sub("", offer_key(_ASIDE.sub(" ", text))) or offer_key(text)
     words = (_PLURAL.sub("", word) if len(word) > 3 else word for word in key.split())
     return " ".join(_SPELLINGS.get(word, word) for word in words)

@@ -94,11 +94,10 @@ def refusal(code: FileCode, message: str, remedy: str) -> InputRefused:
     return InputRefused(message, code=code.value, remedy=remedy)
 
 
-#: Characters that nobody sees, or that make a terminal or a page show something else than what is there.
+#: Invisible characters, and those that make a terminal or a page show something else than the text.
 UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
 )
-
 
 #: The same, and characters without a width or that look like a plain space.
 _HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
@@ -150,7 +149,6 @@ def _first_difference(old: str, new: str) -> int:
 
 
 def _look_key(text: str) -> str:
-    """What texts have in common that look alike."""
     look = unicodedata.normalize("NFKC", _VARIANTS.sub("", visible(text))).translate(_LOOKALIKES)
     return " ".join(look.split())
 

@@ -61,12 +61,13 @@ def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Itera
     unfinished = fault is not None and fault.noticed is None and sum(map(len, scanned)) >= LONGEST_SCAN
     if fault is None or unfinished:
         return _too_long(name, row, error)
-    place = _place(row, first_line + fault.opened)
+    line = first_line + fault.opened
+    place = f"row {row}" if row == line else f"row {row} (line {line} of the text file)"
     if fault.noticed is None or fault.noticed > fault.opened:
         return refusal(
             FileCode.OPEN_QUOTE,
             f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',
-            'Close it there, or take it away. A quote within a quoted cell is written twice ("").',
+            'Close it there, or remove it. A quote within a quoted cell is written twice ("").',
         )
     return refusal(
         FileCode.STRAY_QUOTE,
@@ -85,7 +86,3 @@ def _too_long(name: str, row: int, error: csv.Error) -> InputRefused:
         f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
         'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
     )
-
-
-def _place(row: int, physical: int) -> str:
-    return f"row {row}" if row == physical else f"row {row} (line {physical} of the text file)"

@@ -120,7 +120,7 @@ class Reading:
         return refusal(
             FileCode.FILE_TOO_SLOW,
             f"{self.name} was not read within {duration(self.limits.time)}.",
-            "See that its place answers, and that it is the right file; or divide it into several.",
+            "Check that its server answers, and that it is the right file; or divide it into several.",
         )
 
 

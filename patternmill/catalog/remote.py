@@ -31,7 +31,6 @@ def is_remote(address: str) -> bool:
 
 
 def file_path(address: str) -> Path:
-    """The path of an address that is not remote."""
     return Path(address.removeprefix("file://"))
 
 
@@ -59,7 +58,8 @@ def read_source(
 ) -> CatalogFile:
     """Read a catalog from a path or an address, compressed by gzip or not. Raises InputRefused.
 
-    `empty`: a header without rows is a catalog too. `quoting`: the refusal of what is none may quote its first row.
+    `empty`: a header without rows is accepted. `quoting`: the refusal of a file that is no catalog may quote its first
+    row.
     """
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
@@ -127,12 +127,12 @@ def _write(file_system: Any, path: str, content: bytes, shown: str) -> None:
         raise PatternmillError(
             f"{posixpath.basename(path)} could not be written to {shown}: {_reason(error)}.",
             code="results_unwritable",
-            remedy="See that the place is there and may be written to.",
+            remedy="Check that the place exists, and who may write to it.",
         ) from None
 
 
 def _fetched(address: str, reading: Reading) -> bytes:
-    """Read twice: what is still being written, or is another for each reader, is refused."""
+    """Read twice: what is still being written, or differs from one reader to the next, is refused."""
     require_known_kind(address)
     read = read_page if _scheme(address) in _WEB else _stored
     try:
@@ -142,11 +142,8 @@ def _fetched(address: str, reading: Reading) -> bytes:
     except Exception as error:
         raise _unreadable(reading.name, error) from None
     if before != after:
-        raise refusal(
-            FileCode.FILE_CHANGED,
-            f"{reading.name} changed while it was read.",
-            "Try again when it is complete.",
-        )
+        message = f"{reading.name} changed while it was read."
+        raise refusal(FileCode.FILE_CHANGED, message, "Try again when it is complete.")
     return before[0]
 
 
@@ -169,11 +166,8 @@ def _decompressed(raw: bytes, reading: Reading) -> bytes:
         with gzip.GzipFile(fileobj=TimedBytes(raw, reading)) as file:
             content = file.read(reading.limits.size + 1)
     except (OSError, EOFError, zlib.error):
-        raise refusal(
-            FileCode.FILE_UNREADABLE,
-            f"{reading.name} is a gzip archive that is cut short or damaged.",
-            "Make it anew.",
-        ) from None
+        message = f"{reading.name} is a gzip archive that is cut short or damaged."
+        raise refusal(FileCode.FILE_UNREADABLE, message, "Make it again.") from None
     reading.check_size(len(content))
     return content
 
@@ -185,7 +179,7 @@ def _scheme(address: str) -> str:
 def _file_system(address: str) -> tuple[Any, str]:
     """What reads this kind of address, and the path in it. Raises ConfigurationError."""
     require_known_kind(address)
-    # Brings all kinds of places with it: loaded for an address alone.
+    # Slow to import: loaded for an address alone.
     import fsspec  # type: ignore[import-untyped]
 
     scheme = _scheme(address)
@@ -206,7 +200,7 @@ def _file_system(address: str) -> tuple[Any, str]:
 
 def _unreadable(shown: str, error: Exception) -> InputRefused:
     if isinstance(error, FileNotFoundError) or status_of(error) == 404:
-        return refusal(FileCode.FILE_MISSING, f"There is nothing at {shown}.", "Check the address.")
+        return refusal(FileCode.FILE_MISSING, f"Nothing was found at {shown}.", "Check the address.")
     if isinstance(error, IsADirectoryError):
         return refusal(FileCode.NOT_A_FILE, f"{shown} is a folder, not a file.", "Name a CSV file.")
     return refusal(

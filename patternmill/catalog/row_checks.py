@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -24,6 +25,7 @@ from patternmill.catalog.selections import (
 UNCHECKED = "Categories and options were not checked, because no offer was read."
 _MOST_LINES_NAMED = 5
 _CACHED = 4096
+_OWN_SKU = "write another sku in each row"
 _MISFITS = frozenset({RowCode.SURPLUS_CELLS.value, RowCode.MISSING_CELLS.value})
 
 
@@ -44,7 +46,6 @@ class CheckedCatalog:
     entries: tuple[Entry, ...]
     #: In sentences: what could not be checked.
     notes: tuple[str, ...]
-    #: What they were checked against.
     offer: Offer | None = None
 
     @cached_property
@@ -65,7 +66,7 @@ class CheckedCatalog:
 
 
 def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> CheckedCatalog:
-    """Check every record; `prompt_limit` is in characters. Faults of rows are not raised."""
+    """`prompt_limit` is in characters. Faults of rows are not raised."""
     checker = _RowChecker(file, offer, prompt_limit)
     entries = tuple(map(checker.check, file.records))
     note = UNCHECKED if offer is None else offer.note
@@ -73,7 +74,6 @@ def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> 
 
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
-    """The categories as the rows name them."""
     index = file.columns.category
     return frozenset(tidy(record.cells[index]) for record in file.records if index < len(record.cells))
 
@@ -85,8 +85,6 @@ def _error_code_column(file: CatalogFile) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A category cell, and what the offer has for it."""
-
     id: str
     category: Category | None
     finding: Finding | None
@@ -107,8 +105,7 @@ class _RowChecker:
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
-        misfit = self._misfit(record)
-        if misfit is not None:
+        if misfit := self._misfit(record):
             return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
         return self._check_cells(record, sku)
 
@@ -123,13 +120,14 @@ class _RowChecker:
         findings = [
             *self._sku_findings(record, sku),
             *self._prompt_findings(prompt, cells[columns.prompt]),
-            *([category.finding] if category.finding else []),
+            *filter(None, [category.finding]),
             *misread,
             *mismatched,
             *(finding for _, finding in misplaced),
         ]
         if findings:
             return _refused(record, sku, findings)
+        as_written = {tidy(one.option): tidy(one.value) for one in choices}
         row = Row(
             line=record.line,
             sku=sku,
@@ -138,12 +136,14 @@ class _RowChecker:
             category_id=category.id,
             selections=selections,
             cells=cells,
-            written=_shared_if_equal({tidy(one.option): tidy(one.value) for one in choices}, selections),
+            # One object for both where they are equal, as in most rows.
+            written=selections if as_written == selections else as_written,
             is_resolved=category.category is not None and category.category.checkable,
         )
         return Entry(record, row, ())
 
     def _shared(self, text: str) -> str:
+        """One object for equal texts."""
         return self._shared_texts.setdefault(text, text)
 
     def _sku_of(self, record: Record) -> str:
@@ -153,20 +153,13 @@ class _RowChecker:
     def _misfit(self, record: Record) -> Finding | None:
         width, found = len(self._header), len(record.cells)
         if found > width:
-            return Finding(
-                None,
-                RowCode.SURPLUS_CELLS,
-                f"the row has {found} cells, but the header has {width}",
-                'put the text that holds a comma within quotes ("...")',
-            )
+            message = f"the row has {found} cells, but the header has {width}"
+            remedy = 'put the text that holds a comma within quotes ("...")'
+            return Finding(None, RowCode.SURPLUS_CELLS, message, remedy)
         if found < width:
-            first = self._header[found].strip() or column_letter(found)
-            return Finding(
-                None,
-                RowCode.MISSING_CELLS,
-                f"the row has {found} cells, but the header has {width}; it ends before {shown(first)}",
-                "write a comma for each empty cell",
-            )
+            first = shown(self._header[found].strip() or column_letter(found))
+            message = f"the row has {found} cells, but the header has {width}; it ends before {first}"
+            return Finding(None, RowCode.MISSING_CELLS, message, "write a comma for each empty cell")
         return self._earlier_misfit(record)
 
     def _earlier_misfit(self, record: Record) -> Finding | None:
@@ -175,19 +168,16 @@ class _RowChecker:
         code = record.cells[index].strip() if index is not None else ""
         if index is None or code not in _MISFITS:
             return None
-        return Finding(
-            self._header[index],
-            RowCode(code),
-            "the row had surplus or missing cells in an earlier run",
-            f"put its cells right, then clear its {shown(self._header[index])} cell",
-        )
+        message = "the row had surplus or missing cells in an earlier run"
+        remedy = f"correct its cells, then clear its {shown(self._header[index])} cell"
+        return Finding(self._header[index], RowCode(code), message, remedy)
 
     def _sku_findings(self, record: Record, sku: str) -> list[Finding]:
         column = self._header[self._columns.sku]
         if is_blank(sku):
-            return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", "give each row a sku of its own")]
+            return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", _OWN_SKU)]
         unfit = unfit_finding(column, record.cells[self._columns.sku])
-        return [*([unfit] if unfit else []), *self._duplicates(record, sku)]
+        return [*filter(None, [unfit]), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
         lines = self._lines_by_sku.get(sku_key(sku), ())
@@ -196,14 +186,9 @@ class _RowChecker:
         others = [str(line) for line in lines[: _MOST_LINES_NAMED + 1] if line != record.line]
         more = len(lines) - 1 - len(others[:_MOST_LINES_NAMED])
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
-        return [
-            Finding(
-                self._header[self._columns.sku],
-                RowCode.DUPLICATE_SKU,
-                f"the sku {shown(sku)} is in row {named} too",
-                "give each row a sku of its own (case and spaces do not tell skus apart)",
-            )
-        ]
+        message = f"the sku {shown(sku)} is in row {named} too"
+        remedy = f"{_OWN_SKU} (case and spaces do not distinguish skus)"
+        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy)]
 
     def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
@@ -213,21 +198,17 @@ class _RowChecker:
             return [misread]
         if len(prompt) <= self._prompt_limit:
             return []
-        return [
-            Finding(
-                column,
-                RowCode.PROMPT_TOO_LONG,
-                f"the prompt has {len(prompt)} characters; {self._prompt_limit} are allowed",
-                f"shorten it by {len(prompt) - self._prompt_limit}",
-            )
-        ]
+        message = f"the prompt has {len(prompt)} characters; {self._prompt_limit} are allowed"
+        remedy = f"shorten it by {len(prompt) - self._prompt_limit}"
+        return [Finding(column, RowCode.PROMPT_TOO_LONG, message, remedy)]
 
     def _resolved(self, cell: str) -> _Resolved:
         column, text = self._header[self._columns.category], tidy(cell)
         if is_blank(text):
-            empty = Finding(
-                column, RowCode.EMPTY_CATEGORY, "the category is empty", self._offered_categories()
-            )
+            known = self._offer.categories if self._offer else None
+            names = tuple(category.name for category in known or ())
+            remedy = offered(names) if names else "write the category's name or ID"
+            empty = Finding(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy)
             return _Resolved(text, None, empty)
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
@@ -236,54 +217,34 @@ class _RowChecker:
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
-        return _Resolved(text, None, self._not_one_category(column, text, found))
-
-    def _not_one_category(self, column: str, text: str, found: Sequence[Category]) -> Finding:
         if found:
-            ids = ", ".join(shown(category.id) for category in found)
-            return Finding(
-                column,
-                RowCode.AMBIGUOUS_CATEGORY,
-                f"the category {shown(text)} can be {ids}",
-                "write the ID that is meant",
+            message = f"the category {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
+            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, "write the ID that is meant")
+            return _Resolved(text, None, ambiguous)
+        return _Resolved(text, None, self._not_found(column, text, self._offer))
+
+    def _not_found(self, column: str, text: str, offer: Offer) -> Finding:
+        if not offer.complete:
+            message = (
+                f"the category {shown(text)} is not in the part of the list of categories that could be read"
             )
-        if self._offer is not None and not self._offer.complete:
-            return Finding(
-                column,
-                RowCode.UNLISTED_CATEGORY,
-                f"the category {shown(text)} is not in the part of the list of categories that could be read",
-                "write its ID, or check again later",
-            )
-        known = self._offer.categories if self._offer and self._offer.categories else ()
+            return Finding(column, RowCode.UNLISTED_CATEGORY, message, "write its ID, or check again later")
+        known = offer.categories or ()
         names = tuple(dict.fromkeys(category.name for category in known))
         ids_too = (*names, *(category.id for category in known if category.id not in names))
-        return Finding(
-            column,
-            RowCode.UNKNOWN_CATEGORY,
-            f"unknown category {shown(text)}; {offered(names)}",
-            did_you_mean(self._nearest.find(text, ids_too), "choose one of them"),
-        )
-
-    def _offered_categories(self) -> str:
-        if self._offer is None or not self._offer.categories:
-            return "write the category's name or ID"
-        return offered(tuple(category.name for category in self._offer.categories))
+        message = f"unknown category {shown(text)}; {offered(names)}"
+        remedy = did_you_mean(self._nearest.find(text, ids_too), "choose one of them")
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy)
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
     return Entry(record, None, tuple(finding.at(record.line, sku or None) for finding in findings))
 
 
-def _shared_if_equal(written: dict[str, str], selections: dict[str, str]) -> dict[str, str]:
-    """One object for both, as in most rows they are the same."""
-    return selections if written == selections else written
-
-
 def _lines_by_sku(file: CatalogFile) -> dict[str, tuple[int, ...]]:
     """The rows of each sku that more than one row has."""
-    index, lines = file.columns.sku, dict[str, list[int]]()
+    index, lines = file.columns.sku, defaultdict[str, list[int]](list)
     for record in file.records:
-        key = sku_key(record.cells[index]) if index < len(record.cells) else ""
-        if key:
-            lines.setdefault(key, []).append(record.line)
+        if index < len(record.cells) and (key := sku_key(record.cells[index])):
+            lines[key].append(record.line)
     return {key: tuple(found) for key, found in lines.items() if len(found) > 1}

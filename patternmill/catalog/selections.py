@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.catalog.columns import Columns
@@ -13,6 +13,7 @@ from patternmill.catalog.problems import UNSAFE, Finding, RowCode, contrasted, s
 from patternmill.catalog.rows import tidy
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
+_AS_UTF_8 = "a spreadsheet has to open and save the file as UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +25,8 @@ class WrittenSelection:
     value: str
 
 
-def offered(words: Sequence[str]) -> str:
-    """The offer in one line, shortened when it is long."""
-    return f"offered: {listed(words) or 'none'}"
+def offered(names: Sequence[str]) -> str:
+    return f"offered: {listed(names) or 'none'}"
 
 
 def did_you_mean(nearest: str | None, otherwise: str) -> str:
@@ -36,7 +36,7 @@ def did_you_mean(nearest: str | None, otherwise: str) -> str:
 def read_choices(
     cells: Sequence[str], columns: Columns, header: Sequence[str]
 ) -> tuple[tuple[WrittenSelection, ...], tuple[Finding, ...]]:
-    """What the row chooses. An empty cell chooses nothing."""
+    """What the row chooses, and the faults of its JSON. An empty cell chooses nothing."""
     if columns.selections is not None:
         return _from_json(cells[columns.selections], header[columns.selections])
     chosen = (WrittenSelection(header[one.index], one.name, cells[one.index]) for one in columns.options)
@@ -117,17 +117,13 @@ def _malformed(column: str, message: str) -> Finding:
 
 
 def unfit_finding(column: str, cell: str) -> Finding | None:
-    """The fault of a cell, or a name, with characters that nobody writes on purpose."""
+    """The fault of a cell, or a name, with characters that are never written on purpose."""
     if misread := mojibake_finding(column, cell):
         return misread
     if not UNSAFE.search(cell.strip(" \t\r\n")):
         return None
-    return Finding(
-        column,
-        RowCode.UNSAFE_CHARACTERS,
-        f"invisible or control characters in {shown(cell)}",
-        "type it again by hand instead of pasting it",
-    )
+    message = f"invisible or control characters in {shown(cell)}"
+    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, "type it by hand instead of pasting it")
 
 
 def mojibake_finding(column: str, cell: str) -> Finding | None:
@@ -136,21 +132,13 @@ def mojibake_finding(column: str, cell: str) -> Finding | None:
         return None
     meant = unscrambled(cell) or cell
     if LOST in meant:
-        return Finding(
-            column,
-            RowCode.MOJIBAKE,
-            f"a character was lost (U+FFFD) in {shown(cell[max(cell.find(LOST) - 20, 0) :])}",
-            "write it again; a spreadsheet has to open and save the file as UTF-8",
-        )
+        message = f"a character was lost (U+FFFD) in {shown(cell[max(cell.find(LOST) - 20, 0) :])}"
+        return Finding(column, RowCode.MOJIBAKE, message, f"write it again; {_AS_UTF_8}")
     if meant == cell:
         return None
     was, suggested = contrasted(cell, tidy(meant))
-    return Finding(
-        column,
-        RowCode.MOJIBAKE,
-        f"{was} was read in the wrong encoding by some program, and saved like that",
-        f"it was probably {suggested}: write that; a spreadsheet has to open and save the file as UTF-8",
-    )
+    message = f"{was} was read in the wrong encoding by some program, and saved like that"
+    return Finding(column, RowCode.MOJIBAKE, message, f"it was probably {suggested}: write that; {_AS_UTF_8}")
 
 
 def _matched(
@@ -171,39 +159,25 @@ def _matched(
 
 def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
     names = tuple(option.name for option in category.options or ())
-    return Finding(
-        column,
-        RowCode.UNKNOWN_OPTION,
-        f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}",
-        did_you_mean(nearest.find(name, names), "leave its cell empty"),
-    )
+    message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
+    remedy = did_you_mean(nearest.find(name, names), "leave its cell empty")
+    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
     values = option.values or ()
-    return Finding(
-        column,
-        RowCode.UNKNOWN_VALUE,
-        f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}",
-        did_you_mean(nearest.find(value, values), "choose one of them"),
-    )
+    message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
+    remedy = did_you_mean(nearest.find(value, values), "choose one of them")
+    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy)
 
 
 def _missing(
     choices: Iterable[WrittenSelection], category: Category | None, elsewhere: Collection[str]
-) -> list[Finding]:
+) -> Iterator[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
-    options = (category.options if category else None) or ()
     written = {offer_key(choice.option) for choice in choices}
-    return [
-        Finding(
-            None,
-            RowCode.MISSING_OPTION,
-            f"option {shown(option.name)} is required; {offered(option.values or ())}",
-            f"fill in `option:{option.name}`",
-        )
-        for option in options
-        if option.required
-        and option.name not in elsewhere
-        and not written & {offer_key(name) for name in (option.name, *option.spellings)}
-    ]
+    for option in (category.options if category else None) or ():
+        spellings = {offer_key(name) for name in (option.name, *option.spellings)}
+        if option.required and option.name not in elsewhere and not written & spellings:
+            message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
+            yield Finding(None, RowCode.MISSING_OPTION, message, f"fill in `option:{option.name}`")

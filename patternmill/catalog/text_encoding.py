@@ -101,18 +101,11 @@ def _refuse_nul(text: str, name: str, encoding: str) -> None:
     if position < 0:
         return
     line = text.count("\n", 0, position) + 1
-    hint = (
-        "It looks like UTF-16 without its mark: `--encoding utf-16-le`. "
-        if _every_second_is_nul(text)
-        else ""
-    )
+    begin = text[:200]
+    looks_wide = begin.count("\0") * 3 > len(begin)
+    hint = "It looks like UTF-16 without its mark: `--encoding utf-16-le`. " if looks_wide else ""
     raise refusal(
         FileCode.NUL_BYTES,
         f"{name} holds a NUL character in line {line}, which no text has (read as {encoding}).",
         f"{hint}{_SAVE}.",
     )
-
-
-def _every_second_is_nul(text: str) -> bool:
-    start = text[:200]
-    return start.count("\0") * 3 > len(start)

@@ -15,7 +15,7 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 
 #: The longest pause of the server, in seconds.
-_SILENCE = 30
+_TIMEOUT = 30
 _CHUNK = 1 << 16
 _PORTS = {"http": 80, "https": 443}
 
@@ -23,16 +23,16 @@ _PORTS = {"http": 80, "https": 443}
 def read_page(address: str, reading: Reading) -> tuple[bytes, str]:
     """The content, and the ETag of this version of it. Raises InputRefused, OSError, HTTPException."""
     try:
-        with _opener().open(_request(address), timeout=_SILENCE) as answer:
+        with _opener().open(_request(address), timeout=_TIMEOUT) as answer:
             return _body(answer, reading), str(answer.headers.get("ETag"))
     except HTTPError as error:
         error.close()
         raise
 
 
-def may_follow(here: str, there: str) -> bool:
-    """Whether a redirect is followed: on the same host and port, or there from http to https."""
-    before, after = urlsplit(here), urlsplit(there)
+def may_follow(source: str, target: str) -> bool:
+    """Whether a redirect is followed: on the same host, to the same port or from http to https."""
+    before, after = urlsplit(source), urlsplit(target)
     if after.username or after.password or before.hostname != after.hostname:
         return False
     if before.scheme == after.scheme:
@@ -48,10 +48,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         if not may_follow(req.full_url, newurl):
             fp.close()
-            there = urlsplit(newurl)
+            target = urlsplit(newurl)
             raise refusal(
                 FileCode.FILE_UNREADABLE,
-                f"{req.host} sends the reader elsewhere ({there.scheme}://{there.hostname}), which is not followed.",
+                f"{req.host} redirects to {target.scheme}://{target.hostname}, which is not followed.",
                 "Name the address where the file is.",
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
-from patternmill.settings import MOST_AMOUNT, Settings
+from patternmill.setting_values import MOST_AMOUNT
+from patternmill.settings import Settings
 from patternmill.states import Stage
 from patternmill.text import money
 

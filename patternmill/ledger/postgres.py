@@ -19,7 +19,7 @@ from patternmill.ledger.database import (
 )
 from patternmill.ledger.server_clock import ServerClock
 from patternmill.ledger.watchdog import Watchdog
-from patternmill.settings import mask_passwords
+from patternmill.passwords import mask_passwords
 
 if TYPE_CHECKING:
     import psycopg

@@ -20,7 +20,7 @@ from patternmill.ledger.database import (
     unusable,
 )
 from patternmill.ledger.processes import is_stopped, machine, write_locker
-from patternmill.settings import mask_passwords
+from patternmill.passwords import mask_passwords
 
 _TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 #: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html

@@ -61,7 +61,7 @@ class PatternItem(_WorkItem):
         return str(self.content["prompt"])
 
     def body(self, request_id: RequestId, pattern_id: str | None = None) -> bytes:
-        """The JSON that is sent, byte for byte, each time this attempt is sent."""
+        """The JSON of this attempt, the same bytes in every resend."""
         return canonical_json({"requestId": request_id, "prompt": self.prompt}).encode()
 
     def describe(self) -> str:
@@ -96,7 +96,6 @@ class ProductItem(_WorkItem):
         return ItemKey(self.content["pattern"])
 
     def body(self, request_id: RequestId, pattern_id: str | None) -> bytes:
-        """The JSON that is sent, byte for byte, each time this attempt is sent."""
         assert pattern_id is not None, "a product is built on a pattern"
         body = {
             "requestId": request_id,
@@ -107,7 +106,6 @@ class ProductItem(_WorkItem):
         return canonical_json(body).encode()
 
     def describe(self) -> str:
-        """The name of its task run and of its log lines."""
         return f"product · {plain(self.sku, _MOST_OF_A_SKU)}"
 
 

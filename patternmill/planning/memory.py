@@ -11,17 +11,14 @@ from patternmill.states import AttemptState
 
 
 class LastAttempt(Protocol):
-    """The last attempt at an item, as the ledger knows it."""
-
     @property
     def state(self) -> AttemptState: ...
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What earlier runs left: the last attempt at each item, and the product that each sku last requested."""
-
     last_attempts: Mapping[ItemKey, LastAttempt] = field(default_factory=dict)
+    #: The product that each sku last requested.
     products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
-    #: Failed items that have attempts left, so that nobody has to request the next one.
+    #: Failed items that have attempts left, so that the next one follows without a person.
     trying: Collection[ItemKey] = frozenset()

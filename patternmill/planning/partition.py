@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from patternmill.identifiers import ItemKey
 from patternmill.planning.plan import Plan, PlannedRow, Reason
@@ -30,16 +31,16 @@ def is_begun(plan: Plan, row: PlannedRow) -> bool:
 
 
 def shares(total: int, parts: int) -> list[int]:
-    """`total` divided among `parts`; the first ones get one more where there is a remainder."""
+    """`total` divided among `parts`; the first ones get one more where a remainder is left."""
     return [total // parts + (number < total % parts) for number in range(parts)]
 
 
-def _by_pattern(plan: Plan) -> Iterator[list[PlannedRow]]:
+def _by_pattern(plan: Plan) -> Iterable[list[PlannedRow]]:
     """Rows to do that share a pattern, in the order of the first of each."""
-    groups: dict[ItemKey | None, list[PlannedRow]] = {}
+    groups: defaultdict[ItemKey | None, list[PlannedRow]] = defaultdict(list)
     for row in plan.to_do():
-        groups.setdefault(row.pattern, []).append(row)
-    yield from groups.values()
+        groups[row.pattern].append(row)
+    return groups.values()
 
 
 def _slices(groups: Sequence[list[PlannedRow]], parts: int) -> list[list[PlannedRow]]:

@@ -38,7 +38,7 @@ class Reason(StrEnum):
     HELD = "held"
     #: Cannot be made, because its pattern failed or is held.
     BLOCKED = "blocked"
-    #: There would be something to do, but not by this run: its row was not chosen.
+    #: To do, but not by this run: its row was not chosen.
     LEFT_OUT = "left_out"
 
 
@@ -59,17 +59,14 @@ _REASON_OF_STATE = {
 
 @dataclass(frozen=True)
 class PlannedPattern:
-    """A pattern item with its reason and the number of this run's rows that wait for it."""
-
     item: PatternItem
     reason: Reason
+    #: This run's rows that wait for it.
     rows: int
 
 
 @dataclass(frozen=True)
 class PlannedProduct:
-    """A product item with its reason."""
-
     item: ProductItem
     reason: Reason
     #: Category and selections as its row spells them.
@@ -120,10 +117,8 @@ class Plan:
 
     def counts(self, reasons: Collection[Reason]) -> tuple[int, int]:
         """How many patterns and products are in the plan for one of these reasons."""
-        return (
-            sum(planned.reason in reasons for planned in self.patterns.values()),
-            sum(planned.reason in reasons for planned in self.products.values()),
-        )
+        patterns, products = self.pattern_counts(), self.product_counts()
+        return sum(patterns[one] for one in reasons), sum(products[one] for one in reasons)
 
     def purchases(self) -> tuple[int, int]:
         """How many patterns and products would be bought, when every first attempt succeeds."""
@@ -192,9 +187,7 @@ class _Planner:
         only: Callable[[Row], bool],
         retried_patterns: Collection[ItemKey],
     ) -> None:
-        self.memory = memory
-        self.retry = retry
-        self.only = only
+        self.memory, self.retry, self.only = memory, retry, only
         self.retried_patterns = retried_patterns
         self.patterns: dict[ItemKey, tuple[PatternItem, list[Reason]]] = {}
         self.products: dict[ItemKey, PlannedProduct] = {}
@@ -219,11 +212,9 @@ class _Planner:
         }
 
     def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
-        reason = self._known_reason(product, retried)
-        if reason is None:
-            before = self.memory.products_by_sku.get(product.sku)
-            reason = Reason.NEW if before in (None, product.key) else Reason.CHANGED
-        return reason
+        before = self.memory.products_by_sku.get(product.sku)
+        new = Reason.NEW if before in (None, product.key) else Reason.CHANGED
+        return self._known_reason(product, retried) or new
 
     def _pattern_reason(self, pattern: PatternItem, product_reason: Reason) -> Reason:
         if product_reason not in TO_DO:

@@ -34,8 +34,9 @@ class LimitedPlan:
 
     plan: Plan
     rows: int
-    #: How many rows there were to do, and the limits that kept one of them out.
+    #: All rows to do.
     of: int
+    #: The limits that keep a row out.
     hit: tuple[PlanLimit, ...]
 
     def __str__(self) -> str:
@@ -50,7 +51,6 @@ class LimitedPlan:
 
     @property
     def remedy(self) -> str:
-        """What raises the limits."""
         return " ".join(dict.fromkeys(limit.remedy for limit in self.hit))
 
 
@@ -86,8 +86,8 @@ def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     products = dict(plan.products)
     for row in plan.to_do():
         assert row.pattern is not None and row.product is not None, "a row to do has its items"
-        is_there = row.pattern in allowed or plan.patterns[row.pattern].reason not in TO_DO
-        if row.product in allowed and is_there:
+        has_pattern = row.pattern in allowed or plan.patterns[row.pattern].reason not in TO_DO
+        if row.product in allowed and has_pattern:
             rows_of[row.pattern] += 1
         else:
             products[row.product] = replace(products[row.product], reason=Reason.LEFT_OUT)

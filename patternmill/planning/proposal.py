@@ -40,7 +40,7 @@ class Proposal:
 
     @property
     def items(self) -> int:
-        """How many would be bought."""
+        """To buy."""
         return sum(self.plan.purchases())
 
     @property

@@ -12,7 +12,6 @@ from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.memory import Memory
-from patternmill.planning.request_ids import pattern_content
 from patternmill.states import AttemptState
 
 #: The service has something for the item, or may have.
@@ -35,8 +34,6 @@ class KnownProduct(Protocol):
 
 
 class Items(Protocol):
-    """How a row becomes items."""
-
     def of(self, row: Row) -> tuple[PatternItem, ProductItem]: ...
 
 
@@ -90,25 +87,22 @@ class RecognizedItems(ContentItems):
         self._spellings = {sku_key(sku): sku for sku in memory.products_by_sku}
 
     def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
-        sku = self._known_spelling(row.sku)
+        known_skus = self._memory.products_by_sku
+        sku = row.sku if row.sku in known_skus else self._spellings.get(sku_key(row.sku), row.sku)
         pattern = self.pattern(row.prompt)
         product = self.product(row, pattern, sku)
-        if self._exists(product.key) or sku not in self._memory.products_by_sku:
+        if self._exists(product.key) or sku not in known_skus:
             return pattern, product
         known = next((known for known in self._products_of(sku) if self._is_same(known, row)), None)
         if known is None:
             return pattern, product
         return PatternItem(self.scope, known.pattern_content), ProductItem(self.scope, known.content)
 
-    def _known_spelling(self, sku: str) -> str:
-        return sku if sku in self._memory.products_by_sku else self._spellings.get(sku_key(sku), sku)
-
     def _make_pattern(self, prompt: str) -> PatternItem:
         item = super()._make_pattern(prompt)
         if "\n" not in prompt or self._exists(item.key):
             return item
-        content = pattern_content(prompt, edition=self.edition)
-        raw = PatternItem(self.scope, {**content, "prompt": prompt.replace("\n", "\r\n")})
+        raw = PatternItem(self.scope, {**item.content, "prompt": prompt.replace("\n", "\r\n")})
         return raw if self._exists(raw.key) else item
 
     def _exists(self, key: ItemKey) -> bool:
@@ -133,8 +127,7 @@ class RecognizedItems(ContentItems):
         # An item of an older version, which kept no rows: what is not known buys nothing.
         if written is None:
             return True
-        now = folded(row.category, row.written)
-        return now in (folded(*written), folded(*content))
+        return folded(row.category, row.written) in (folded(*written), folded(*content))
 
 
 _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")

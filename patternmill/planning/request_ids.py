@@ -20,13 +20,9 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-#: The form in which texts are compared and bought: NFC, lines ended by LF, without outer white space.
-normalised = tidy
-
-
 def pattern_content(prompt: str, *, edition: str | None = None) -> dict[str, Any]:
     """What is bought as a pattern. With an `edition` the same thing is bought again."""
-    content: dict[str, Any] = {"prompt": normalised(prompt), "parameters": {}}
+    content: dict[str, Any] = {"prompt": tidy(prompt), "parameters": {}}
     return content | {"edition": edition} if edition else content
 
 
@@ -35,7 +31,7 @@ def product_content(
 ) -> dict[str, Any]:
     """What is bought as a product: this sku's, of this pattern item, in this category, with these selections."""
     content: dict[str, Any] = {
-        "sku": normalised(sku),
+        "sku": tidy(sku),
         "pattern": pattern,
         "category": category_id,
         "selections": dict(selections),

@@ -1,1 +1,1 @@
-"""What a run gives back: results.csv, failures.csv, results.jsonl, manifest, gallery."""
+"""The files that come out of a run: results.csv, failures.csv, results.jsonl, manifest, gallery."""

@@ -68,9 +68,8 @@ def latest_in(environment: str) -> str:
 def link_latest(out: Path, name: str = LATEST) -> Path | None:
     """Let `latest` (or `name`), next to the run's directory `out`, lead to it.
 
-    Where links are impossible, or something of a person's own bears that name, `latest.txt` names the
-    directory instead. Returns what now leads there; None when `out` is itself called `latest`, or when
-    nothing could be written.
+    Where links are impossible, or a person's own file has that name, `latest.txt` names the directory instead.
+    Returns the link or that file; None when `out` is itself called `latest`, or when nothing could be written.
     """
     if out.name in {LATEST, name, ""}:
         return None
@@ -97,7 +96,7 @@ def _write_synced(temporary: Path, name: str, chunks: Iterable[bytes]) -> FileMa
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make the rename durable; file systems and platforms that cannot sync a directory are let be."""
+    """Make the rename durable; some file systems and platforms cannot sync a directory."""
     if os.name == "nt":
         return
     handle = os.open(directory, os.O_RDONLY)

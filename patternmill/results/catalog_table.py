@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK
-from patternmill.results.changes_csv import csv_bytes
+from patternmill.results.results_csv import csv_table
 from patternmill.results.results_jsonl import iso_time, json_bytes
 
 COLUMNS = (
@@ -27,7 +26,6 @@ COLUMNS = (
     "run_id",
 )
 _TIMES = ("since", "retired_at")
-_BATCH = 1000
 
 
 class Format(StrEnum):
@@ -43,7 +41,8 @@ def state_bytes(rows: Iterable[CurrentRow], form: Format) -> Iterator[bytes]:
     ordered = sorted(rows, key=lambda row: row.sku)
     match form:
         case Format.CSV:
-            yield from _csv(ordered)
+            lines = (_flat(row).values() for row in ordered)
+            yield from csv_table(COLUMNS, ([value or "" for value in line] for line in lines))
         case Format.JSONL:
             yield from (json_bytes(_record(row)) + b"\n" for row in ordered)
         case Format.PARQUET:
@@ -71,30 +70,15 @@ def _flat(row: CurrentRow) -> dict[str, Any]:
     return record | {"selections": json.dumps(record["selections"], ensure_ascii=False)}
 
 
-def _csv(rows: Sequence[CurrentRow]) -> Iterator[bytes]:
-    yield BYTE_ORDER_MARK + csv_bytes([COLUMNS])
-    for first in range(0, len(rows), _BATCH):
-        yield csv_bytes(
-            ["" if value is None else str(value) for value in _flat(row).values()]
-            for row in rows[first : first + _BATCH]
-        )
-
-
 def _parquet(rows: Sequence[CurrentRow]) -> bytes:
-    # With pyarrow behind it: loaded for this alone.
+    # Slow to import.
     import pandas as pd
 
-    columns: dict[str, Any] = {name: [] for name in COLUMNS}
-    for row in rows:
-        for name, value in (
-            _flat(row) | {"since": _moment(row.since), "retired_at": _moment(row.retired_at)}
-        ).items():
-            columns[name].append(value)
+    moments = ({"since": _moment(row.since), "retired_at": _moment(row.retired_at)} for row in rows)
+    records = [_flat(row) | times for row, times in zip(rows, moments, strict=True)]
+    types = dict.fromkeys(COLUMNS, "str") | dict.fromkeys(_TIMES, "datetime64[ms, UTC]")
     frame = pd.DataFrame(
-        {
-            name: pd.Series(values, dtype="datetime64[ms, UTC]" if name in _TIMES else "str")
-            for name, values in columns.items()
-        }
+        {name: pd.Series([one[name] for one in records], dtype=kind) for name, kind in types.items()}
     )
     file = io.BytesIO()
     frame.to_parquet(file, engine="pyarrow", index=False)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
 
 from patternmill.catalog.changes import ChangeVerdict
-from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.catalog_rows import RecordedChange
 from patternmill.ledger.records import RowResult
+from patternmill.results.results_csv import csv_table
 
 CHANGES_FILE = "changes.csv"
 COLUMNS = (
@@ -22,31 +20,12 @@ COLUMNS = (
     "new_pattern_id",
     "status",
 )
-_BATCH = 1000
 
 
 def changes_file(changes: Iterable[RecordedChange], rows: Iterable[RowResult]) -> Iterator[bytes]:
-    """The bytes of changes.csv, a batch of lines at a time. Unchanged rows are not in it.
-
-    The new IDs are of what the row asks for, as far as it was made: while they are empty, the old product is
-    what the catalog has.
-    """
+    """Unchanged rows are not in it. While the new IDs are empty, the old product is what the catalog has."""
     by_sku = {row.sku: row for row in rows}
-    yield BYTE_ORDER_MARK
-    lines = [list(COLUMNS)]
-    for change in changes:
-        lines.append(_cells(change, by_sku))
-        if len(lines) == _BATCH:
-            yield csv_bytes(lines)
-            lines = []
-    yield csv_bytes(lines)
-
-
-def csv_bytes(lines: Iterable[Iterable[str]]) -> bytes:
-    """For spreadsheets, after the byte order mark: commas, CRLF, formula cells defused."""
-    text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\r\n").writerows([defuse(cell) for cell in line] for line in lines)
-    return text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
+    return csv_table(COLUMNS, (_cells(change, by_sku) for change in changes))
 
 
 def _cells(change: RecordedChange, by_sku: Mapping[str, RowResult]) -> list[str]:

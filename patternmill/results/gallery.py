@@ -21,7 +21,6 @@ from patternmill.results.manifest import count_everything
 from patternmill.results.results_jsonl import iso_time, json_bytes
 from patternmill.results.summary import WITH_CAUSE, cause_key, failures_by_cause
 
-_BATCH = 500
 _SLOT = re.compile(r"<!--(\w+)-->")
 _FOR_SCRIPT = {
     ord("<"): "\\u003c",
@@ -43,35 +42,28 @@ def page(
         "style": lambda: iter([style.encode()]),
         "script": lambda: iter([script.encode()]),
         "run": lambda: iter([_script_json(_run_facts(run, rows))]),
-        "rows": lambda: _row_batches(header, rows, pictures),
+        "rows": lambda: _row_array(header, rows, pictures),
     }
     for number, text in enumerate(_SLOT.split(_part("gallery.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
 
 
-def _row_batches(
+def _row_array(
     header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
-    """The rows as one JSON array, some hundred at a time."""
     category = next(
         (i for i, name in enumerate(header) if header_key(name) in {"category", "category_id"}), None
     )
     causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
-        lines = [_script_json(_card(row, category, causes, pictures)) for row in batch]
-        yield (b"[\n" if start == 0 else b",\n") + b",\n".join(lines)
+    for number, row in enumerate(rows):
+        yield (b",\n" if number else b"[\n") + _script_json(_card(row, category, causes, pictures))
     yield b"\n]" if rows else b"[]"
 
 
 def _card(
-    row: RowResult,
-    category: int | None,
-    causes: Mapping[tuple[str, str], int],
-    pictures: Mapping[str, str],
+    row: RowResult, category: int | None, causes: Mapping[tuple[str, str], int], pictures: Mapping[str, str]
 ) -> dict[str, Any]:
     """What the page shows of a row; what is empty is left out."""
-    has_cause = row.status in WITH_CAUSE
     shown = {
         "line": row.line,
         "sku": row.sku,
@@ -86,7 +78,7 @@ def _card(
         "code": row.error_code,
         "error": row.error,
         "remedy": row.remedy,
-        "cause": causes[cause_key(row)] if has_cause else None,
+        "cause": causes[cause_key(row)] if row.status in WITH_CAUSE else None,
     }
     return {name: value for name, value in shown.items() if value not in (None, "", [])}
 

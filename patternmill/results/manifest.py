@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 class InputMark(_Part):
-    """The file that went in. Its folder is left out: it says more about a machine than about a run."""
+    """The file that went in. Its folder is left out: that is about a machine, not about a run."""
 
     name: str
     sha256: str
@@ -73,7 +73,7 @@ class FileEntry(_Part):
 class Manifest(_Part):
     """manifest.json, as it is written and read."""
 
-    #: Named `schema` on paper, a word that pydantic keeps for itself.
+    #: Not `schema`, which is pydantic's own.
     schema_version: Literal[1] = 1
     run_id: str
     catalog: str
@@ -91,10 +91,8 @@ class Manifest(_Part):
     prefect_flow_run_id: str | None = None
 
 
-class ManifestUnreadable(PatternmillError):
+class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
     """manifest.json is missing, or is not one."""
-
-    code = "manifest_unreadable"
 
 
 def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[FileMark]) -> Manifest:
@@ -146,10 +144,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def verify(out: Path) -> list[str]:
-    """The names of the files in `out` that are missing or differ from its manifest; none: all is as written.
-
-    Raises ManifestUnreadable when there is nothing to compare with.
-    """
+    """The names of the files in `out` that are missing or differ from its manifest. Raises ManifestUnreadable."""
     files = read_manifest(out / MANIFEST).files
     return [name for name, entry in files.items() if not _is_as_written(out / name, entry)]
 

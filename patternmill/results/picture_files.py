@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from patternmill.ledger.records import RowResult, RunRecord
 
 FOLDER = "pictures"
-#: The name in a run's options that makes its gallery look for them.
+#: The option in a run's record that makes its gallery look for them.
 KEPT_PICTURES = "pictures_beside"
 
 

@@ -10,23 +10,15 @@ from typing import Any
 from patternmill.catalog.columns import column_letter
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult
 
-_BATCH = 500
-
 
 def lines(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResult]) -> Iterator[bytes]:
-    """The bytes of results.jsonl, a batch of rows at a time."""
     columns = _column_names(header, carried)
-    batch: list[bytes] = []
     for row in rows:
-        batch.append(json_bytes(_row_object(len(header), columns, row)) + b"\n")
-        if len(batch) == _BATCH:
-            yield b"".join(batch)
-            batch.clear()
-    yield b"".join(batch)
+        yield json_bytes(_row_object(len(header), columns, row)) + b"\n"
 
 
 def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, int]:
-    """Each column's index by its name; columns without a name of their own are told apart by their letter."""
+    """Each column's index by its name; columns without a name of their own are distinguished by their letter."""
     columns: dict[str, int] = {}
     for index in carried:
         name = header[index]
@@ -35,7 +27,7 @@ def _column_names(header: Sequence[str], carried: Sequence[int]) -> dict[str, in
 
 
 def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[str, Any]:
-    """One row as results.jsonl tells it: exact cells, a missing one absent, surplus ones listed."""
+    """Exact cells: a missing one is absent, surplus ones are listed."""
     return {
         "line": row.line,
         "sku": row.sku,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from patternmill.ledger.records import RowResult
 from patternmill.states import UNFINISHED_ROWS, RowStatus
 
-#: The rows of failures.csv: no other run changes them unless somebody edits the row, or decides.
+#: The rows of failures.csv: no other run changes them until a person edits the row, or decides.
 FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - {RowStatus.SUCCEEDED}
 #: Rows that are gathered by cause: the failures, and those where the service has still to answer.
 WITH_CAUSE = FAILURES | {RowStatus.IN_DOUBT, RowStatus.WAITING}
@@ -36,7 +36,7 @@ class Cause:
 
 
 def counts(rows: Iterable[RowResult]) -> dict[RowStatus, int]:
-    """The rows by status; every status is there, also with 0."""
+    """The rows by status; zeros too."""
     found = Counter(row.status for row in rows)
     return {status: found[status] for status in RowStatus}
 
@@ -60,7 +60,6 @@ def joined(*parts: str | None) -> str:
 
 
 def cause_key(row: RowResult) -> tuple[str, str]:
-    """The code and signature under which this row's failure is gathered."""
     return row.error_code or row.status.value, signature(row.error or "")
 
 

@@ -105,7 +105,7 @@ class Pipeline:
         checked = await asyncio.to_thread(_without_superseded, self.spec, checked)
         origin = self.spec.origin
         self._checked = replace(checked, notes=(origin.sentence(), *checked.notes)) if origin else checked
-        return f"{self._checked.accepted_count} good, {self._checked.refused_count} refused"
+        return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
 
     @property
     def checked(self) -> CheckedCatalog:

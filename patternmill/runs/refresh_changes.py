@@ -10,13 +10,13 @@ from patternmill.catalog.changes import (
     ChangeVerdict,
     Content,
     RequestedRow,
-    RetireLimit,
     detect,
 )
 from patternmill.catalog.remote import shown_address
 from patternmill.ledger.catalog_rows import CHANGES
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
+from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan, PlannedRow, Reason
 from patternmill.text import more, plural, readable

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from patternmill.catalog.changes import RetireLimit
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
+from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.results.manifest import MANIFEST, read_manifest
 from patternmill.runs.origin import Origin, environment_of, origin_of, refuse_other_catalog

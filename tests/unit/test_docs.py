@@ -48,7 +48,7 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def section(name: str) -> str:
-    """What the page of commands says of one verb, up to the next heading."""
+    """The section of one verb in the page of commands, up to the next heading."""
     parts = re.split(r"^#+ ", COMMANDS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     found = [part for part in parts if re.match(rf"`patternmill {name}(`| [^a-z])", part)]
     assert len(found) == 1, f"docs/commands.md needs one section `patternmill {name}`"
@@ -62,7 +62,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def code_blocks(page: Path) -> Iterator[str]:
-    """The indented lines of a page: what a person is told to type, or shown."""
+    """The indented lines of a page: what a person is to type, or is shown."""
     for line in page.read_text(encoding="utf-8").splitlines():
         if line.startswith("    "):
             yield line.strip()
@@ -78,8 +78,8 @@ def test_every_verb_stands_in_the_readme() -> None:
 def test_every_option_stands_in_the_page_of_commands(verb: str) -> None:
     """Each verb's section names its options, and none that it does not have."""
     for name, command in commands(verb):
-        told = re.findall(r"^\| `(--[a-z-]+)`", section(name), re.MULTILINE)
-        assert set(told) == options_of(command), f"docs/commands.md, {name}"
+        documented = re.findall(r"^\| `(--[a-z-]+)`", section(name), re.MULTILINE)
+        assert set(documented) == options_of(command), f"docs/commands.md, {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -97,15 +97,15 @@ def test_commands_that_are_shown_can_be_typed(page: Path) -> None:
 
 def test_every_table_that_is_exported_is_written_down() -> None:
     """And none that is not."""
-    told = section("ledger export").partition("The tables are")[2].partition("\n\n")[0]
-    assert re.findall(r"`(\w+)`", told) == list(TABLES)
+    documented = section("ledger export").partition("The tables are")[2].partition("\n\n")[0]
+    assert re.findall(r"`(\w+)`", documented) == list(TABLES)
 
 
 def test_every_setting_is_written_down() -> None:
     """In the example file, the README or a page of docs."""
     pages = [ROOT / ".env.example", README, *(ROOT / "docs").glob("*.md")]
-    told = {name for page in pages for name in VARIABLE.findall(page.read_text(encoding="utf-8"))}
-    assert {PREFIX + field.upper() for field in set(Settings.model_fields) - INTERNAL} <= told
+    documented = {name for page in pages for name in VARIABLE.findall(page.read_text(encoding="utf-8"))}
+    assert {PREFIX + field.upper() for field in set(Settings.model_fields) - INTERNAL} <= documented
 
 
 def test_no_setting_is_written_down_that_nobody_reads() -> None:
@@ -130,7 +130,7 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """Under 250 lines, or nobody reads it."""
+    """Under 250 lines, or it is not read."""
     assert len(README.read_text(encoding="utf-8").splitlines()) < 250
 
 
@@ -155,13 +155,13 @@ def test_each_decision_is_in_the_list() -> None:
 
 
 def test_every_word_for_a_state_is_explained_to_who_is_on_call() -> None:
-    """How attempts stand, how rows stand, how runs end."""
-    told = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
-    assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= told
+    """States of attempts, statuses of rows, outcomes of runs."""
+    documented = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= documented
 
 
 def test_every_exit_code_is_told_where_the_readme_lists_them() -> None:
-    """And in the page for who is on call, beside its outcome."""
+    """And in the page for who is on call, next to its outcome."""
     readme = README.read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.M)} == {*EXIT_CODES.values(), 2}
     for outcome, code in EXIT_CODES.items():
@@ -184,16 +184,16 @@ def test_every_error_code_of_a_row_is_explained() -> None:
     assert len(written) > 12
     #: Not a row's code: such a row reads in_doubt.
     written -= {"in_doubt_too_long"}
-    told = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
-    assert written <= told
+    documented = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
+    assert written <= documented
 
 
 def test_every_code_of_a_refusal_is_in_the_contract() -> None:
     """Of files, and of rows."""
-    told = set(
+    documented = set(
         re.findall(r"^\| `(\w+)` \|", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8"), re.M)
     )
-    assert {code.value for codes in (FileCode, RowCode) for code in codes} <= told
+    assert {code.value for codes in (FileCode, RowCode) for code in codes} <= documented
 
 
 def _source(package: str, *modules: str) -> str:

@@ -22,7 +22,7 @@ def drawn() -> dict[str, int]:
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    """Every class stands in it, under its parent."""
+    """Every class is in it, under its parent."""
     depths = {kind.__name__: len(kind.__mro__) - len(PatternmillError.__mro__) for kind in ALL}
     assert drawn() == depths
 
@@ -49,7 +49,7 @@ def test_a_code_can_be_more_exact() -> None:
 
 
 def test_what_concerns_the_ledger_is_one_family() -> None:
-    """Whoever stops at a ledger that cannot be trusted stops at these too."""
+    """Code that stops at a ledger that cannot be trusted stops at these too."""
     assert issubclass(Overlap, LedgerError) and issubclass(LeaseLost, LedgerError)
 
 

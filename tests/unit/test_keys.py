@@ -37,10 +37,10 @@ def key_of(settings: Settings) -> str | None:
 def test_an_address_of_the_folder_gets_no_key_from_elsewhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    """Whoever made the folder would have it."""
+    """The author of the folder would have it."""
     (folder / ".env").write_text(line + "\n")
     export(monkeypatch, API_KEY="sk_exported")
-    with pytest.raises(ConfigurationError, match="wherever the folder says") as refused:
+    with pytest.raises(ConfigurationError, match="any folder could have it sent anywhere") as refused:
         load_settings()
     assert "sk_exported" not in str(refused.value)
 
@@ -98,7 +98,7 @@ def test_keys_that_cannot_be_used_are_refused_without_being_shown(
 def test_the_key_goes_to_other_machines_encrypted(
     monkeypatch: pytest.MonkeyPatch, url: str, fine: bool
 ) -> None:
-    """Or the way there is said to be one's own."""
+    """Or its host is listed as safe."""
     export(monkeypatch, STUDIO_URL=url, API_KEY="sk_key")
     if not fine:
         with pytest.raises(ConfigurationError, match="without encryption"):
@@ -131,7 +131,7 @@ def test_a_key_is_not_sent_to_a_new_address_unasked(folder: Path, monkeypatch: p
 
 
 def test_an_address_of_the_prefect_server_gets_no_key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever may write a Variable there would have it."""
+    """Anyone who may write a Variable would have it."""
     export(monkeypatch, API_KEY="sk_worker")
     with pytest.raises(ConfigurationError, match="from the Prefect server"):
         with_service(load_settings(), ONE, None)

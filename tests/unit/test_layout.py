@@ -37,7 +37,7 @@ def test_the_packages_listed_are_those_of_the_tree() -> None:
 
 
 def test_every_package_is_one() -> None:
-    """With a file that says what it is for."""
+    """With a docstring on its purpose."""
     for name in packages_of_the_tree():
         text = (ROOT / name.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(text)), name
@@ -85,7 +85,7 @@ def test_a_flow_file_only_composes(path: Path) -> None:
 
 
 def test_the_command_exists() -> None:
-    """As it is installed, and as the project says."""
+    """As it is installed, and as the project declares."""
     assert PROJECT["project"]["scripts"] == {"patternmill": "cli.main:main"}
     found = [
         script
@@ -101,4 +101,6 @@ def test_what_is_installed_can_be_imported() -> None:
     found = importlib.metadata.packages_distributions()
     for top in {name.partition(".")[0] for name in packages_of_the_tree()}:
         assert importlib.util.find_spec(top) is not None
-        assert set(found.get(top, ["patternmill"])) == {"patternmill"}, f"{top} belongs to somebody else too"
+        assert set(found.get(top, ["patternmill"])) == {"patternmill"}, (
+            f"{top} belongs to another distribution too"
+        )

@@ -1,4 +1,4 @@
-"""What lies under the home is for its owner alone, in a new home and in one that was open."""
+"""What is under the home is for its owner alone, in a new home and in one that was open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mode(path: Path) -> str:
 
 
 def test_a_new_home(tmp_path: Path) -> None:
-    """For its owner alone, with its ledger and what SQLite lays beside it."""
+    """For its owner alone, with its ledger and what SQLite writes next to it."""
     home = tmp_path / "home"
     keep_private(home)
     database = open_database(None, home)
@@ -38,7 +38,7 @@ def test_a_new_home(tmp_path: Path) -> None:
 
 
 def test_a_home_that_was_open(tmp_path: Path) -> None:
-    """What is ours is shut; what else lies there, and where links lead, is as it was."""
+    """What is ours is shut; other files, and where links lead, is as it was."""
     outside = tmp_path / "outside"
     outside.write_text("")
     home = tmp_path / "home"
@@ -54,7 +54,7 @@ def test_a_home_that_was_open(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_made_once(tmp_path: Path) -> None:
-    """Many that ask at once are given the same, whole; nothing is left beside it."""
+    """Many that ask at once get the same, whole; nothing is left next to it."""
     path = tmp_path / "credential"
     with ThreadPoolExecutor(16) as pool:
         answers = set(pool.map(lambda _: lasting_secret(path, "user:"), range(64)))

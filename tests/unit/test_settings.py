@@ -11,15 +11,13 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from patternmill.addresses import service_identity
-from patternmill.catalog.changes import RetireLimit
 from patternmill.errors import ConfigurationError
+from patternmill.parameters import RetireLimit
+from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.settings import (
-    MASK,
     PREFIX,
     Settings,
     load_settings,
-    mask_passwords,
-    passwords_in,
     with_service,
 )
 
@@ -146,7 +144,7 @@ def test_nothing_in_the_example_is_set() -> None:
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set to what the example says, a setting is what it is without."""
+    """Set to the value in the example, a setting is what it is without."""
     value = example()[variable(field)][1]
     if value:
         monkeypatch.setenv(variable(field), value)
@@ -276,7 +274,7 @@ def test_services_that_a_person_says_are_one() -> None:
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody mends one setting a try."""
+    """All faults in one message."""
     for field in ("attempts", "shard_rows", "api_key"):
         monkeypatch.setenv(variable(field), MALFORMED[field])
     with pytest.raises(ConfigurationError) as caught:
@@ -343,7 +341,7 @@ def test_secrets_are_masked() -> None:
 def test_what_is_given_wins_over_the_environment_and_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The command line, then the environment, then `.env`; None is not given."""
+    """The command line, then the environment, then `.env`; None is not set."""
     (tmp_path / ".env").write_text("PATTERNMILL_ATTEMPTS=3\nPATTERNMILL_SHARD_ROWS=7\nPATTERNMILL_OTHER=1\n")
     assert load_settings().attempts == 3
     monkeypatch.setenv(variable("attempts"), "4")
@@ -353,7 +351,7 @@ def test_what_is_given_wins_over_the_environment_and_the_file(
 
 
 def test_the_address_of_the_environment_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Taken from the list where none is given; one that belongs to another environment is refused."""
+    """Taken from the list where none is set; one that belongs to another environment is refused."""
     urls = {"staging": "https://staging.example/v1/", "production": "https://studio.example/v1"}
     monkeypatch.setenv(variable("environment_urls"), json.dumps(urls))
     assert load_settings(environment="staging").studio_url == "https://staging.example/v1"
@@ -389,7 +387,7 @@ def test_an_amount_that_no_sum_could_hold_is_refused(field: str, monkeypatch: py
     ],
 )
 def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
-    """Where the address stands in a message, and where its password stands alone, as written or decoded."""
+    """With the address in a message, and with its password alone, as written or decoded."""
     for text in (address, f"cannot use {address}.", *(f"<{password}>" for password in passwords_in(address))):
         masked = mask_passwords(text, address)
         assert CANARY not in masked and MASK in masked

@@ -1,4 +1,4 @@
-"""The words for states: which changes are legal, which are final, and that the tables say the same."""
+"""The states: which changes are legal, which are final, and that the tables have the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA = (Path(patternmill.ledger.__file__).parent / "migrations" / "1.sql").rea
 
 
 def quoted(after: str) -> set[str]:
-    """The words of the CHECK list that stands after `after` in the schema."""
+    """The values of the CHECK list after `after` in the schema."""
     found = re.search(re.escape(after) + r"\s*IN\s*\(([^)]*)\)", SCHEMA)
     assert found is not None
     return set(re.findall(r"'(\w+)'", found.group(1)))
@@ -62,7 +62,7 @@ def test_the_changes_as_they_are_meant() -> None:
 
 
 def test_final_is_what_nothing_follows() -> None:
-    """What was made, and what the service said had failed."""
+    """What was made, and what the service reported as failed."""
     assert {AttemptState.SUCCEEDED, AttemptState.FAILED} == FINAL_ATTEMPTS
 
 

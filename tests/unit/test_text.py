@@ -8,7 +8,7 @@ import pytest
 from babel.numbers import list_currencies
 
 from patternmill.catalog.problems import visible
-from patternmill.settings import MOST_AMOUNT
+from patternmill.setting_values import MOST_AMOUNT
 from patternmill.text import counted, duration, goods, in_columns, moment, money, more, plural, shortened
 
 
@@ -28,7 +28,7 @@ from patternmill.text import counted, duration, goods, in_columns, moment, money
     ],
 )
 def test_money(amount: int, currency: str | None, text: str) -> None:
-    """Minor units become the currency's own; without one, nobody takes them for it."""
+    """Minor units become the currency's own; without one, they are named minor units."""
     assert money(amount, currency) == text
 
 

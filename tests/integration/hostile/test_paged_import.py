@@ -91,7 +91,7 @@ def test_rows_of_every_page_are_made(folder: Path, begin: Callable[[str], None],
     """By name and by ID; and a mistake in an option of the last page's category is found before it is paid for."""
     begin(shape)
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
-    assert "5 rows, 4 good, 1 refused" in printed.output
+    assert "5 rows, 4 accepted, 1 refused" in printed.output
     assert planned(folder) == (2, 4)
     assert import_spring(folder) == {
         **dict.fromkeys(("C-1", "T-1", "W-1", "W-2"), DONE),
@@ -105,7 +105,7 @@ def test_where_the_pages_cannot_be_read_nothing_is_bought_for_what_is_on_them(
     """What the service knows by its ID is good, with its name and options; check, plan and run agree."""
     begin("paged_silent")
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
-    assert "5 rows, 3 good, 2 refused" in printed.output
+    assert "5 rows, 3 accepted, 2 refused" in printed.output
     assert "in part only" in printed.output
     assert planned(folder) == (2, 3)
     assert import_spring(folder) == {
@@ -124,7 +124,7 @@ def test_what_an_earlier_day_read_stands_in_for_the_pages(
     first, before = import_spring(folder), bought(service)
     begin("paged_silent")
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
-    assert "5 rows, 4 good, 1 refused" in printed.output
+    assert "5 rows, 4 accepted, 1 refused" in printed.output
     assert "Not in that part, and used as read on" in printed.output
     assert planned(folder) == (0, 0)
     assert import_spring(folder) == first

@@ -1,4 +1,4 @@
-"""What a source says against its catalog, and how much of it may be retired unasked."""
+"""The changes between a source and its catalog, and how many rows may be retired without a decision."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from patternmill.catalog.changes import (
     Content,
     CurrentRow,
     RequestedRow,
-    RetireLimit,
     detect,
 )
 from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.memory import Memory
 from patternmill.planning.plan import make_plan
@@ -102,7 +102,7 @@ def test_each_kind_of_change_is_told_apart() -> None:
     ],
 )
 def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
-    """A change says what differs, and what it replaces."""
+    """A change has what differs, and what it replaces."""
     (change,) = held_against([current("A")], [asked("A", now)]).all
     assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None
@@ -162,7 +162,7 @@ def test_persons_word_is_a_ceiling(ceiling: int, retired: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["many", "-3", "200%", "10 %", "1.5"])
-def test_limit_that_says_nothing_is_refused(text: str) -> None:
+def test_malformed_limit_is_refused(text: str) -> None:
     """A limit is a count, a percentage, or both."""
     with pytest.raises(ConfigurationError):
         RetireLimit.parse(text)

@@ -11,14 +11,14 @@ from .samples import HEADER, checked
 
 def test_a_good_file_takes_one_line() -> None:
     """Nothing to mend, nothing to read."""
-    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all good."]
+    assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
 def test_causes_come_before_the_list() -> None:
     """Counts and row numbers by cause, the most frequent first; then each problem; the list is capped."""
     rows = "A,b,Nope,,,\nB,b,Nope,,,\nC,,Mug,,,\n\nD,b,Mug,,,\n"
     assert report_lines(checked(f"{HEADER}\n{rows}"), limit=1) == [
-        "spring.csv: 4 rows, 1 good, 3 refused, 1 blank row skipped.",
+        "spring.csv: 4 rows, 1 accepted, 3 refused, 1 blank row skipped.",
         "",
         "Causes:",
         "  unknown_category in `category`: 2 rows (2-3)",
@@ -32,7 +32,7 @@ def test_causes_come_before_the_list() -> None:
 
 
 def test_notes_are_told() -> None:
-    """What was not checked is said once."""
+    """What was not checked is noted once."""
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
         "Note: Categories and options"
     )
@@ -47,9 +47,9 @@ def test_no_cell_can_drive_the_terminal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "shown"),
     [([2], "2"), ([3, 2, 4, 9], "2-4, 9"), (range(1, 30, 2), "1, 3, 5, 7, 9, 11 and 9 more rows"), ([], "")],
 )
-def test_row_numbers_are_told_in_short(lines: list[int], told: str) -> None:
+def test_row_numbers_are_shown_as_ranges(lines: list[int], shown: str) -> None:
     """Neighbours become ranges, and long lists are cut."""
-    assert line_ranges(lines) == told
+    assert line_ranges(lines) == shown

@@ -1,4 +1,4 @@
-"""The reader gives exactly what is written, with spreadsheet row numbers, or says where it cannot."""
+"""The reader returns exactly what is written, with spreadsheet row numbers, or names the fault and its place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_file_is_described_by_its_bytes(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The message says which file there is none of."""
+    """The message names the missing file."""
     fault = refused(tmp_path / "nowhere.csv")
     assert fault.code == FileCode.FILE_MISSING
     assert "nowhere.csv" in str(fault)
@@ -59,7 +59,7 @@ def test_a_pipe_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_below_a_file_cannot_be_read(tmp_path: Path) -> None:
-    """What the system says is passed on."""
+    """The message has the reason of the operating system."""
     (tmp_path / "a").write_text("x")
     assert refused(tmp_path / "a" / "b.csv").code == FileCode.FILE_UNREADABLE
 
@@ -125,7 +125,7 @@ def test_a_foreign_file_is_never_restored() -> None:
 
 
 def test_columns_are_found_whatever_their_spelling() -> None:
-    """Known columns, options, results and carried ones are told apart; the header stays as written."""
+    """Known columns, options, results and carried ones are distinguished; the header stays as written."""
     file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,Error_Code,status\nx,A,S,b,Mug,,\n")
     columns = file.columns
     assert (columns.sku, columns.prompt, columns.category, columns.selections) == (1, 3, 4, None)
@@ -141,13 +141,13 @@ def test_a_missing_column_that_is_nearly_there_is_named() -> None:
 
 
 def test_double_columns_are_both_named() -> None:
-    """Both spellings and the letters above them are told."""
+    """Both spellings and the letters above them are in the message."""
     with pytest.raises(InputRefused, match="`sku` in column A and ` SKU ` in column D"):
         catalog("sku,prompt,category, SKU \nA,b,Mug,A\n")
 
 
 def test_an_unreadable_byte_is_located() -> None:
-    """The offset, the line and what to try are told."""
+    """The offset, the line and what to try are in the message."""
     with pytest.raises(InputRefused, match=r"0xE9 at offset 25, in line 2 .*--encoding cp1252"):
         catalog("sku,prompt,category\nA,caf\u00e9,Mug\n".encode("cp1252"))
 

@@ -33,7 +33,7 @@ def test_the_spring_catalog_is_good() -> None:
 
 
 def test_the_sample_of_mistakes_shows_the_typical_ones() -> None:
-    """Each mistake is found, and the good row goes on."""
+    """Each mistake is found, and the other row is accepted."""
     found = check_sample("with_mistakes.csv")
     assert [row.sku for row in found.rows] == ["MIS-001"]
     assert {problem.code for problem in found.problems} >= {

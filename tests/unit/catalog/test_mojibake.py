@@ -1,4 +1,4 @@
-"""Text that some program misread and saved is found, and what it was is told; what people write is left alone."""
+"""Text that some program misread and saved is found, with what it was; what people write is left alone."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ OFFER = Offer((Category("c-1", "Mug", (Option("size", ("S", "groß")),)),), True
 
 
 def test_a_file_that_excel_misread_is_refused_row_by_row() -> None:
-    """Sku, prompt, category and value, each with what it was; the row that is well goes on."""
+    """Sku, prompt, category and value, each with what it was; the other row is accepted."""
     found = checked(EXCEL, OFFER)
     assert codes(found) == {line: ["mojibake"] for line in (2, 3, 4, 5)}
-    told = [str(problem) for problem in found.problems]
-    for text, was in zip(told, ("`Lüne-1`", "`“ikat” herons`", "`Müg`", "`groß`"), strict=True):
+    messages = [str(problem) for problem in found.problems]
+    for text, was in zip(messages, ("`Lüne-1`", "`“ikat” herons`", "`Müg`", "`groß`"), strict=True):
         assert f"it was probably {was}" in text
-    assert r"`â€œikatâ€\u009d herons`" in told[1]
+    assert r"`â€œikatâ€\u009d herons`" in messages[1]
 
 
 def test_a_character_that_was_lost_is_refused() -> None:
-    """Nobody can tell which it was; nothing is suggested."""
+    """It is unknown which it was; nothing is suggested."""
     found = checked("sku,prompt,category,option:size\nA,blue h\ufffdrons,Mug,S\nB,x ï¿½,Mug,S\n", OFFER)
     assert codes(found) == {2: ["mojibake"], 3: ["mojibake"]}
     assert "`blue h\ufffdrons`" in found.problems[0].message

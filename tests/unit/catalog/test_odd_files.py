@@ -123,7 +123,7 @@ REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_that_cannot_be_trusted_is_refused_whole(name: str) -> None:
-    """The code says why, and the message and the remedy say something to a person."""
+    """With a code, a message and a remedy."""
     raw, encoding, code = REFUSED[name]
     with pytest.raises(InputRefused) as refused:
         catalog(raw, encoding)
@@ -273,7 +273,7 @@ def test_no_row_is_lost_whatever_the_text(body: str) -> None:
 
 
 def count_rows(text: str) -> int:
-    """Rows with something in them, counted without a CSV reader, by where the next character stands."""
+    """Rows with something in them, counted without a CSV reader, by the place of the next character."""
     rows, content, place = 0, False, "start"
     for character in text.replace("\r\n", "\n").replace("\r", "\n") + "\n":
         if character == '"' and place in {"start", "quoted", "after quote"}:

@@ -1,4 +1,4 @@
-"""What could not be read now is taken from what was read before: category by category, and said."""
+"""What could not be read now is taken from what was read before, category by category, with a note."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def test_plausible_options_are_read(shape: str) -> None:
     ],
 )
 def test_whether_an_option_is_required(spec: dict[str, object], required: bool | None) -> None:
-    """Said, not said, or made up for by a default."""
+    """Named as required, not named, or with a default."""
     options = read_options({"options": [{"name": "size", "values": ["S"], **spec}]})
     assert options == (Option("size", ("S",), required),)
 
@@ -153,7 +153,7 @@ def test_a_schema_names_its_required_properties() -> None:
 
 
 def test_labels_lead_to_values() -> None:
-    """What people read on the page may stand in the cell; what is sent is the value."""
+    """What people read on the page may be in the cell; what is sent is the value."""
     option = read_options({"options": [{"name": "fabric", "values": [{"value": "lin", "label": "Linen"}]}]})
     assert option is not None
     assert [option[0].find_value(text) for text in ("lin", "LIN ", "Linen", "linen", "wool")] == [
@@ -174,7 +174,7 @@ def test_both_spellings_of_an_option_are_taken_as_they_are() -> None:
     "answer", [None, [], {"options": "many"}, {"options": [7]}, {"options": {"size": 3}}, {}]
 )
 def test_unreadable_options_stay_unknown(answer: object) -> None:
-    """The category keeps what the list told of it."""
+    """The category keeps what the list has of it."""
     listed = Category("c1", "Mug", None)
     assert read_category(answer, listed) is listed
 
@@ -189,7 +189,7 @@ def test_an_offer_says_what_could_not_be_read() -> None:
 
 
 def test_an_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
-    """And says so."""
+    """With a note."""
     offer = assemble_offer({"what": "ever"}, {})
     assert offer.categories is None
     assert not offer.options_checked
@@ -242,7 +242,7 @@ def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, detail
 
 
 def test_offered_spellings_are_kept_however_odd() -> None:
-    """What is sent is what is offered, composed or not; what nobody can see is not read."""
+    """What is sent is what is offered, composed or not; invisible text is not read."""
     values = ["cafe\u0301", "noir"]
     offer = assemble_offer(
         [MUG, {"id": "\ud800", "name": "Ghost"}], {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}}

@@ -95,7 +95,7 @@ def test_a_word_that_stands_anywhere_is_no_sign() -> None:
 
 
 def test_a_row_that_chooses_the_option_may_say_it_twice() -> None:
-    """The option column counts; an empty one leaves the row without a choice, and says where it belongs."""
+    """The option column counts; an empty one leaves the row without a choice, and the remedy names its place."""
     text = (
         "sku,prompt,category,option:size,option:colour,Colour\nA,b,Mug,11oz,navy,Navy!\nB,b,Mug,11oz,,navy\n"
     )
@@ -113,7 +113,7 @@ def test_a_required_option_in_another_column_is_one_fault() -> None:
 
 
 def test_selections_as_json_are_held_to_the_same() -> None:
-    """And told another remedy: option columns beside them would contradict."""
+    """With another remedy: option columns next to them would contradict."""
     text = io.StringIO()
     csv.writer(text).writerows(
         [
@@ -153,14 +153,14 @@ def test_our_own_columns_never_count() -> None:
     "offer", [None, Offer(None, False, "Unreadable.", False), Offer((LAMP,), False, None)]
 )
 def test_where_the_options_are_not_known_the_usual_names_are_refused(offer: Offer | None) -> None:
-    """Until the file says whether an option or a remark is meant; what is empty chooses nothing."""
+    """Until the file names it as an option or a remark; what is empty chooses nothing."""
     found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
     assert [problem.column for problem in found.problems] == ["Colours", "size"]
     assert "`option:size`, or to `note:size`" in found.problems[1].remedy
-    said = checked(
+    found = checked(
         "sku,prompt,category,note:Colours,option:size\nA,b,Lamp,navy,S\n", Offer(None, False, None)
     )
-    assert codes(said) == {}
+    assert codes(found) == {}
 
 
 @pytest.mark.slow

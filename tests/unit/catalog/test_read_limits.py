@@ -1,4 +1,4 @@
-"""Bombs: small or strange files that would take hours or all memory are refused soon, and say what to do."""
+"""Bombs: small or strange files that would take hours or all memory are refused soon, with a remedy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], str, str]] = {
 }
 
 
-#: Small enough for every day; the others say the same of larger ones.
+#: Small enough for every day; the others are the same but larger.
 LIGHT = {
     "blank lines",
     "columns in a shorter header",

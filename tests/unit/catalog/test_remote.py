@@ -137,7 +137,7 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
 
 
 def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
-    """Each file is at the place under its name, in the order given."""
+    """Each file is at the place under its name, in order."""
     for name in ("results.csv", "manifest.json"):
         (tmp_path / name).write_text(name)
     remote.write_files({name: tmp_path / name for name in ("results.csv", "manifest.json")}, f"{bucket}/run/")

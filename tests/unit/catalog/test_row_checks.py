@@ -1,4 +1,4 @@
-"""Rows are understood, and what is wrong with them is said so that it can be mended."""
+"""Rows are read, and each fault has a message with which it can be corrected."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_every_fault_of_every_row_is_found_in_one_pass() -> None:
 
 
 def test_all_copies_of_a_sku_are_refused_and_name_one_another() -> None:
-    """Nobody knows which of them is meant."""
+    """It is unknown which of them is meant."""
     found = checked(f"{HEADER}\nA,b,Mug,,,\na,c,Mug,,,\nB,b,Mug,,,\nA ,d,Mug,,,\n")
     assert [problem.message for problem in found.problems] == [
         "the sku `A` is in row 3, 5 too",
@@ -88,7 +88,7 @@ def test_options_that_could_not_be_read_are_not_checked() -> None:
 
 
 def test_a_category_beyond_the_part_that_was_read_is_held_back() -> None:
-    """Whether it is offered nobody knows, so that nothing is bought for it; and that is not called unknown."""
+    """Whether it is offered is unknown, so that nothing is bought for it; and that is not called unknown."""
     offer = Offer((CUSHION,), options_checked=True, note=None, complete=False)
     found = checked(f"{HEADER}\nA,b,Lampshade,,,\nB,b,cushion,,linen,\n", offer)
     assert codes(found) == {2: ["unlisted_category"]}

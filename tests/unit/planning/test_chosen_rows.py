@@ -43,7 +43,7 @@ def test_others_are_left_out() -> None:
 
 
 def test_shared_pattern_is_made_for_the_chosen_row() -> None:
-    """A pattern of a chosen row is made, whoever else has it, and counts for that row alone."""
+    """A pattern of a chosen row is made, whichever other rows share it, and counts for that row alone."""
     found = plan("H-2")
     assert reasons(found)[0] == [Reason.NEW, Reason.LEFT_OUT]
     assert [pattern.rows for pattern in found.patterns.values()] == [1, 0]

@@ -27,7 +27,7 @@ class LastAttempt:
 
 
 def plan_of(prompts: list[int], last_attempts: Mapping[ItemKey, LastAttempt] | None = None) -> Plan:
-    """A row for each prompt, given as a number."""
+    """A row for each prompt, by number."""
     entries = tuple(
         Entry(Record(line, ()), Row(line, f"S-{line}", f"motif {prompt}", "mug", "mug", {}, ()), ())
         for line, prompt in enumerate(prompts, start=2)
@@ -87,6 +87,6 @@ def test_what_is_begun_comes_first() -> None:
 @settings(deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 64))
 def test_shares_are_the_whole(total: int, parts: int) -> None:
-    """Nothing of the window is lost, and nobody has more than one above another."""
+    """Nothing of the window is lost, and shares differ by one at most."""
     dealt = shares(total, parts)
     assert sum(dealt) == total and max(dealt) - min(dealt) <= 1

@@ -152,7 +152,7 @@ def test_what_is_done_costs_nothing() -> None:
 
 
 def test_what_was_begun_is_no_new_purchase() -> None:
-    """It goes on under the request ID that it has."""
+    """It is resumed under the request ID that it has."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     planned = plan(HERON, past=past)
     assert planned.purchases() == (0, 0)
@@ -229,7 +229,7 @@ def test_a_retry_is_of_the_rows_it_names() -> None:
 
 @pytest.mark.parametrize("retried", ["H-1", "H-2"])
 def test_a_pattern_tried_again_serves_all_of_its_rows(retried: str) -> None:
-    """The rows that share it wait for it, wherever the one that is retried stands in the file."""
+    """The rows that share it wait for it, wherever the one that is retried is in the file."""
     past = Past().left(HERON, AttemptState.FAILED).left(HERON_MUG, None)
     planned = plan(HERON, HERON_MUG, past=past, retry=lambda row: row.sku == retried)
     assert reasons(planned, 0) == reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)

@@ -62,7 +62,7 @@ def test_what_it_may_cost() -> None:
 
 
 def test_its_cost_is_in_the_currency_that_is_set() -> None:
-    """For a person; what an approval is bound to stays as it is. Without prices nothing is said of money."""
+    """For a person; what an approval is bound to stays as it is. Without prices no money is shown."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     euros = replace(found, currency="EUR")
     assert str(euros) == "5 items for €7.00, at most €14.00 if jobs fail"

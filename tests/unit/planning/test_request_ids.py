@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.rows import tidy
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.request_ids import NAMESPACE, canonical_json, normalised, request_id
+from patternmill.planning.request_ids import NAMESPACE, canonical_json, request_id
 from patternmill.states import Stage
 
 STAGING = Scope("staging", "spring")
@@ -131,7 +132,7 @@ def test_any_changed_field_is_a_new_purchase(change: dict[str, Any]) -> None:
 
 
 def test_selections_have_no_order() -> None:
-    """The columns of a file may stand in any order."""
+    """The columns of a file may be in any order."""
     turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
     assert turned.body(RequestId("r"), "p") == CUSHION.body(RequestId("r"), "p")
@@ -165,7 +166,7 @@ def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
 @given(texts, texts)
 def test_different_prompts_are_different_purchases(one: str, other: str) -> None:
     """Texts that differ after normalising never collide."""
-    same = normalised(one) == normalised(other)
+    same = tidy(one) == tidy(other)
     assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
 
 
@@ -197,7 +198,7 @@ def test_items_are_described_for_the_screen() -> None:
 
 
 def test_a_product_knows_its_row_and_its_pattern() -> None:
-    """What the ledger stores beside its content is taken from it."""
+    """What the ledger stores next to its content is taken from it."""
     assert (CUSHION.sku, CUSHION.pattern_key) == ("CU-001", HERONS.key)
     assert (HERONS.sku, HERONS.pattern_key) == (None, None)
     assert ItemKey(CUSHION.content["pattern"]) == HERONS.key

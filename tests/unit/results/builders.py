@@ -39,7 +39,7 @@ def trace(stage: Stage, name: str, *attempts: Attempt) -> ItemTrace:
 
 
 def attempt(name: str, number: int = 1, **changes: Any) -> Attempt:
-    """An attempt that succeeded, unless `changes` say otherwise."""
+    """An attempt that succeeded, unless `changes` has other values."""
     made = Attempt(
         RequestId(f"request-{name}-{number}"),
         ItemKey(name),
@@ -75,8 +75,8 @@ def row(sku: str, status: RowStatus = RowStatus.SUCCEEDED, **changes: Any) -> Ro
 
 
 def refused(sku: str, **changes: Any) -> RowResult:
-    told = {"error_code": "unknown_value", "error": "unknown value `Linnen`", "remedy": "Write `linen`."}
-    return row(sku, RowStatus.REFUSED, **{**told, **changes})
+    problem = {"error_code": "unknown_value", "error": "unknown value `Linnen`", "remedy": "Write `linen`."}
+    return row(sku, RowStatus.REFUSED, **{**problem, **changes})
 
 
 def published(rows: Sequence[RowResult], out: Path, run: RunRecord = RUN) -> Results:

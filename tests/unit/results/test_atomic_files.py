@@ -17,7 +17,7 @@ def breaking() -> Iterator[bytes]:
 
 
 def test_a_file_is_written_with_its_mark(tmp_path: Path) -> None:
-    """The mark told is the mark of what is on disk; missing directories are made."""
+    """The returned mark is the mark of what is on disk; missing directories are made."""
     path = tmp_path / "deep" / "a.txt"
     mark = write_whole(path, [b"one ", b"two"])
     assert path.read_bytes() == b"one two"
@@ -65,7 +65,7 @@ def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_that_name_is_let_be(tmp_path: Path) -> None:
-    """Then a text file says which run is the latest."""
+    """Then a text file names the latest run."""
     (tmp_path / "latest").mkdir()
     (tmp_path / "run-1").mkdir()
     assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"

@@ -1,4 +1,4 @@
-"""gallery.html as text: whole in itself, and deaf to what hostile prompts and answers say."""
+"""gallery.html as text: whole in itself, and no hostile prompt or answer becomes markup."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_gathers_causes_and_leads_rows_to_them() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_text_leaves_its_place(text: str) -> None:
-    """The page has its own three script elements, whatever a prompt, a sku or a reason says."""
+    """The page has its own three script elements, whatever a prompt, a sku or a reason contains."""
     rows = [row(text, RowStatus.FAILED, prompt=text, error=text, remedy=text, selections={text: text})]
     html = html_of(rows)
     assert html.lower().count("<script") == html.lower().count("</script") == 3
@@ -75,7 +75,7 @@ def test_no_text_leaves_its_place(text: str) -> None:
 
 
 def test_a_hostile_catalog_name_stays_a_title() -> None:
-    """It is the one text that stands in the markup itself."""
+    """It is the one text in the markup itself."""
     html = b"".join(page(replace(RUN, catalog="</title><b>"), HEADER, [], {})).decode()
     assert "<title>&lt;/title&gt;&lt;b&gt; · staging</title>" in html
 

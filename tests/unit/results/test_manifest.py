@@ -1,4 +1,4 @@
-"""The manifest: its numbers add up, it says nothing about a machine, and it finds an edit."""
+"""The manifest: its numbers add up, it has nothing about a machine, and it detects an edit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FILES = ["results.csv", "failures.csv", "results.jsonl", "gallery.html"]
 
 
 def written(out: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
-    return told
+    content: dict[str, Any] = json.loads((out / "manifest.json").read_bytes())
+    return content
 
 
 def test_the_counts_add_up(tmp_path: Path) -> None:
@@ -30,11 +30,11 @@ def test_the_counts_add_up(tmp_path: Path) -> None:
     twin = row("B", pattern_id=shared.pattern_id, pattern=shared.pattern)
     rows = [shared, twin, refused("C"), row("D", RowStatus.NOT_STARTED)]
     result = published(rows, tmp_path)
-    told = written(tmp_path)["counts"]
-    assert told["rows"] == sum(told["by_status"].values()) == 4
-    assert set(told["by_status"]) == set(RowStatus)
-    assert (told["products"], told["patterns"]) == (2, 1)
-    assert (told["product_attempts"], told["pattern_attempts"]) == (2, 1)
+    content = written(tmp_path)["counts"]
+    assert content["rows"] == sum(content["by_status"].values()) == 4
+    assert set(content["by_status"]) == set(RowStatus)
+    assert (content["products"], content["patterns"]) == (2, 1)
+    assert (content["product_attempts"], content["pattern_attempts"]) == (2, 1)
     assert (result.counts.products, result.counts.patterns, result.counts.by_status[RowStatus.REFUSED]) == (
         2,
         1,
@@ -64,12 +64,15 @@ def test_it_holds_the_marks_of_every_other_file(tmp_path: Path) -> None:
 def test_what_it_says_of_the_run(tmp_path: Path) -> None:
     """What went in, where, and how it ended."""
     published([row("A")], tmp_path)
-    told = written(tmp_path)
-    assert told["schema_version"] == 1
-    assert told["input"] == {"name": "spring.csv", "sha256": "ab" * 32, "encoding": "utf-8"}
-    assert (told["environment"], told["catalog"], told["run_id"]) == ("staging", "spring", "run-7")
-    assert (told["outcome"], told["reason"]) == ("CompletedWithFailures", None)
-    assert (told["started_at"], told["ended_at"]) == ("2026-03-01T09:30:00.000Z", "2026-03-01T09:34:12.000Z")
+    content = written(tmp_path)
+    assert content["schema_version"] == 1
+    assert content["input"] == {"name": "spring.csv", "sha256": "ab" * 32, "encoding": "utf-8"}
+    assert (content["environment"], content["catalog"], content["run_id"]) == ("staging", "spring", "run-7")
+    assert (content["outcome"], content["reason"]) == ("CompletedWithFailures", None)
+    assert (content["started_at"], content["ended_at"]) == (
+        "2026-03-01T09:30:00.000Z",
+        "2026-03-01T09:34:12.000Z",
+    )
 
 
 @pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv", "../spring.csv"])

@@ -1,4 +1,4 @@
-"""results.csv and failures.csv: the input's cells come back as they were, whatever stands in them."""
+"""results.csv and failures.csv: the input's cells come back as they were, whatever is in them."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_rows_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_missing_cells_shift_nothing(tmp_path: Path) -> None:
-    """They are empty, and the status stands in its own column."""
+    """They are empty, and the status is in its own column."""
     published([refused("A", cells=("A", "herons"))], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
     assert line[:6] == ["A", "herons", "", "", "refused", ""]
 
 
 def test_surplus_cells_are_not_lost(tmp_path: Path) -> None:
-    """The table stays rectangular; their text stands with the error."""
+    """The table stays rectangular; their text is with the error."""
     published([refused("A", cells=("A", "b", "c", "d", "one, two", 'say "x"'))], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
     assert len(line) == len(HEADER) + len(RESULT_COLUMNS)

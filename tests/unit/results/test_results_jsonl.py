@@ -26,11 +26,11 @@ def test_a_row_is_told_with_every_attempt() -> None:
     first = attempt("p", state=AttemptState.FAILED, result_id=None, error="no ink", ended_at=None)
     second = attempt("p", 2, picture_url="http://x/p.png")
     pattern = trace(Stage.PATTERN, "p", first, second)
-    told = objects([row("A", pattern=pattern)])[0]["pattern"]
-    assert (told["request_id"], told["job_id"]) == ("request-p-2", "job-p-2")
-    assert (told["picture_url"], told["attempts"][0]["error"]) == ("http://x/p.png", "no ink")
-    assert [(one["attempt"], one["state"]) for one in told["attempts"]] == [(1, "failed"), (2, "succeeded")]
-    assert told["attempts"][1] == {
+    line = objects([row("A", pattern=pattern)])[0]["pattern"]
+    assert (line["request_id"], line["job_id"]) == ("request-p-2", "job-p-2")
+    assert (line["picture_url"], line["attempts"][0]["error"]) == ("http://x/p.png", "no ink")
+    assert [(one["attempt"], one["state"]) for one in line["attempts"]] == [(1, "failed"), (2, "succeeded")]
+    assert line["attempts"][1] == {
         "attempt": 2,
         "state": "succeeded",
         "request_id": "request-p-2",
@@ -46,11 +46,11 @@ def test_a_row_is_told_with_every_attempt() -> None:
 
 
 def test_cells_are_exact() -> None:
-    """Nothing is defused, and each cell stands under its column's name."""
+    """Nothing is defused, and each cell is under its column's name."""
     cells = ("=A", "two\r\nlines", "'+x", "ü 🪿 \u2028")
-    told = objects([row("=A", cells=cells)])[0]
-    assert told["cells"] == dict(zip(HEADER, cells, strict=True))
-    assert told["surplus_cells"] == []
+    line = objects([row("=A", cells=cells)])[0]
+    assert line["cells"] == dict(zip(HEADER, cells, strict=True))
+    assert line["surplus_cells"] == []
 
 
 def test_malformed_rows_are_told_as_they_are() -> None:
@@ -61,9 +61,9 @@ def test_malformed_rows_are_told_as_they_are() -> None:
 
 
 def test_columns_without_a_name_do_not_hide_one_another() -> None:
-    """They are told apart by the letter that a spreadsheet shows."""
-    told = objects([row("A", cells=("A", "one", "two", "x"))], ("sku", "", "", "note"))[0]
-    assert told["cells"] == {"sku": "A", "[B]": "one", "[C]": "two", "note": "x"}
+    """They are distinguished by the letter that a spreadsheet shows."""
+    line = objects([row("A", cells=("A", "one", "two", "x"))], ("sku", "", "", "note"))[0]
+    assert line["cells"] == {"sku": "A", "[B]": "one", "[C]": "two", "note": "x"}
 
 
 def test_half_a_character_from_an_odd_answer_is_kept() -> None:
