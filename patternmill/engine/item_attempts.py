@@ -169,7 +169,7 @@ class Attempts:
 
     def _intent(self, item: Item, pattern_id: str | None, number: int) -> Intent:
         request_id = item.request_id(number)
-        body, price = item.body(request_id, pattern_id), self._options.price(item.stage)
+        body, price = item.body(request_id, pattern_id), self._options.prices[item.stage]
         return Intent(request_id, item.key, item.stage, number, body, price)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:

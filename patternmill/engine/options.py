@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -106,9 +107,10 @@ class RunOptions:
         """None: people read amounts in minor units."""
         return self.limits.currency
 
-    def price(self, stage: Stage) -> int:
-        """Minor units."""
-        return self.pattern_price if stage is Stage.PATTERN else self.product_price
+    @property
+    def prices(self) -> Mapping[Stage, int]:
+        """Of one item, in minor units."""
+        return {Stage.PATTERN: self.pattern_price, Stage.PRODUCT: self.product_price}
 
     def is_final(self, reason: str) -> bool:
         """Whether a failed job with this reason is not worth another attempt."""

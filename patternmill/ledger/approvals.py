@@ -1,4 +1,4 @@
-"""What persons approved: the plans that were put before them, the decisions, and what was bought under each."""
+"""The plans that wait for a person, the decisions, and what was bought under each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ApprovalTables(Tables):
     """Plans that a person has to decide on, the decisions, and the ceilings that follow from them."""
 
     def add_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
-        """Remember what is put before a person: a plan that waits, with the items that it would make."""
+        """A plan that waits for a decision, with the items that it would make."""
         proposed = {name: getattr(approval, name) for name in _PROPOSED}
         self._insert("approvals", **proposed, verdict=Verdict.WAITING.value)
         self.database.execute_many(
@@ -44,7 +44,7 @@ class ApprovalTables(Tables):
         self._record_approval(approval, "approval_asked")
 
     def rename_question(self, approval_id: str, question: str) -> None:
-        """The same plan is put before a person once more, under another name."""
+        """The same plan is asked about once more, under another name."""
         self.database.execute(
             "UPDATE approvals SET question = :question WHERE id = :id AND verdict = 'waiting'",
             {"id": approval_id, "question": question},
@@ -71,19 +71,16 @@ class ApprovalTables(Tables):
         decided = replace(
             waiting, verdict=verdict, decided_at=self.now(), who=who, note=note, ceiling=ceiling
         )
-        self.database.execute(
-            "UPDATE approvals SET verdict = :verdict, decided_at = :decided_at, who = :who, note = :note, "
-            "most_items = :items, most_purchases = :purchases, most_amount = :amount WHERE id = :id",
-            {
-                "verdict": verdict.value,
-                "decided_at": decided.decided_at,
-                "who": who,
-                "note": note,
-                "items": ceiling.items,
-                "purchases": ceiling.purchases,
-                "amount": ceiling.amount,
-                "id": approval_id,
-            },
+        self._update(
+            "approvals",
+            {"id": approval_id},
+            verdict=verdict.value,
+            decided_at=decided.decided_at,
+            who=who,
+            note=note,
+            most_items=ceiling.items,
+            most_purchases=ceiling.purchases,
+            most_amount=ceiling.amount,
         )
         self.database.execute_many(
             "UPDATE approval_items SET approved = 1 WHERE approval_id = :id AND item_key = :key",
@@ -118,7 +115,7 @@ class ApprovalTables(Tables):
         return self._approvals("ORDER BY asked_at DESC, id", {})
 
     def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:
-        """The items of the plan that was put before a person, and whether the approval covers each."""
+        """The items of the plan, and whether the approval covers each."""
         rows = self.database.rows(
             "SELECT item_key, approved FROM approval_items WHERE approval_id = :id", {"id": approval_id}
         )
@@ -143,11 +140,11 @@ class ApprovalTables(Tables):
             f"{plural(approval.ceiling.items, 'item')} for at most {money(approval.ceiling.amount, currency)}, and "
             f"{money(approval.amount, currency)} is spent or reserved under it.",
             code="approval",
-            remedy="Run again: what is left is put before a person as another plan.",
+            remedy="Run again: what is left needs another approval.",
         )
 
     def _return_to_approval(self, approval_id: str, price: int) -> None:
-        """Give back one purchase, of which nothing came."""
+        """Return one purchase that made nothing."""
         self.database.execute(
             "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
             {"id": approval_id, "price": price},

@@ -20,7 +20,7 @@ class PartTable(LeaseTable):
     """Parts write under their run's lease and a fence each: of two processes with one part, one counts."""
 
     def add_parts(self, run_id: RunId, works: Iterable[tuple[int, str]]) -> None:
-        """Put on record what each part has to do: by number, as JSON."""
+        """Record the work of each part: by number, as JSON."""
         self.database.execute_many(
             "INSERT INTO run_parts (run_id, number, work, state, fence, beats, counts, halt) "
             "VALUES (:run_id, :number, :work, 'granted', 0, 0, '{}', '{}') "
@@ -30,7 +30,7 @@ class PartTable(LeaseTable):
         )
 
     def part_work(self, run_id: RunId, number: int) -> str | None:
-        """What a part has to do; None when there is no such part."""
+        """None when there is no such part."""
         found = self._row(
             "SELECT work FROM run_parts WHERE run_id = :run_id AND number = :number",
             run_id=run_id,
@@ -50,7 +50,7 @@ class PartTable(LeaseTable):
         ]
 
     def assign_part(self, lease: Lease, number: int) -> int:
-        """Let a process have a part, and nobody who had it before; returns the grant with which it is begun."""
+        """Assign a part to a process, fencing off an earlier one; returns the grant with which it is begun."""
         part = {"run_id": lease.run_id, "number": number}
         self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, state = 'granted' "
@@ -96,10 +96,8 @@ class PartTable(LeaseTable):
 
     def halt_parts(self, run_id: RunId, halt: Mapping[str, Any]) -> None:
         """Why none of the run's parts is to begin anything new."""
-        self.database.execute(
-            "UPDATE run_parts SET halt = :halt WHERE run_id = :run_id AND number = :number",
-            {"halt": json.dumps(halt, ensure_ascii=False), "run_id": run_id, "number": COORDINATOR},
-        )
+        key = {"run_id": run_id, "number": COORDINATOR}
+        self._update("run_parts", key, halt=json.dumps(halt, ensure_ascii=False))
 
     def end_parts(self, run_id: RunId) -> None:
         """The run ends: what a part writes from now on does not count."""
@@ -125,5 +123,5 @@ class PartTable(LeaseTable):
 def _reassigned(lease: PartLease) -> LeaseLost:
     return LeaseLost(
         f"Part {lease.number} of run {lease.run_id} was assigned to another process, or its run has ended.",
-        remedy="Nothing is to be done: the run that the part belongs to sees to its rows.",
+        remedy="Nothing is to be done: the run drives the part's rows elsewhere.",
     )

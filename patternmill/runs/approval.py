@@ -21,7 +21,7 @@ from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.spec import RunSpec
-from patternmill.states import Outcome, Stage, Verdict
+from patternmill.states import Outcome, Verdict
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
@@ -51,8 +51,7 @@ class ApprovedItems:
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
     """A plan with the prices that it would be carried out for."""
     options = spec.options
-    prices = {stage: options.price(stage) for stage in Stage}
-    return Proposal(plan, prices, options.attempts, spec.edition, options.currency)
+    return Proposal(plan, options.prices, options.attempts, spec.edition, options.currency)
 
 
 def has_threshold(options: RunOptions) -> bool:

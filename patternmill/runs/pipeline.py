@@ -19,7 +19,7 @@ from patternmill.catalog.remote import read_source, require_writable, write_file
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import has_ledger, open_ledger
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
@@ -245,21 +245,21 @@ class Pipeline:
 
 def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
     """The rows of an earlier run's file, but for those that a later run has superseded."""
-    if spec.origin is None or not has_ledger(spec.settings):
+    if spec.origin is None or spec.edition != spec.origin.edition:
         return checked
-    with open_ledger(spec.settings) as ledger:
-        record = ledger.run(RunId(spec.origin.run_id))
-        if record is None or spec.edition != spec.origin.edition:
+    with ledger_if_any(spec.settings) as ledger:
+        record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
+        if ledger is None or record is None:
             return checked
         return refuse_superseded(ledger, record, checked)
 
 
 def _refuse_unknown_origin(spec: RunSpec) -> None:
     """Raise InputRefused when a file of ours may be of another environment or edition than it would go on with."""
-    if not has_ledger(spec.settings):
-        return
     file, environment = spec.source.name, spec.settings.environment
-    with open_ledger(spec.settings) as ledger:
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return
         if not spec.environment_named:
             refuse_unknown_environment(ledger, file, spec.catalog, environment)
         if not spec.edition_named:
@@ -270,9 +270,7 @@ def _refuse_unknown_origin(spec: RunSpec) -> None:
 
 
 def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
-    if not has_ledger(spec.settings):
-        return find_changes(None, spec.scope, plan, terms)
-    with open_ledger(spec.settings, must_exist=True) as ledger:
+    with ledger_if_any(spec.settings) as ledger:
         return find_changes(ledger, spec.scope, plan, terms)
 
 

@@ -62,12 +62,11 @@ class Preview:
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     """The plan that a run would begin with just now. Writes nothing."""
     options = spec.options
-    prices = {stage: options.price(stage) for stage in Stage}
     with ledger_if_any(spec.settings) as ledger:
         _, plan = _remember_and_plan(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         time = time_for(limited.plan if limited else plan, _job_times(ledger, spec), options.max_in_flight)
-        cost = cost_of(plan, prices, options.attempts, options.currency)
+        cost = cost_of(plan, options.prices, options.attempts, options.currency)
         if ledger is None:
             return Preview(plan, cost, time, limited=limited)
         duplicates = find_duplicates(ledger, plan, checked.offer)

@@ -24,7 +24,7 @@ from patternmill.ledger.reports.run_lookup import find_run, later_runs, products
 from patternmill.ledger.run_rows import row_content
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus
 from patternmill.text import more, plural
 
 #: What a retry can change: the rest is made already, or waits for an edit or a decision.
@@ -262,7 +262,7 @@ def _purchases(
     count = _most_left if worst else _next
     of_patterns = sum(count(attempt, options.attempts) for attempt in patterns.values())
     of_products = sum(count(attempt, options.attempts) for attempt in products.values())
-    amount = of_patterns * options.price(Stage.PATTERN) + of_products * options.price(Stage.PRODUCT)
+    amount = of_patterns * options.pattern_price + of_products * options.product_price
     return Purchases(of_patterns, of_products, amount)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.plan import Plan
@@ -51,8 +51,8 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
 
 def refuse_known_other_service(settings: Settings) -> None:
     """The same where there is a ledger; none is made."""
-    if has_ledger(settings):
-        with open_ledger(settings, must_exist=True) as ledger:
+    with ledger_if_any(settings) as ledger:
+        if ledger is not None:
             refuse_other_service(ledger, settings)
 
 

@@ -20,7 +20,7 @@ from patternmill.service.answers import Answer, ExchangeResult
 from patternmill.service.client import StudioClient
 from patternmill.service.interrupt import Interrupt
 from patternmill.service.job_lookup import look_up
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.outcomes import (
     Accepted,
@@ -38,7 +38,6 @@ from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, dec
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
-CREATE = {Stage.PATTERN: "patterns/create", Stage.PRODUCT: "products/create"}
 POLL = "jobs/get"
 
 
@@ -104,7 +103,7 @@ class StudioApi:
         #: Operations of which a create was accepted, in this run or before.
         self._working: set[str] = set()
         #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
-        self._unclear: dict[str, set[int]] = {operation: set() for operation in CREATE.values()}
+        self._unclear: dict[str, set[int]] = {wire.create: set() for wire in ON_WIRE.values()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
@@ -136,7 +135,7 @@ class StudioApi:
 
     def known_to_work(self, stages: Iterable[Stage]) -> None:
         """Creates of these were accepted by this service before: "not found" is then about one item."""
-        self._working.update(CREATE[stage] for stage in stages)
+        self._working.update(ON_WIRE[stage].create for stage in stages)
 
     async def create(
         self,
@@ -153,7 +152,7 @@ class StudioApi:
         `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
         """
         began = self._clock() - (age or timedelta(0)).total_seconds()
-        sending = _Sending(CREATE[stage], body, known_job_id, stopping, age is not None, began)
+        sending = _Sending(ON_WIRE[stage].create, body, known_job_id, stopping, age is not None, began)
         while True:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."

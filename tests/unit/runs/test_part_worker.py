@@ -213,7 +213,7 @@ def test_options_come_from_the_settings() -> None:
     assert (options.max_in_flight, options.attempts, options.shard_rows) == (7, 3, 9)
     assert options.failure_limit == FailureLimit(count=3)
     assert (options.limits.patterns, options.limits.products, options.limits.run_amount) == (4, 5, 600)
-    assert (options.price(Stage.PATTERN), options.price(Stage.PRODUCT)) == (5, 0)
+    assert (options.pattern_price, options.product_price) == (5, 0)
 
 
 def test_a_budget_without_prices_is_refused() -> None:
