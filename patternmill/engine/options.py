@@ -1,4 +1,4 @@
-"""What a run is allowed to do, as one value: limits, prices, attempts."""
+"""The options of a run as one value: limits, prices, attempts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from patternmill.text import money
 
 @dataclass(frozen=True)
 class FailureLimit:
-    """How many failed items stop a run: a count, or a share once enough items have ended. None never stops."""
+    """How many failed items stop a run: a count, or a share once enough items have ended."""
 
     count: int | None = None
     share: float | None = None
-    #: The share means nothing before so many items have ended.
+    #: The share counts once so many items have ended.
     sample: int = 20
 
     @classmethod
@@ -48,7 +48,7 @@ class RunOptions:
 
     max_in_flight: int = 200
     attempts: int = 2
-    #: Regular expressions; a failed job whose reason matches one is not tried again.
+    #: Regular expressions; no attempt follows a failed job whose reason matches one.
     final_reasons: tuple[str, ...] = ()
     in_doubt_limit: timedelta = timedelta(hours=12)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
@@ -59,7 +59,7 @@ class RunOptions:
     approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
     shard_rows: int = 500
-    #: How long a stopped run goes on asking for the jobs that it has.
+    #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 
     @classmethod

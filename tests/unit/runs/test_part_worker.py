@@ -74,8 +74,8 @@ def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
     async def main() -> None:
         depth = Depth(2)
         first, second, third = ((1, ItemKey(name), count) for name, count in (("a", 1), ("b", 2), ("c", 1)))
-        depth.hold(first)
-        depth.hold(second)
+        depth.enter_at_once(first)
+        depth.enter_at_once(second)
         waiting = asyncio.ensure_future(depth.enter(third))
         for group in (first, second):
             await asyncio.sleep(0)
@@ -119,7 +119,7 @@ def test_a_halt_is_of_its_stages() -> None:
     halt = Halt()
     assert halt.reason is None and not any(map(halt.holds, Stage))
     halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
-    assert [halt.holds(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
+    assert [halt.halts(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
 
 
 def test_the_first_reason_counts() -> None:
