@@ -72,7 +72,6 @@ class Engine:
         return shard.number in self._driven
 
     def made(self, shard: Shard) -> int:
-        """How many of a shard's products exist."""
         return sum(row.product in self._results for row in shard.rows)
 
     def ended_items(self) -> Iterator[tuple[Item, RowFailed | None]]:

@@ -25,7 +25,6 @@ _NO_STAGE = "held_back"
 
 
 def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[Stage, ...], HaltReason]]:
-    """The reasons in what `Halt.on_record` returned, each with the stages that it halts."""
     for stage, reason in record.items():
         stages = () if stage == _NO_STAGE else (Stage(stage),)
         yield stages, HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
@@ -64,11 +63,9 @@ class Halt:
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
 
     def on_record(self) -> dict[str, dict[str, str]]:
-        """The reasons by stage, as plain JSON."""
         found = {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
         return found | ({_NO_STAGE: asdict(self.kept_purchase)} if self.kept_purchase else {})
 
     @property
     def reason(self) -> HaltReason | None:
-        """The gravest of the stages' reasons."""
         return min(self._reasons.values(), key=lambda reason: _GRAVITY.index(reason.outcome), default=None)

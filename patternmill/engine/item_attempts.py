@@ -221,7 +221,6 @@ def is_passing(attempt: Attempt) -> bool:
 
 
 def too_many_failures(failed: int, ended: int) -> HaltReason:
-    """Why a run stops whose limit of failures was exceeded."""
     return HaltReason(
         Outcome.FAILED,
         "too_many_failures",

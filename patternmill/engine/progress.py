@@ -34,7 +34,6 @@ class Progress:
 
     @classmethod
     def of(cls, plan: Plan) -> Progress:
-        """Before anything is done."""
         products = plan.product_counts()
         return cls(
             rows=len(plan.rows),

@@ -18,12 +18,10 @@ class Shard:
     rows: tuple[PlannedRow, ...]
 
     def describe(self) -> str:
-        """The name of its flow run."""
         return rows_named(self.rows)
 
 
 def rows_named(rows: Sequence[PlannedRow]) -> str:
-    """The first and the last row, numbered as in a spreadsheet."""
     first = min(rows, key=lambda row: row.position)
     last = max(rows, key=lambda row: row.position)
     skus = plain(first.sku) if len(rows) == 1 else f"{plain(first.sku)} … {plain(last.sku)}"

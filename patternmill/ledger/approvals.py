@@ -111,7 +111,6 @@ class ApprovalTables(Tables):
         return found[0] if found else None
 
     def approvals(self) -> list[Approval]:
-        """All of them, the newest first."""
         return self._approvals("ORDER BY asked_at DESC, id", {})
 
     def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:

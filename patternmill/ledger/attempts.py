@@ -38,17 +38,8 @@ class AttemptTables(SpendingTable):
             "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
             "WHERE items.written IS NULL AND excluded.written IS NOT NULL",
             (
-                {
-                    "key": item.key,
-                    "environment": environment,
-                    "catalog": catalog,
-                    "stage": item.stage.value,
-                    "sku": item.sku,
-                    "pattern_key": item.pattern_key,
-                    "content": item.content,
-                    "written": item.written,
-                    "now": now,
-                }
+                vars(item)
+                | {"environment": environment, "catalog": catalog, "stage": item.stage.value, "now": now}
                 for item in items
             ),
         )
@@ -65,14 +56,12 @@ class AttemptTables(SpendingTable):
             yield attempt_from(values)
 
     def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
-        """The items of which an attempt was begun in this run."""
         rows = self.database.rows(
             "SELECT DISTINCT item_key FROM attempts WHERE run_id = :run_id", {"run_id": run_id}
         )
         return frozenset(ItemKey(key) for (key,) in rows)
 
     def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
-        """Every attempt at an item, the first one first."""
         return tuple(
             attempt_from(values)
             for values in self.database.rows(

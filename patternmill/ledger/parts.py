@@ -30,7 +30,6 @@ class PartTable(LeaseTable):
         )
 
     def part_work(self, run_id: RunId, number: int) -> str | None:
-        """None when there is no such part."""
         found = self._row(
             "SELECT work FROM run_parts WHERE run_id = :run_id AND number = :number",
             run_id=run_id,

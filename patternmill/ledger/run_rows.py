@@ -18,6 +18,7 @@ from patternmill.states import FINAL_ATTEMPTS, Outcome, RowStatus, Stage
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
 _CHUNK = 500
+#: In the order of RunRow's fields.
 _SELECT = "SELECT position, line, sku, pattern_key, product_key, row, standing FROM run_rows WHERE run_id = :run_id "
 
 
@@ -28,18 +29,7 @@ class RunRowTable(Tables):
         self.database.execute_many(
             "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
             "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
-            (
-                {
-                    "run_id": run_id,
-                    "position": row.position,
-                    "line": row.line,
-                    "sku": row.sku,
-                    "pattern_key": row.pattern_key,
-                    "product_key": row.product_key,
-                    "row": row.row,
-                }
-                for row in rows
-            ),
+            ({"run_id": run_id, **vars(row)} for row in rows),
         )
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
@@ -55,7 +45,6 @@ class RunRowTable(Tables):
         return counts
 
     def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
-        """Fix the outcome of rows: by position, as JSON."""
         self.database.execute_many(
             "UPDATE run_rows SET standing = :outcome WHERE run_id = :run_id AND position = :position",
             ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
@@ -63,21 +52,11 @@ class RunRowTable(Tables):
 
     def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
         """The rows of a run by position, both ends included."""
-        return [
-            RunRow(
-                position,
-                line,
-                sku,
-                pattern_key and ItemKey(pattern_key),
-                product_key and ItemKey(product_key),
-                row,
-                outcome,
-            )
-            for position, line, sku, pattern_key, product_key, row, outcome in self.database.rows(
-                f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
-                {"run_id": run_id, "first": first, "last": last},
-            )
-        ]
+        rows = self.database.rows(
+            f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
+            {"run_id": run_id, "first": first, "last": last},
+        )
+        return [RunRow(*values) for values in rows]
 
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""
@@ -129,7 +108,6 @@ def entry_text(entry: Entry) -> str:
 
 
 def row_content(row: Row) -> dict[str, Any]:
-    """What a run remembers of a row that was good."""
     return {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
 
 

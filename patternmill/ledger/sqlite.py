@@ -159,7 +159,6 @@ class SqliteDatabase:
         )
 
     def _runs_of(self, pid: int) -> str:
-        """The runs that a process of this machine drives, for a sentence."""
         found = []
         with suppress(sqlite3.Error):
             for run_id, catalog, text in self._connection.execute(

@@ -49,13 +49,11 @@ class ApprovedItems:
 
 
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
-    """A plan with the prices that it would be carried out for."""
     options = spec.options
     return Proposal(plan, options.prices, options.attempts, spec.edition, options.currency)
 
 
 def has_threshold(options: RunOptions) -> bool:
-    """Whether there are plans that need an approval."""
     return options.approve_above_items is not None or options.approve_above_cost is not None
 
 
@@ -134,7 +132,6 @@ def record_decision(
 
 
 def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
-    """Record that nobody decided in time; None while there is time."""
     with _writing(spec) as ledger:
         if request.lapses_at is None or ledger.now() < request.lapses_at:
             return None
@@ -166,7 +163,6 @@ def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -
 
 
 def approval_needed(proposal: Proposal) -> ApprovalNeeded:
-    """The refusal of a plan that nobody has approved; it names the plan."""
     digest = proposal.digest()
     return ApprovalNeeded(
         f"The plan would buy {proposal}, and waits for a person's approval. "
@@ -176,7 +172,6 @@ def approval_needed(proposal: Proposal) -> ApprovalNeeded:
 
 
 def rejection(decision: Approval) -> HaltReason:
-    """Why nothing of a rejected or lapsed plan is begun."""
     note = f": {decision.note}" if decision.note else ""
     what = f"rejected by {decision.who}" if decision.verdict is Verdict.REJECTED else "not approved"
     return HaltReason(

@@ -120,7 +120,6 @@ def require_same_service(assigned: Assignment) -> None:
 
 
 def _service(settings: Settings, url: str) -> str:
-    """Empty for an embedded studio."""
     return settings.service_at(url) if url else ""
 
 

@@ -44,7 +44,6 @@ async def examined(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
 
 
 def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
-    """Raise ConfigurationError when what the job made is known as what another request made."""
     result_id = job.result_id(item.stage)
     other = request_of_result(ledger, result_id, item) if result_id is not None else None
     if other is not None and other != item.attempt.request_id:

@@ -99,7 +99,6 @@ class Part(ActiveRun):
         super().stop(why)
 
     def made(self) -> int:
-        """How many of its products exist, whichever process made them."""
         done = sum(product.reason is Reason.DONE for product in self.plan.products.values())
         return done + self.progress.products
 

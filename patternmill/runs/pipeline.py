@@ -81,7 +81,6 @@ class Pipeline:
         await self._api.close()
 
     async def read(self) -> str:
-        """Read the input file. Raises InputRefused."""
         self._file = await asyncio.to_thread(read_input, self.spec)
         if self._file.columns.ours and not self.spec.catalog_named:
             raise InputRefused(
@@ -113,7 +112,6 @@ class Pipeline:
         return self._checked
 
     async def preview(self) -> Preview:
-        """The plan with its cost and time, without anything being written."""
         return await asyncio.to_thread(preview, self._spec_with_retries(), self.checked)
 
     async def changes(self, plan: Plan) -> Changes:
@@ -126,11 +124,9 @@ class Pipeline:
         return self.spec.refresh
 
     def proposal(self, plan: Plan) -> Proposal:
-        """A plan as a person would decide on it."""
         return approval.propose(self._spec_with_retries(), plan)
 
     async def needs_approval(self, plan: Plan) -> bool:
-        """Whether a person has to approve a plan before the run begins. Writes nothing."""
         return await asyncio.to_thread(approval.needs_approval, self.spec, self.proposal(plan))
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
@@ -153,7 +149,6 @@ class Pipeline:
         return self._run
 
     async def end(self) -> RunEnding:
-        """Decide the outcome and fix the status of every row."""
         self._ending = await self.begun.end()
         return self._ending
 
@@ -182,7 +177,6 @@ class Pipeline:
 
     @property
     def _place(self) -> str | None:
-        """An address that the results are copied to."""
         return self.spec.refresh.place if self.spec.refresh is not None else None
 
     @property
@@ -275,7 +269,6 @@ def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
 
 
 def _deliver(results: Results, place: str) -> None:
-    """Copy the files, the manifest last."""
     try:
         write_files({mark.name: results.path(mark.name) for mark in results.files}, place)
     except PatternmillError as error:

@@ -26,7 +26,6 @@ from patternmill.states import AttemptState, Stage
 
 
 def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
-    """What earlier runs left of a catalog."""
     last = {attempt.item_key: attempt for attempt in ledger.last_attempts(scope.environment, scope.catalog)}
     trying = frozenset(
         key
@@ -60,7 +59,6 @@ class Preview:
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
-    """The plan that a run would begin with just now. Writes nothing."""
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
         _, plan = _remember_and_plan(ledger, spec, checked)
@@ -74,7 +72,6 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
 
 
 def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
-    """How long jobs take, by what the ledger has seen of them."""
     times = dict(ASSUMED)
     for stage in Stage:
         seconds = job_seconds(ledger, spec.scope.environment, stage) if ledger is not None else None

@@ -48,12 +48,10 @@ def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: Refresh
 
 
 def requested_rows(plan: Plan) -> list[RequestedRow]:
-    """What the plan's rows request, the refused ones too."""
     return [_requested(row, plan) for row in plan.rows]
 
 
 def record_changes(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
-    """After the run itself is on record."""
     ledger.add_changes(record.run_id, changes.noteworthy())
 
 

@@ -233,7 +233,6 @@ async def _acquire(
 
 
 async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease) -> None:
-    """Release the lease of a run that has no plan on record."""
     await heartbeat.stop()
     writer.shorten_wait()
     with suppress(LedgerError):

@@ -68,7 +68,6 @@ class RunSpec:
         return Scope(self.settings.environment, self.catalog)
 
     def only(self, row: Row) -> bool:
-        """Whether a row is worked on."""
         return self.selection is None or self.selection.chooses(row)
 
     def out_of(self, run_id: RunId) -> Path:

@@ -161,7 +161,6 @@ class PartSupervisor:
         part.here = asyncio.create_task(self._drive_here(grant))
 
     async def _drive_here(self, grant: PartGrant) -> None:
-        """In this process, as another one would."""
         try:
             assigned = await asyncio.to_thread(assignment, grant.run_id, grant.number, grant.environment)
             settings = self._run.spec.settings
@@ -173,7 +172,6 @@ class PartSupervisor:
             self._run.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
 
     async def _check(self) -> None:
-        """Exchange counts and halts with all parts, then supervise each."""
         run_id, halt = self._run.record.run_id, self._run.halt.on_record()
 
         def exchange(ledger: Ledger) -> list[PartProgress]:

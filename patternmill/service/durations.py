@@ -59,7 +59,6 @@ class Durations:
         return self._observed >= self._refresh_at
 
     def ran(self, since: float, until: float) -> None:
-        """A job was running from age `since` to age `until`."""
         first, last, lengths = _parts(since, until)
         self._ran[first:last] += lengths
         self._observed += 1

@@ -63,7 +63,6 @@ class Job:
 
     @property
     def made(self) -> frozenset[Stage]:
-        """The stages of which the result has an ID."""
         return frozenset(stage for stage in Stage if self.result_id(stage) is not None)
 
     def has_another_kind(self, stage: Stage) -> bool:
@@ -113,7 +112,6 @@ def _printable(url: str) -> bool:
 
 
 def _reason(error: Any) -> str:
-    """The text of a failure, wherever the service put it."""
     if isinstance(error, dict):
         error = error.get("message") or error.get("code") or ""
     return clean(error) if isinstance(error, str) and error.strip() else "the service gave no reason"

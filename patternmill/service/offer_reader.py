@@ -94,7 +94,6 @@ class _Reader:
         return answer.body if answer.good else None
 
     async def asked(self, texts: Sequence[str]) -> list[Category]:
-        """The categories that the service knows by these IDs."""
         found = await asyncio.gather(*map(self._asked, texts))
         return [category for category in found if category is not None]
 

@@ -149,7 +149,6 @@ class RateLimiter:
                 turn.set_result(False)
 
     def accepted(self) -> None:
-        """A request was served."""
         self._recent.append(False)
         self._accepted.append(self._clock())
 
@@ -196,7 +195,6 @@ class RateLimiter:
         self._rate = min(self._rate * (1 + min(growth, 0.1 if fast else 0.01) * min(passed, 1.0)), self._most)
 
     def _delay(self) -> float:
-        """Seconds until the next request may go out."""
         now = self._clock()
         self._fill(now)
         if now < self._paused_until:
@@ -253,7 +251,6 @@ class Breaker:
 
     @property
     def hopeless(self) -> bool:
-        """Open for so long that the run should stop."""
         return self.state is not BreakerState.CLOSED and self._clock() - self._opened_at >= self._patience
 
     async def ready(self) -> bool:
@@ -273,7 +270,6 @@ class Breaker:
         return False
 
     def succeeded(self) -> None:
-        """The service answered as one that works."""
         self._failures = 0
         self.last_good = self._clock()
         if self.state is not BreakerState.CLOSED:
@@ -281,7 +277,6 @@ class Breaker:
             self._change_to(BreakerState.CLOSED)
 
     def failed(self) -> None:
-        """The service, or the connection to it, failed."""
         self._failures += 1
         if self.state is BreakerState.CLOSED and self._failures >= self._allowed:
             self._opened_at = self._clock()

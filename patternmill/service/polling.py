@@ -227,7 +227,6 @@ class Poller:
             poll.add_done_callback(self._poll_ended)
 
     async def _next(self) -> Followed:
-        """The job that is due first, when it is due."""
         while True:
             while self._heap and self._heap[0][2] != self._heap[0][3].turn:
                 heapq.heappop(self._heap)

@@ -128,7 +128,6 @@ PollDecision = AskAgain | Succeeded | Failed | GaveUp | Unresolved | Conflict | 
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """What the answer to a create leads to."""
     status = answer.status
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
         return _unanswered(answer, now, policy)
@@ -164,7 +163,6 @@ class Polled:
 
 
 def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecision:
-    """What the answer to a poll leads to."""
     status = answer.status
     if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=False)
@@ -187,7 +185,6 @@ def _is_job_unknown(answer: Answer, job: Polled, policy: ResendPolicy) -> bool:
 
 
 def sentence(answer: Answer) -> str:
-    """The answer, for people."""
     reason = f": {answer.detail}" if answer.detail else ""
     if answer.status is None:
         return f"No answer from the service{reason}."

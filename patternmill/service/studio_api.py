@@ -260,7 +260,6 @@ class StudioApi:
     def _pace(
         self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, sent_at: float
     ) -> None:
-        """Adapt how much is asked to what was answered."""
         if isinstance(decision, Accepted):
             self.window.accepted()
             self._creates.accepted()
@@ -287,7 +286,6 @@ class StudioApi:
         return answer
 
     def _learn(self, answer: Answer) -> None:
-        """What any answer says of the service as a whole."""
         self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
         self._answered_well = self._answered_well or answer.good
         if answer.service_failed:

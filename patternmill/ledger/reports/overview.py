@@ -53,7 +53,6 @@ class OpenAttempts:
 
 
 def in_numbers(ledger: Ledger, records: Iterable[RunRecord]) -> Iterator[RunInNumbers]:
-    """Each of these runs in numbers."""
     for record in records:
         yield RunInNumbers(record, rows_by_status(ledger, record), spent_by_run(ledger, record.run_id))
 
@@ -111,7 +110,6 @@ def job_seconds(ledger: Ledger, environment: str, stage: Stage) -> float | None:
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
-    """The catalogs that have something, as (catalog, environment)."""
     rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
     return sorted((catalog, environment) for catalog, environment in rows)
 

@@ -16,7 +16,6 @@ from patternmill.states import AttemptState, Outcome, Stage
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
-    """A run's input, read again from the ledger's copy of its bytes."""
     name = record.source.rpartition("/")[2]
     return parse_catalog(ledger.input_of(record), name=name, encoding=record.input_encoding, empty=True)
 

@@ -34,7 +34,6 @@ _QUERY = (
 
 
 def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
-    """The attempt with this request ID, whatever its state."""
     where = "WHERE a.request_id = :request_id"
     return next(_unsettled(ledger, f"{_QUERY}{where}", {"request_id": request_id}), None)
 
