@@ -61,7 +61,7 @@ class PartTable(LeaseTable):
         return int(found[0])
 
     def begin_part(self, lease: Lease, number: int, grant: int) -> PartLease:
-        """Raises Fenced when the grant was used, or the part was assigned once more since."""
+        """Raises LeaseLost when the grant was used, or the part was assigned once more since."""
         begun = PartLease(lease.environment, lease.catalog, lease.fence, lease.run_id, number, grant + 1)
         changed = self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, beats = beats + 1, state = 'begun' "

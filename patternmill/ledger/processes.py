@@ -57,7 +57,7 @@ def write_locker(file: Path, places: Iterable[int]) -> int | None:
 
 
 def kill(pid: int, born: str, *, timeout: float = 5.0) -> bool:
-    """End a process for good, if it is still the one that was born then; returns whether it is gone.
+    """End a process, if it still is the one that was born then; returns whether it is gone.
 
     Raises PermissionError.
     """

@@ -97,7 +97,7 @@ def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
 
 
 def entry_text(entry: Entry) -> str:
-    """What a run remembers of a row next to its items: what was understood, or why it was refused; as JSON."""
+    """What was understood of a row, or why it was refused; as JSON."""
     if entry.row is not None:
         return json.dumps(row_content(entry.row), ensure_ascii=False)
     problems = [
@@ -127,7 +127,7 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
 
 
 def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
-    """With how many attempts there were, and those that could still change, as they were."""
+    """The outcome as JSON, with the numbers of attempts, and the open ones as they are."""
     kept: dict[str, Any] = asdict(outcome)
     for stage, key in ((Stage.PATTERN, row.pattern_key), (Stage.PRODUCT, row.product_key)):
         those = attempts.get(key, ()) if key is not None else ()

@@ -48,7 +48,7 @@ def _not_approved(approval: Approval, plan: Plan, covered: Plan) -> HaltReason |
 
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: ApprovedItems | None) -> RunSpec:
-    """The spec that buys nothing but what is approved, and no second attempt at the expense of `plan`."""
+    """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
     options = spec.options
     limits = options.limits
     if approved is not None:

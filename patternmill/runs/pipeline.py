@@ -95,7 +95,7 @@ class Pipeline:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
-        # Before the key is sent, and before anything of the offer is believed.
+        # Before the key is sent, and before the offer is read.
         await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
         offer = await current_offer(self._api, self.spec.settings, self._file)
         self._offer = offer.read
@@ -158,7 +158,7 @@ class Pipeline:
         return self._ending
 
     async def publish(self) -> Results:
-        """Write the results files, and copy them to where else they are wanted."""
+        """Write the results files, and copy them to the address that was requested."""
         run_id = self.ended.record.run_id
         out = self.spec.out_of(run_id)
         try:
@@ -201,7 +201,7 @@ class Pipeline:
         await self.publish()
 
     def _require_writable_results(self) -> None:
-        """Raise ConfigurationError when there is nowhere to write: that is known before anything is spent."""
+        """Raise ConfigurationError, before anything is spent, when the results cannot be written."""
         folder = self.spec.out or self.spec.out_of(RunId("-")).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ class Pipeline:
             require_writable(self._place)
 
     def _spec_with_retries(self) -> RunSpec:
-        """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""
+        """Rows that are failed in one of our own files are retried: sending it in asks for that."""
         columns = self.checked.file.columns
         if not columns.ours:
             return self.spec
@@ -249,7 +249,7 @@ def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalo
 
 
 def _refuse_unknown_origin(spec: RunSpec) -> None:
-    """Raise InputRefused when a file of ours may be of another environment or edition than it would go on with."""
+    """Raise InputRefused when a file of ours may be of another environment or edition."""
     file, environment = spec.source.name, spec.settings.environment
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
@@ -275,5 +275,5 @@ def _deliver(results: Results, place: str) -> None:
         raise PatternmillError(
             f"{error.message} Nothing is lost: the same files are in {results.out}.",
             code=error.code,
-            remedy="See that the place is there and may be written to, then copy them, the manifest last.",
+            remedy="See that the place exists and is writable, then copy them, the manifest last.",
         ) from None

@@ -50,9 +50,9 @@ class Preview:
     plan: Plan
     cost: Cost
     time: timedelta
-    #: What another catalog has already.
+    #: Rows that another catalog has.
     duplicates: Duplicates | None = None
-    #: Of rows that were requested with other content before: sku, and each field as it was and as it is.
+    #: Rows whose content has changed: sku, and each field as it was and as it is.
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
@@ -92,7 +92,7 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
-    """On a thread and a connection of its own, so that the lease's heartbeat goes on."""
+    """On a thread and a connection of its own, so that the lease keeps its heartbeat."""
     with open_ledger(spec.settings) as ledger:
         return _remember_and_plan(ledger, spec, checked)
 

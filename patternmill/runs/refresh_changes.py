@@ -79,7 +79,7 @@ def withheld_reason(record: RunRecord) -> str | None:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
     why = "The source is empty" if empty else "The source has fewer rows than the limit allows"
-    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Let them go with --retire {withheld}."
+    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Retire them with --retire {withheld}."
 
 
 def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:

@@ -107,7 +107,7 @@ class RefreshRequest(RunRequest):
 
 
 class RetryRequest(RunRequest):
-    """The rows of an earlier run that did not come to their end."""
+    """The rows of an earlier run that did not succeed."""
 
     run: str = Field(
         "latest", description="The run's ID or its beginning, as its summary has it; or `latest`."

@@ -1,4 +1,4 @@
-"""The service as the engine sees it: make a create certain, follow a job to its end, read the offer."""
+"""The service as the engine sees it: create until the outcome is known, follow a job, read the offer."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Pace:
 
 @dataclass(slots=True)
 class _Sending:
-    """One create on its way to being certain."""
+    """One create, until its outcome is known."""
 
     operation: str
     body: bytes
@@ -76,7 +76,7 @@ class _Sending:
 
 
 class StudioApi:
-    """Everything that is asked of the service, paced and resent. Safe for many tasks of one event loop."""
+    """All requests to the service, paced and resent. Safe for many tasks of one event loop."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class StudioApi:
         self._policy = policy or ResendPolicy()
         self._clock = clock
         pace = pace or Pace()
-        #: Held by the engine, from before a create until its job ended.
+        #: The engine acquires it for each item, from before a create until its job ended.
         self.window = Window(pace.max_in_flight, clock=clock)
         self._creates = RateLimiter(pace.create_rate, clock=clock)
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
@@ -134,7 +134,7 @@ class StudioApi:
         await self.close()
 
     def known_to_work(self, stages: Iterable[Stage]) -> None:
-        """Creates of these were accepted by this service before: "not found" is then about one item."""
+        """Creates of these were accepted before, so that "not found" is about one item."""
         self._working.update(ON_WIRE[stage].create for stage in stages)
 
     async def create(
@@ -146,7 +146,7 @@ class StudioApi:
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> CreateEnd:
-        """Send `body` until its fate is certain, waiting as the service requests.
+        """Resend `body` until its outcome is known, waiting as the service requests.
 
         `age`: how long ago this very request was first sent by an earlier run; None when it never was.
         `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
@@ -175,7 +175,7 @@ class StudioApi:
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
 
-        Raises ServiceStopped when nobody answers so that it can be read.
+        Raises ServiceStopped without a readable answer.
         """
         return await look_up(self._ask, job_id, self._policy)
 
@@ -192,7 +192,7 @@ class StudioApi:
         self._draining.begin()
 
     def abandon(self) -> None:
-        """Nothing is asked any more: creates under way end InDoubt, jobs that run end GaveUp."""
+        """Nothing is asked any more: open creates end InDoubt, open jobs GaveUp."""
         self._draining.begin()
         self._abandoned.begin()
         self._poller.abandon()
@@ -205,10 +205,8 @@ class StudioApi:
         self._polls.close()
         await self._client.close()
 
-    # -- inside
-
     async def _await_turn(self, sending: _Sending) -> CreateEnd | None:
-        """Wait until this create may go out; None when it may. Nothing else happens before it is sent."""
+        """Wait until this create may be sent; None when it may, and then it is sent next."""
         if self._is_stopping(sending):
             return _unsent(sending)
         try:
@@ -243,7 +241,7 @@ class StudioApi:
         return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
     def _situation(self, sending: _Sending) -> Situation:
-        good = self._breaker.last_good
+        success = self._breaker.last_success
         return Situation(
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
@@ -251,7 +249,7 @@ class StudioApi:
             redirected=sending.redirected,
             known_job_id=sending.known_job_id,
             reached=self._reached,
-            well=good is not None and good >= sending.first_sent,
+            well=success is not None and success >= sending.first_sent,
             works=sending.operation in self._working,
             answered_well=self._answered_well,
             unclear_requests=len(self._unclear[sending.operation]),
@@ -287,7 +285,7 @@ class StudioApi:
 
     def _learn(self, answer: Answer) -> None:
         self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
-        self._answered_well = self._answered_well or answer.good
+        self._answered_well = self._answered_well or answer.usable
         if answer.service_failed:
             self._breaker.failed()
         else:

@@ -83,7 +83,7 @@ def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
 
 
 def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
-    """What the service still owes an answer for, or a person a decision."""
+    """What waits for the service's answer, or for a person's decision."""
     rows = ledger.database.rows(
         "SELECT i.environment, i.catalog, i.stage, a.state, count(*), "
         "min(CASE a.state WHEN 'accepted' THEN a.accepted_at ELSE a.intended_at END) "

@@ -57,7 +57,7 @@ def _row_result(
 def _trace(
     stage: Stage, key: ItemKey | None, attempts: Attempts, ended: Mapping[str, Any] | None
 ) -> ItemTrace | None:
-    """`ended`: what was fixed as the run ended. Attempts that came later are left out, and open ones as they were."""
+    """`ended`: what was fixed as the run ended. Later attempts are left out, and open ones are as they were."""
     if key is None:
         return None
     those = attempts.get(key, ())

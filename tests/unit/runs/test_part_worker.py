@@ -117,7 +117,7 @@ def reason(outcome: Outcome, code: str = "why") -> HaltReason:
 def test_a_halt_is_of_its_stages() -> None:
     """A limit of patterns leaves products alone."""
     halt = Halt()
-    assert halt.reason is None and not any(map(halt.holds, Stage))
+    assert halt.reason is None and not any(map(halt.halts, Stage))
     halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
     assert [halt.halts(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
 
