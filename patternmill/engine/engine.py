@@ -92,6 +92,12 @@ class Engine:
             self._queued.update(row.position for row in shard.rows)
             yield shard
 
+    async def drive_all(self) -> None:
+        """Every shard, without Prefect."""
+        async with asyncio.TaskGroup() as shards:
+            async for shard in self.opened_shards():
+                shards.create_task(self.drive(shard, self.make))
+
     async def drive(self, shard: Shard, step: Step) -> None:
         """Drive every row of a shard to its end, once.
 

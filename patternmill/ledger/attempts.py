@@ -178,10 +178,7 @@ class AttemptTables(SpendingTable):
         return intended
 
     def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
-        """The request that a job ID belongs to, if any: a service must not give one job to two requests.
-
-        Environments are different services, which may number their jobs alike.
-        """
+        """The request that has this job. Environments are different services, which may number their jobs alike."""
         found = self._row(
             "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
             "WHERE a.job_id = :job_id AND i.environment = :environment LIMIT 1",
@@ -253,7 +250,7 @@ def _identity(attempt: Attempt) -> dict[str, Any]:
 
 
 def _uptime() -> str | None:
-    """What nobody sets and nothing turns back while the machine is up: its boot, and the seconds since."""
+    """A clock that cannot be set while the machine is up: its boot, and the seconds since."""
     boot = _boot_id()
     return f"{boot} {time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else None
 

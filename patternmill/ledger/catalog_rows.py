@@ -32,7 +32,7 @@ ON CONFLICT (environment, catalog, sku) DO UPDATE SET
     row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
 WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
 """
-#: The product was made by this very run, whatever the clocks say.
+#: The product was made by this very run, by the order of events: clocks may be wrong.
 _MADE_HERE = """AND p.request_id IN
     (SELECT request_id FROM events WHERE run_id = :run_id AND kind = 'succeeded' AND request_id IS NOT NULL)"""
 _RETIRE = """

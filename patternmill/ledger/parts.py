@@ -108,7 +108,7 @@ class PartTable(LeaseTable):
         super().check_fence(lease)
         if not isinstance(lease, PartLease):
             return
-        # Parts are assigned under the lease too, whose row is locked here: nobody changes this until the commit.
+        # Parts are assigned under the lease too, whose row is locked here: this cannot change until the commit.
         found = self._row(
             "SELECT fence FROM run_parts WHERE run_id = :run_id AND number = :number AND fence = :fence",
             run_id=lease.run_id,

@@ -14,7 +14,7 @@ from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
 from patternmill.text import goods, money, plural
 
-#: The code of BudgetReached where a limit is reached for a second attempt, and first ones go on.
+#: The code of BudgetReached where a limit is reached for second attempts only.
 SECOND_ATTEMPT = "second_attempt"
 _NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
 

@@ -148,7 +148,7 @@ class SqliteDatabase:
             )
         stopped = is_stopped(pid)
         remedy = (
-            f"let it go on (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
+            f"resume it (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
             if stopped
             else f"wait for it, or end it (`kill {pid}`)"
         )

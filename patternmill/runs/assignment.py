@@ -26,7 +26,7 @@ _OPTIONS = TypeAdapter(RunOptions)
 
 
 class _Terms(BaseModel):
-    """Settings that a part has from its run, whatever its worker's environment says."""
+    """Settings that a part has from its run, not from its worker's environment."""
 
     create_timeout: timedelta
     in_doubt_limit: timedelta
@@ -48,7 +48,7 @@ class Assignment:
     retried: frozenset[int]
     settings: Settings
     options: RunOptions
-    #: Holds over all parts together.
+    #: Of all parts together.
     failure_limit: FailureLimit
 
 
@@ -115,7 +115,7 @@ def require_same_service(assigned: Assignment) -> None:
         raise ConfigurationError(
             f"Run {record.run_id} asks {record.studio_url or 'an embedded studio'}, "
             f"this worker {here or 'an embedded studio'}.",
-            remedy="Give all workers the same PATTERNMILL_STUDIO_URL. Nothing was asked for by this one.",
+            remedy="Set the same PATTERNMILL_STUDIO_URL for all workers. Nothing was requested by this one.",
         )
 
 
@@ -126,5 +126,5 @@ def _service(settings: Settings, url: str) -> str:
 def _unknown(run_id: RunId, number: int) -> ConfigurationError:
     return ConfigurationError(
         f"The ledger of this worker knows no part {number} of a run {run_id}.",
-        remedy="Give all workers the same PATTERNMILL_LEDGER_URL. Nothing was asked for by this one.",
+        remedy="Set the same PATTERNMILL_LEDGER_URL for all workers. Nothing was requested by this one.",
     )

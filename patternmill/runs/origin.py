@@ -107,7 +107,7 @@ def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edit
             f"{file} comes from an earlier run, and {newest.run_id} of catalog {catalog!r} bought the "
             f"edition {known!r}: whether the file is of that edition is not known.",
             code="edition_unknown",
-            remedy=f"Say so with --edition {known}; or with --edition {none} for the products before it.",
+            remedy=f"Name it with --edition {known}; or with --edition {none} for the products before it.",
         )
 
 

@@ -194,9 +194,7 @@ class Pipeline:
         await self.read()
         await self.check()
         run = await self.plan()
-        async with asyncio.TaskGroup() as shards:
-            async for part in run.engine.opened_shards():
-                shards.create_task(run.engine.drive(part, run.engine.make))
+        await run.engine.drive_all()
         await self.end()
         await self.publish()
 

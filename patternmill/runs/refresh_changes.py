@@ -101,8 +101,8 @@ def change_lines(changes: Changes, most: int) -> Iterator[str]:
     for change in noteworthy[:most]:
         fields = f"  ({', '.join(change.fields)})" if change.fields else ""
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
-        word = change.verdict or change.kind
-        yield f"  {readable(word.value):14} {change.sku}{fields}{replaces}"
+        kind = change.verdict or change.kind
+        yield f"  {readable(kind.value):14} {change.sku}{fields}{replaces}"
         yield from (f"  {'':14} {line}" for line in change.old_and_new())
     yield from more(len(noteworthy), most)
 
@@ -111,7 +111,7 @@ def counts_line(counts: Mapping[str, int]) -> str:
     """`2 added, 1 changed, 96 unchanged, 0 retired, 0 withheld, 1 failed before`."""
     always = ("added", "changed", "unchanged", "retired", "withheld")
     return ", ".join(
-        f"{counts.get(word, 0):,} {readable(word)}"
-        for word in (*always, "failed_before", "refused")
-        if counts.get(word) or word in always
+        f"{counts.get(kind, 0):,} {readable(kind)}"
+        for kind in (*always, "failed_before", "refused")
+        if counts.get(kind) or kind in always
     )

@@ -1,7 +1,7 @@
 """What a person, a schedule or a form asks for: each option once, with its type, bounds, unit and help.
 
 The options of the command line are made of these models, and the parameters of the flows are held against them.
-Loads nothing but pydantic, so that `--help` is there at once.
+Loads nothing but pydantic, so that `--help` is quick.
 """
 
 from __future__ import annotations

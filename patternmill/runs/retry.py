@@ -176,7 +176,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
 
 
 def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
-    """A run's own file without the rows that a later run has superseded, where nobody has edited them since."""
+    """A run's own file without the rows that a later run has superseded, where they were not edited since."""
     rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
     asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
     unedited = {

@@ -86,7 +86,7 @@ class ActiveRun:
         self.halt, self.progress = self.engine.halt, self.engine.progress
         #: Its name in this process.
         self.name: str = record.run_id
-        #: None while it goes on.
+        #: None until it has ended.
         self.ending: RunEnding | None = None
         self.is_stopped = False
 
@@ -242,7 +242,7 @@ async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease
 
 @dataclass(frozen=True)
 class _RecordedPlan:
-    """A plan on record, as far as limits and an approval let the run carry it out."""
+    """A plan on record, within the limits and the approval of its run."""
 
     record: RunRecord
     memory: Memory

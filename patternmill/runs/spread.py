@@ -235,7 +235,7 @@ class PartSupervisor:
                 # Another one would not be begun either.
                 part.starts = MOST_STARTS
             return True
-        # Counts at the second check only: its last report may have been on its way at the first.
+        # Counts at the second check only: its last report may not have been written at the first.
         if part.gone:
             return True
         if part.worker is not None and now - part.asked_at >= _ASK.total_seconds():
@@ -267,10 +267,3 @@ async def spread(run: Run, workers: WorkerPool, drive: Callable[[Part], Awaitabl
     """Drive a run's rows through as many processes as its spec says."""
     assert run.spec.spread is not None, "asked to be spread"
     await PartSupervisor(run, workers, drive).work(run.spec.spread)
-
-
-async def drive_without_prefect(part: Part) -> None:
-    """Drive a part's rows in this process, with no record of them in Prefect."""
-    async with asyncio.TaskGroup() as shards:
-        async for shard in part.engine.opened_shards():
-            shards.create_task(part.engine.drive(shard, part.engine.make))

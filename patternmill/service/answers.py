@@ -24,7 +24,7 @@ class Trouble(StrEnum):
     NAME_NOT_FOUND = "name_not_found"
     CONNECT = "connect"
     CONNECT_TIMEOUT = "connect_timeout"
-    #: The certificate cannot be verified; HANDSHAKE: it did not come to a certificate.
+    #: The certificate cannot be verified; HANDSHAKE: none was received.
     TLS = "tls"
     HANDSHAKE = "handshake"
     PROXY = "proxy"

@@ -89,7 +89,7 @@ class Durations:
     def _believe(self) -> None:
         """Weigh what was seen against the lognormals, and against a vague belief that anything can be.
 
-        Only the first two say when an end probably was: the third would place ends where no job was polled.
+        Only the first two decide when an end probably was: the third would place ends where no job was polled.
         """
         alive, hazard = _middle(self._alive), _hazard(self._alive)
         ended, ran = self._placed(hazard)

@@ -13,7 +13,7 @@ from patternmill.service.jobs import Job, read_job
 from patternmill.service.resend import STOPPING, ResendPolicy, sentence
 
 TRIES = 4
-#: How a service may say that it has no such job; which of them it uses is not specified.
+#: Possible answers for an unknown job: the interface does not specify one.
 UNKNOWN = frozenset({400, 404, 410, 422})
 
 

@@ -77,7 +77,7 @@ class Job:
 
 
 def read_job(body: Any) -> Job | None:
-    """The job in an answer's body; None when it names no usable job ID. A missing status word reads ""."""
+    """The job in an answer's body; None when it names no usable job ID. A missing status reads ""."""
     job_id = _identifier(body.get("jobId")) if isinstance(body, dict) else None
     if job_id is None:
         return None

@@ -105,7 +105,7 @@ class RateLimiter:
     #: Growth with each request sent: at most a tenth, and a hundredth, a second.
     FAST, SLOW = 0.015, 0.0015
     CUT = 0.8
-    #: The rate is too much when so many of the last so many answers say so.
+    #: The rate is too much at so many 429 among the last so many answers.
     SIGNS, AMONG = 2, 40
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
@@ -183,7 +183,7 @@ class RateLimiter:
         return max(1.0, self._rate / 20)
 
     def _fill(self, now: float) -> None:
-        """Let tokens and the rate grow for the time that passed; a pause lets neither."""
+        """Add tokens and raise the rate for the time that passed, pauses excepted."""
         since = max(self._filled_at, min(now, self._paused_until))
         passed = now - since
         self._filled_at = now
@@ -221,7 +221,7 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """Stops creates while the service fails again and again, and lets a probe through now and then.
+    """Stops creates while the service fails again and again, and sends a probe now and then.
 
     Any success, of a poll too, closes it. After `patience` seconds without one it is `hopeless`.
     """

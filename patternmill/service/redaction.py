@@ -7,7 +7,7 @@ from typing import Any
 LONGEST = 500
 MASK = "[key removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description")
-#: A shorter key is as likely to be part of an ordinary word.
+#: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
 
 

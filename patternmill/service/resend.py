@@ -33,7 +33,7 @@ SEE_OTHER = 303
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
 #: The address is wrong, or the service does not know what this one request names.
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
-#: Statuses below 500 that say nothing about the item: the same request may do better later.
+#: Statuses below 500 that are not about the item: the same request may succeed later.
 PASSING = frozenset({408, 423, 425, 499})
 REPEATED = 409
 RATE_LIMITED = 429

@@ -188,7 +188,7 @@ class StudioApi:
         return await read_offer(self._post, self._polls, self._policy, written)
 
     def drain(self) -> None:
-        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls go on."""
+        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
         self._draining.begin()
 
     def abandon(self) -> None:

@@ -114,7 +114,7 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
         "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.approved IS NULL "
         "OR i.approved <> 1) ORDER BY a.request_id"
     ):
-        yield f"Request {request_id} was bought under an approval that does not reach to it."
+        yield f"Request {request_id} was bought under an approval that does not cover it."
 
 
 def _events_agree(ledger: Ledger) -> Iterator[str]:
@@ -170,7 +170,6 @@ def _is_whole(compressed: bytes, sha256: str) -> bool:
         return False
 
 
-#: What is checked, in words, and by what.
 CHECKS: dict[str, Check] = {
     "accepted requests have their jobs": _jobs_are_known,
     "no two requests share a job": _jobs_are_of_one_request,
