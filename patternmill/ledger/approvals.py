@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +15,8 @@ from patternmill.states import Verdict
 from patternmill.text import money, plural
 
 _PROPOSED = (
-    "id",
-    "environment",
-    "catalog",
-    "digest",
-    "items",
-    "expected",
-    "worst",
-    "asked_at",
-    "lapses_at",
-    "flow_run_id",
-    "question",
+    *("id", "environment", "catalog", "digest", "items", "expected", "worst"),
+    *("asked_at", "lapses_at", "flow_run_id", "question"),
 )
 _DECIDED = "verdict, decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount"
 
@@ -90,28 +81,23 @@ class ApprovalTables(Tables):
         return decided
 
     def approval(self, approval_id: str) -> Approval | None:
-        found = self._approvals("WHERE id = :id", {"id": approval_id})
-        return found[0] if found else None
+        return next(self._approvals("WHERE id = :id", id=approval_id), None)
 
     def waiting_approval(self, flow_run_id: str) -> Approval | None:
         """The plan with which a flow run waits."""
-        found = self._approvals(
-            "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting' ORDER BY asked_at DESC, id",
-            {"flow_run_id": flow_run_id},
-        )
-        return found[0] if found else None
+        where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting' ORDER BY asked_at DESC, id"
+        return next(self._approvals(where, flow_run_id=flow_run_id), None)
 
     def last_decision(self, environment: str, catalog: str) -> Approval | None:
         """The last plan of a catalog that a person approved or rejected: only the last decision counts."""
-        found = self._approvals(
+        where = (
             "WHERE environment = :environment AND catalog = :catalog AND verdict IN ('approved', 'rejected') "
-            "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1",
-            {"environment": environment, "catalog": catalog},
+            "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1"
         )
-        return found[0] if found else None
+        return next(self._approvals(where, environment=environment, catalog=catalog), None)
 
     def approvals(self) -> list[Approval]:
-        return self._approvals("ORDER BY asked_at DESC, id", {})
+        return list(self._approvals("ORDER BY asked_at DESC, id"))
 
     def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:
         """The items of the plan, and whether the approval covers each."""
@@ -149,9 +135,9 @@ class ApprovalTables(Tables):
             {"id": approval_id, "price": price},
         )
 
-    def _approvals(self, where: str, params: dict[str, Any]) -> list[Approval]:
-        rows = self.database.rows(f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals {where}", params)  # noqa: S608
-        return [_approval(row) for row in rows]
+    def _approvals(self, where: str, **params: str) -> Iterator[Approval]:
+        select = f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals "  # noqa: S608
+        return map(_approval, self.database.rows(select + where, params))
 
     def _record_approval(self, approval: Approval, kind: str) -> None:
         """There is no run yet: the event has the approval's own ID in its place."""

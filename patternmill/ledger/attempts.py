@@ -46,14 +46,14 @@ class AttemptTables(SpendingTable):
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
-        for values in self.database.stream(
+        rows = self.database.stream(
             f"SELECT {ATTEMPT_COLUMNS.replace('body', ':nothing')} FROM attempts a "  # noqa: S608
             "JOIN items i ON i.key = a.item_key "
             "WHERE i.environment = :environment AND i.catalog = :catalog AND a.attempt = "
             "(SELECT max(b.attempt) FROM attempts b WHERE b.item_key = a.item_key)",
             {"environment": environment, "catalog": catalog, "nothing": b""},
-        ):
-            yield attempt_from(values)
+        )
+        return map(attempt_from, rows)
 
     def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
         rows = self.database.rows(
@@ -62,13 +62,11 @@ class AttemptTables(SpendingTable):
         return frozenset(ItemKey(key) for (key,) in rows)
 
     def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
-        return tuple(
-            attempt_from(values)
-            for values in self.database.rows(
-                f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
-                {"key": key},
-            )
+        rows = self.database.rows(
+            f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
+            {"key": key},
         )
+        return tuple(map(attempt_from, rows))
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(

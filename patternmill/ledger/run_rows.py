@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -34,15 +35,15 @@ class RunRowTable(Tables):
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
         """Fix the outcome of every row, as the run ends with `record.outcome`; returns the rows by status."""
-        counts: dict[RowStatus, int] = {}
+        counts: Counter[RowStatus] = Counter()
         for rows, attempts in self.rows_with_attempts(record.run_id):
             ended = []
             for row in rows:
                 outcome = outcome_of_row(row, attempts, record.outcome)
-                counts[outcome.status] = counts.get(outcome.status, 0) + 1
+                counts[outcome.status] += 1
                 ended.append((row.position, _outcome_text(row, outcome, attempts)))
             self.set_row_outcomes(record.run_id, ended)
-        return counts
+        return dict(counts)
 
     def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
         self.database.execute_many(

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 # What a run loads on its way is loaded here once, for all that are forked from here.
 import pandas  # noqa: F401
-import patternmill.results.rebuild
 
 import cli.commands.import_
 import cli.launcher
