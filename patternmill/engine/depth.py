@@ -25,7 +25,7 @@ class Depth:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def enter(self, group: Group) -> None:
-        """Wait until there is room for all rows of a group, first come, first served."""
+        """Wait for room for all rows of a group, first come, first served."""
         needed = min(group[2], self._most)
         if self._waiting or needed > self._free:
             turn = asyncio.get_running_loop().create_future()
@@ -33,19 +33,19 @@ class Depth:
             try:
                 await turn
             except asyncio.CancelledError:
-                self._give_up(needed, turn)
+                self._withdraw(needed, turn)
                 raise
         else:
             self._free -= needed
         self._rows[group] = group[2]
 
-    def hold(self, group: Group) -> None:
-        """Count a group whose pattern is there already; it waits for nobody, so that there may be more than `most`."""
+    def enter_at_once(self, group: Group) -> None:
+        """Count a group whose pattern exists; it does not wait, so that there may be more than `most`."""
         self._rows[group] = group[2]
         self._free -= min(group[2], self._most)
 
     def leave(self, group: Group) -> None:
-        """One row of a group has ended. A group that never entered is none of ours."""
+        """One row of a group has ended; a group that never entered does not count."""
         rows = self._rows.get(group)
         if rows is None:
             return
@@ -64,7 +64,7 @@ class Depth:
                 self._free -= needed
                 turn.set_result(None)
 
-    def _give_up(self, needed: int, turn: asyncio.Future[None]) -> None:
+    def _withdraw(self, needed: int, turn: asyncio.Future[None]) -> None:
         if turn.done() and not turn.cancelled():
             self._free += needed
         self._admit()

@@ -1,6 +1,6 @@
 """The engine: a row's pattern, then its product, each from intent to result, all inside one window.
 
-`Engine._drive_row` is the way of a row, `Engine.make` that of an item.
+Read `Engine._drive_row` for a row, `Engine.make` for an item.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from patternmill.states import AttemptState, Outcome
 logger = logging.getLogger(__name__)
 
 #: How an item is made: `Engine.make`, or a Prefect task around it. What a step returns or raises is for the screen;
-#: the engine knows from the ledger how an item ended.
+#: the engine reads in the ledger how an item ended.
 Step = Callable[[Item], Awaitable[object]]
 
 
@@ -55,36 +55,33 @@ class Engine:
         self._attempts = Attempts(record, writer, options, self.halt, self.progress)
         planned = _planned_items(plan)
         self._retried = frozenset(item.key for item, reason in planned if reason is Reason.RETRIED)
-        #: IDs of what there is to build on: patterns of earlier runs, and all that this one has made.
+        #: Result IDs: patterns of earlier runs, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
         self._failures: dict[ItemKey, RowFailed] = {}
         self._patterns: dict[ItemKey, asyncio.Task[None]] = {}
         self._depth = Depth(options.max_in_flight)
-        #: Positions of rows that are driven and wait for their turn, and a sign that one of them had it.
+        #: Positions of rows that wait for the window, and a sign that one of them entered it.
         self._queued: set[int] = set()
         self._left_queue = asyncio.Event()
         self._driven: set[int] = set()
 
     def shard(self, number: int) -> Shard:
-        """A shard by its number, from 1."""
         return self.shards[number - 1]
 
     def driven(self, shard: Shard) -> bool:
-        """Whether a shard's rows were, or are being, driven."""
         return shard.number in self._driven
 
     def made(self, shard: Shard) -> int:
-        """How many of a shard's products there are."""
         return sum(row.product in self._results for row in shard.rows)
 
     def ended_items(self) -> Iterator[tuple[Item, RowFailed | None]]:
-        """What came to its end in this run: made, or failed with this."""
+        """The items that ended in this run, and why those failed that did."""
         for item, reason in _planned_items(self.plan):
             if reason in TO_DO and (item.key in self._results or item.key in self._failures):
                 yield item, self._failures.get(item.key)
 
     async def opened_shards(self) -> AsyncIterator[Shard]:
-        """The shards, each before the rows that wait could fail to fill the window while it opens."""
+        """The shards, each early enough for its rows to keep the window full."""
         enough = self.options.max_in_flight + 2 * self.options.shard_rows
         for shard in self.shards:
             while len(self._queued) >= enough:
@@ -95,8 +92,14 @@ class Engine:
             self._queued.update(row.position for row in shard.rows)
             yield shard
 
+    async def drive_all(self) -> None:
+        """Every shard, without Prefect."""
+        async with asyncio.TaskGroup() as shards:
+            async for shard in self.opened_shards():
+                shards.create_task(self.drive(shard, self.make))
+
     async def drive(self, shard: Shard, step: Step) -> None:
-        """Bring every row of a shard to its end; a shard that was driven already is left alone.
+        """Drive every row of a shard to its end, once.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
         """
@@ -106,20 +109,19 @@ class Engine:
         sharing = Counter(row.pattern for row in shard.rows)
         for pattern, count in sharing.items():
             if pattern in self._results:
-                self._depth.hold((shard.number, pattern, count))
+                self._depth.enter_at_once((shard.number, pattern, count))
         rows = (
             self._drive_row(row, step, (shard.number, row.pattern, sharing[row.pattern]))
             for row in shard.rows
         )
         for fault in await asyncio.gather(*rows, return_exceptions=True):
             if isinstance(fault, LedgerError):
-                # The run's end will say so; until then nothing new is begun.
                 self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             elif fault is not None:
                 raise fault
 
     async def _drive_row(self, row: PlannedRow, step: Step, group: Group) -> None:
-        """Pattern, then product. A pattern is made once, by whichever of its rows comes first."""
+        """Pattern, then product. A pattern is made once, by the first of its rows."""
         assert row.pattern is not None and row.product is not None, "a refused row is not driven"
         pattern, product = self.plan.patterns[row.pattern], self.plan.products[row.product]
         try:
@@ -127,7 +129,7 @@ class Engine:
                 if row.pattern not in self._patterns:
                     making = self._make_in_window(pattern.item, row, step, begins=group)
                     self._patterns[row.pattern] = asyncio.create_task(making)
-                # Shielded: the other rows go on waiting for it when this one is cancelled.
+                # Shielded: the other rows wait for it too.
                 await asyncio.shield(self._patterns[row.pattern])
             if row.pattern in self._results:
                 await self._make_in_window(product.item, row, step)
@@ -139,10 +141,10 @@ class Engine:
     async def _make_in_window(
         self, item: Item, row: PlannedRow, step: Step, *, begins: Group | None = None
     ) -> None:
-        """Have a step make an item once there is room for it. `begins`: the rows that are begun with it.
+        """Make an item once the window has room for it. `begins`: the rows that are begun with it.
 
-        A failure is in the ledger already, so that only a ledger that cannot be trusted is raised. A step that broke
-        around the engine's own work is done without what is around it: the ledger keeps that from being paid twice.
+        A failure is in the ledger already; only one of the ledger is raised. When a task around `make` broke, `make` is
+        called without it: the ledger keeps that from being paid twice.
         """
         if begins is not None:
             await self._depth.enter(begins)
@@ -150,14 +152,14 @@ class Engine:
         self.progress.in_flight += 1
         self._leave_queue(row)
         try:
-            if self.halt.holds(item.stage):
+            if self.halt.halts(item.stage):
                 return
             try:
                 await step(item)
             except PatternmillError:
                 raise
             except Exception:
-                logger.exception("A step broke outside of the engine; it is made without it.")
+                logger.exception("A step broke outside of the engine; the item is made without it.")
                 await self.make(item)
         except LedgerError:
             raise
@@ -170,8 +172,8 @@ class Engine:
     async def make(self, item: Item) -> str:
         """Intent -> create -> job -> result, attempt by attempt. Returns the ID of what was made.
 
-        Raises RowFailed when it ended otherwise; BudgetReached or NotStarted when it could not be begun. Asked again,
-        it answers the same.
+        Raises RowFailed when it ended otherwise, BudgetReached or NotStarted when it could not be begun; and the same
+        when called again.
         """
         if item.key in self._failures:
             raise self._failures[item.key]
@@ -206,18 +208,15 @@ class Engine:
         self._api.drain()
 
     def abandon(self) -> None:
-        """End the drain: whatever is still asked for keeps its job ID for the next run."""
+        """End the drain: jobs that have not ended are for the next run."""
         self._api.abandon()
 
-    # -- inside
-
     def _may_be_sent(self, begun: BegunAttempt) -> bool:
-        """A request that is so old that the service may have forgotten its ID waits for a person."""
+        """Past the in-doubt limit the service may have forgotten the request ID: a person decides."""
         sent_ago = begun.sent_ago or timedelta(0)
         return begun.attempt.state is AttemptState.INTENDED and sent_ago <= self.options.in_doubt_limit
 
     def _result(self, item: Item, attempt: Attempt) -> str:
-        """What an item's last attempt came to."""
         if attempt.state is AttemptState.SUCCEEDED:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id

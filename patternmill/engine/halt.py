@@ -1,4 +1,4 @@
-"""Why no new item may be begun, once that is so: the first reason is the one that counts."""
+"""Why no new item may be begun: the first reason counts, unless a graver one follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED)
 
 @dataclass(frozen=True)
 class HaltReason:
-    """What the run would end as, and why."""
+    """The outcome that a run would have, and why."""
 
     outcome: Outcome
     code: str
@@ -25,19 +25,18 @@ _NO_STAGE = "held_back"
 
 
 def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[Stage, ...], HaltReason]]:
-    """The reasons in what `Halt.on_record` returned, each with the stages that it halts."""
     for stage, reason in record.items():
         stages = () if stage == _NO_STAGE else (Stage(stage),)
         yield stages, HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
 
 
 class Halt:
-    """Says for each stage whether a new item may be begun. What runs already is finished all the same."""
+    """For each stage, whether a new item may be begun. What is in flight is finished all the same."""
 
     def __init__(self) -> None:
         self._reasons: dict[Stage, HaltReason] = {}
-        #: Why a purchase was held back, where all else goes on.
-        self.held_back: HaltReason | None = None
+        #: Why one purchase was not made, while nothing is halted.
+        self.kept_purchase: HaltReason | None = None
 
     def begin(self, reason: HaltReason, *, stages: tuple[Stage, ...] = tuple(Stage)) -> None:
         """Halt these stages. The first reason counts, unless a graver one comes: a person's stop is the gravest.
@@ -45,31 +44,28 @@ class Halt:
         Without stages nothing is halted, and the reason is remembered all the same.
         """
         if not stages:
-            self.held_back = self.held_back or reason
+            self.kept_purchase = self.kept_purchase or reason
         for stage in stages:
             before = self._reasons.get(stage)
             if before is None or _GRAVITY.index(reason.outcome) < _GRAVITY.index(before.outcome):
                 self._reasons[stage] = reason
 
-    def holds(self, stage: Stage) -> bool:
+    def halts(self, stage: Stage) -> bool:
         return stage in self._reasons
 
     @property
     def is_total(self) -> bool:
-        return all(map(self.holds, Stage))
+        return all(map(self.halts, Stage))
 
     def forbids_sending(self, stage: Stage) -> bool:
-        """Whether what has an intent must not be sent any more; a limit let it pass, so that it may."""
+        """Whether what has an intent must not be sent any more; within a budget it was reserved, and may be."""
         reason = self._reasons.get(stage)
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
 
     def on_record(self) -> dict[str, dict[str, str]]:
-        """The reasons by stage, as plain JSON."""
         found = {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
-        return found | ({_NO_STAGE: asdict(self.held_back)} if self.held_back else {})
+        return found | ({_NO_STAGE: asdict(self.kept_purchase)} if self.kept_purchase else {})
 
     @property
     def reason(self) -> HaltReason | None:
-        """The reason that names the run's outcome: the gravest of the stages'."""
-        found = sorted(self._reasons.values(), key=lambda reason: _GRAVITY.index(reason.outcome))
-        return found[0] if found else None
+        return min(self._reasons.values(), key=lambda reason: _GRAVITY.index(reason.outcome), default=None)

@@ -30,12 +30,12 @@ FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
 
 @dataclass(frozen=True, slots=True)
 class BegunAttempt:
-    """An attempt to go on with."""
+    """An attempt to resume or to send."""
 
     attempt: Attempt
     #: The number of the last attempt at its item that this run may make.
     last_number: int
-    #: How long ago its request may have been sent by somebody else; None: nobody can have sent it yet.
+    #: How long ago another run or process may have sent its request; None: it was never sent.
     sent_ago: timedelta | None
 
 
@@ -54,10 +54,10 @@ class Attempts:
     async def begin(
         self, item: Item, pattern_id: str | None, *, retried: bool = False, after: int = 0
     ) -> BegunAttempt:
-        """The attempt to go on with, in one transaction: the last one where it is open, else the next one.
+        """The last attempt where it is open, else the intent of the next one, in one transaction.
 
-        `pattern_id`: what a product is built on. `retried`: a person asked for the item again. `after`: the number of
-        an attempt that has just failed. Raises BudgetReached.
+        `pattern_id`: what a product is built on. `retried`: by a person. `after`: the number of an attempt that has
+        just failed. Raises BudgetReached.
         """
         #: Written by this very call, also when its transaction is done once more after a lost connection.
         written: set[RequestId] = set()
@@ -83,7 +83,7 @@ class Attempts:
             return await self._writer.write(begin)
         except BudgetReached as reached:
             reason = HaltReason(Outcome.BUDGET_REACHED, reached.code, str(reached))
-            # Without products, patterns would be bought for nothing; the other way round, what is there is used.
+            # Without products, patterns would be bought for nothing; products of patterns that exist are still bought.
             stages = tuple(Stage)[: list(Stage).index(item.stage) + 1]
             self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
             raise
@@ -91,10 +91,10 @@ class Attempts:
     async def begin_another(
         self, item: Item, pattern_id: str | None, last: Attempt, last_number: int
     ) -> BegunAttempt | None:
-        """The attempt after one whose job failed, as the service itself said; None where none follows."""
+        """The attempt after one whose job failed; None where none follows."""
         if last.state is not AttemptState.FAILED or last.error_code in FINAL_CODES:
             return None
-        if last.attempt >= last_number or self._halt.holds(item.stage):
+        if last.attempt >= last_number or self._halt.halts(item.stage):
             return None
         try:
             begun = await self.begin(item, pattern_id, after=last.attempt)
@@ -104,7 +104,7 @@ class Attempts:
         return BegunAttempt(begun.attempt, last_number, begun.sent_ago)
 
     async def record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
-        """Write how a create ended. What may have been executed stays in doubt."""
+        """What may have been executed stays in doubt."""
         match end:
             case outcomes.Accepted(job=job):
                 return await self._accept(attempt, job)
@@ -127,7 +127,7 @@ class Attempts:
                 assert_never(end)
 
     async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
-        """Write how a job ended; one that did not stays accepted."""
+        """A job that has not ended stays accepted."""
         match end:
             case outcomes.Succeeded(result_id=made, picture_url=picture):
                 return await self._change(
@@ -147,7 +147,6 @@ class Attempts:
                 assert_never(end)
 
     def age_of_job(self, attempt: Attempt) -> timedelta:
-        """How long ago an attempt was accepted."""
         return timedelta(seconds=max(0.0, self._writer.now() - (attempt.accepted_at or 0.0)))
 
     def _next_number(self, attempts: tuple[Attempt, ...], retried: bool, after: int) -> int | None:
@@ -169,7 +168,7 @@ class Attempts:
 
     def _intent(self, item: Item, pattern_id: str | None, number: int) -> Intent:
         request_id = item.request_id(number)
-        body, price = item.body(request_id, pattern_id), self._options.price(item.stage)
+        body, price = item.body(request_id, pattern_id), self._options.prices[item.stage]
         return Intent(request_id, item.key, item.stage, number, body, price)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
@@ -211,18 +210,17 @@ def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
     fail = partial(RowFailed, request_id=attempt.request_id, job_id=attempt.job_id)
     if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
-        message = f"{item.describe()}: {code.replace('_', ' ')}; the next run goes on with it."
+        message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(message, code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
 
 
 def is_passing(attempt: Attempt) -> bool:
-    """Whether an attempt was refused by an answer that says nothing about its item."""
+    """Whether the refusal was not about the item itself."""
     return attempt.state is AttemptState.REJECTED and attempt.error_code in PASSING_REFUSALS
 
 
 def too_many_failures(failed: int, ended: int) -> HaltReason:
-    """Why a run stops whose limit of failures was exceeded."""
     return HaltReason(
         Outcome.FAILED,
         "too_many_failures",

@@ -1,8 +1,9 @@
-"""What a run is allowed to do, as one value: limits, prices, attempts."""
+"""The options of a run as one value: limits, prices, attempts."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -16,11 +17,11 @@ from patternmill.text import money
 
 @dataclass(frozen=True)
 class FailureLimit:
-    """How many failed items stop a run: a count, or a share once enough items have ended. None never stops."""
+    """How many failed items stop a run: a count, or a share once enough items have ended."""
 
     count: int | None = None
     share: float | None = None
-    #: The share means nothing before so many items have ended.
+    #: The share counts once so many items have ended.
     sample: int = 20
 
     @classmethod
@@ -48,7 +49,7 @@ class RunOptions:
 
     max_in_flight: int = 200
     attempts: int = 2
-    #: Regular expressions; a failed job whose reason matches one is not tried again.
+    #: Regular expressions; no attempt follows a failed job whose reason matches one.
     final_reasons: tuple[str, ...] = ()
     in_doubt_limit: timedelta = timedelta(hours=12)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
@@ -59,7 +60,7 @@ class RunOptions:
     approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
     shard_rows: int = 500
-    #: How long a stopped run goes on asking for the jobs that it has.
+    #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 
     @classmethod
@@ -107,9 +108,10 @@ class RunOptions:
         """None: people read amounts in minor units."""
         return self.limits.currency
 
-    def price(self, stage: Stage) -> int:
-        """Minor units."""
-        return self.pattern_price if stage is Stage.PATTERN else self.product_price
+    @property
+    def prices(self) -> Mapping[Stage, int]:
+        """Of one item, in minor units."""
+        return {Stage.PATTERN: self.pattern_price, Stage.PRODUCT: self.product_price}
 
     def is_final(self, reason: str) -> bool:
         """Whether a failed job with this reason is not worth another attempt."""

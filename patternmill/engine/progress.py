@@ -1,4 +1,4 @@
-"""How far a run is: numbers that a screen may read at any moment."""
+"""How far a run is, in numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Progress:
 
     rows: int = 0
     refused: int = 0
-    #: Rows that needed nothing, because their product was there.
+    #: Rows whose product existed.
     done_before: int = 0
     #: Rows that this run has something to do for, and those of them that have ended.
     to_do: int = 0
@@ -29,12 +29,11 @@ class Progress:
     items_ended: int = 0
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: What holds the run back just now, in a few words.
+    #: What the run waits for, in a few words.
     notice: str = ""
 
     @classmethod
     def of(cls, plan: Plan) -> Progress:
-        """What there is to do, before any of it is done."""
         products = plan.product_counts()
         return cls(
             rows=len(plan.rows),
@@ -45,10 +44,8 @@ class Progress:
 
     def made(self, stage: Stage) -> None:
         self.items_ended += 1
-        if stage is Stage.PATTERN:
-            self.patterns += 1
-        else:
-            self.products += 1
+        count = f"{stage}s"
+        setattr(self, count, getattr(self, count) + 1)
 
     def item_failed(self) -> None:
         self.items_ended += 1
@@ -64,7 +61,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimated from this run's own rate; None while there is nothing to go by."""
+        """Estimated from this run's own rate; None before the first row has ended."""
         left = self.to_do - self.ended
         if not left:
             return 0.0

@@ -18,12 +18,10 @@ class Shard:
     rows: tuple[PlannedRow, ...]
 
     def describe(self) -> str:
-        """What it holds, as a spreadsheet counts: the name of its flow run."""
         return rows_named(self.rows)
 
 
 def rows_named(rows: Sequence[PlannedRow]) -> str:
-    """What a flow run holds, as a spreadsheet counts."""
     first = min(rows, key=lambda row: row.position)
     last = max(rows, key=lambda row: row.position)
     skus = plain(first.sku) if len(rows) == 1 else f"{plain(first.sku)} … {plain(last.sku)}"

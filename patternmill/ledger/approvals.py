@@ -1,9 +1,9 @@
-"""What persons approved: the plans that were put before them, the decisions, and what was bought under each."""
+"""The plans that wait for a person, the decisions, and what was bought under each."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +15,8 @@ from patternmill.states import Verdict
 from patternmill.text import money, plural
 
 _PROPOSED = (
-    "id",
-    "environment",
-    "catalog",
-    "digest",
-    "items",
-    "expected",
-    "worst",
-    "asked_at",
-    "lapses_at",
-    "flow_run_id",
-    "question",
+    *("id", "environment", "catalog", "digest", "items", "expected", "worst"),
+    *("asked_at", "lapses_at", "flow_run_id", "question"),
 )
 _DECIDED = "verdict, decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount"
 
@@ -34,7 +25,7 @@ class ApprovalTables(Tables):
     """Plans that a person has to decide on, the decisions, and the ceilings that follow from them."""
 
     def add_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
-        """Remember what is put before a person: a plan that waits, with the items that it would make."""
+        """A plan that waits for a decision, with the items that it would make."""
         proposed = {name: getattr(approval, name) for name in _PROPOSED}
         self._insert("approvals", **proposed, verdict=Verdict.WAITING.value)
         self.database.execute_many(
@@ -44,7 +35,7 @@ class ApprovalTables(Tables):
         self._record_approval(approval, "approval_asked")
 
     def rename_question(self, approval_id: str, question: str) -> None:
-        """The same plan is put before a person once more, under another name."""
+        """The same plan is asked about once more, under another name."""
         self.database.execute(
             "UPDATE approvals SET question = :question WHERE id = :id AND verdict = 'waiting'",
             {"id": approval_id, "question": question},
@@ -71,19 +62,16 @@ class ApprovalTables(Tables):
         decided = replace(
             waiting, verdict=verdict, decided_at=self.now(), who=who, note=note, ceiling=ceiling
         )
-        self.database.execute(
-            "UPDATE approvals SET verdict = :verdict, decided_at = :decided_at, who = :who, note = :note, "
-            "most_items = :items, most_purchases = :purchases, most_amount = :amount WHERE id = :id",
-            {
-                "verdict": verdict.value,
-                "decided_at": decided.decided_at,
-                "who": who,
-                "note": note,
-                "items": ceiling.items,
-                "purchases": ceiling.purchases,
-                "amount": ceiling.amount,
-                "id": approval_id,
-            },
+        self._update(
+            "approvals",
+            {"id": approval_id},
+            verdict=verdict.value,
+            decided_at=decided.decided_at,
+            who=who,
+            note=note,
+            most_items=ceiling.items,
+            most_purchases=ceiling.purchases,
+            most_amount=ceiling.amount,
         )
         self.database.execute_many(
             "UPDATE approval_items SET approved = 1 WHERE approval_id = :id AND item_key = :key",
@@ -93,32 +81,26 @@ class ApprovalTables(Tables):
         return decided
 
     def approval(self, approval_id: str) -> Approval | None:
-        found = self._approvals("WHERE id = :id", {"id": approval_id})
-        return found[0] if found else None
+        return next(self._approvals("WHERE id = :id", id=approval_id), None)
 
     def waiting_approval(self, flow_run_id: str) -> Approval | None:
         """The plan with which a flow run waits."""
-        found = self._approvals(
-            "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting' ORDER BY asked_at DESC, id",
-            {"flow_run_id": flow_run_id},
-        )
-        return found[0] if found else None
+        where = "WHERE flow_run_id = :flow_run_id AND verdict = 'waiting' ORDER BY asked_at DESC, id"
+        return next(self._approvals(where, flow_run_id=flow_run_id), None)
 
     def last_decision(self, environment: str, catalog: str) -> Approval | None:
         """The last plan of a catalog that a person approved or rejected: only the last decision counts."""
-        found = self._approvals(
+        where = (
             "WHERE environment = :environment AND catalog = :catalog AND verdict IN ('approved', 'rejected') "
-            "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1",
-            {"environment": environment, "catalog": catalog},
+            "ORDER BY decided_at DESC, asked_at DESC, id LIMIT 1"
         )
-        return found[0] if found else None
+        return next(self._approvals(where, environment=environment, catalog=catalog), None)
 
     def approvals(self) -> list[Approval]:
-        """All of them, the newest first."""
-        return self._approvals("ORDER BY asked_at DESC, id", {})
+        return list(self._approvals("ORDER BY asked_at DESC, id"))
 
     def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:
-        """The items of the plan that was put before a person, and whether the approval covers each."""
+        """The items of the plan, and whether the approval covers each."""
         rows = self.database.rows(
             "SELECT item_key, approved FROM approval_items WHERE approval_id = :id", {"id": approval_id}
         )
@@ -143,19 +125,19 @@ class ApprovalTables(Tables):
             f"{plural(approval.ceiling.items, 'item')} for at most {money(approval.ceiling.amount, currency)}, and "
             f"{money(approval.amount, currency)} is spent or reserved under it.",
             code="approval",
-            remedy="Run again: what is left is put before a person as another plan.",
+            remedy="Run again: what is left needs another approval.",
         )
 
     def _return_to_approval(self, approval_id: str, price: int) -> None:
-        """Give back one purchase, of which nothing came."""
+        """Return one purchase that made nothing."""
         self.database.execute(
             "UPDATE approvals SET purchases = purchases - 1, amount = amount - :price WHERE id = :id",
             {"id": approval_id, "price": price},
         )
 
-    def _approvals(self, where: str, params: dict[str, Any]) -> list[Approval]:
-        rows = self.database.rows(f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals {where}", params)  # noqa: S608
-        return [_approval(row) for row in rows]
+    def _approvals(self, where: str, **params: str) -> Iterator[Approval]:
+        select = f"SELECT {', '.join(_PROPOSED)}, {_DECIDED} FROM approvals "  # noqa: S608
+        return map(_approval, self.database.rows(select + where, params))
 
     def _record_approval(self, approval: Approval, kind: str) -> None:
         """There is no run yet: the event has the approval's own ID in its place."""

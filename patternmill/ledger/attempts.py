@@ -30,7 +30,7 @@ class AttemptTables(SpendingTable):
     """What is to be made, and every attempt at it."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
-        """Remember items; those known already stay as they are, but for what is first learned of their rows."""
+        """Items that are known stay as they are, but for the spelling of their rows where that was not known."""
         now = self.now()
         self.database.execute_many(
             "INSERT INTO items (key, environment, catalog, stage, sku, pattern_key, content, written, created_at) "
@@ -38,48 +38,35 @@ class AttemptTables(SpendingTable):
             "ON CONFLICT (key) DO UPDATE SET written = excluded.written "
             "WHERE items.written IS NULL AND excluded.written IS NOT NULL",
             (
-                {
-                    "key": item.key,
-                    "environment": environment,
-                    "catalog": catalog,
-                    "stage": item.stage.value,
-                    "sku": item.sku,
-                    "pattern_key": item.pattern_key,
-                    "content": item.content,
-                    "written": item.written,
-                    "now": now,
-                }
+                vars(item)
+                | {"environment": environment, "catalog": catalog, "stage": item.stage.value, "now": now}
                 for item in items
             ),
         )
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
-        for values in self.database.stream(
+        rows = self.database.stream(
             f"SELECT {ATTEMPT_COLUMNS.replace('body', ':nothing')} FROM attempts a "  # noqa: S608
             "JOIN items i ON i.key = a.item_key "
             "WHERE i.environment = :environment AND i.catalog = :catalog AND a.attempt = "
             "(SELECT max(b.attempt) FROM attempts b WHERE b.item_key = a.item_key)",
             {"environment": environment, "catalog": catalog, "nothing": b""},
-        ):
-            yield attempt_from(values)
+        )
+        return map(attempt_from, rows)
 
     def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
-        """The items of which an attempt was begun in this run."""
         rows = self.database.rows(
             "SELECT DISTINCT item_key FROM attempts WHERE run_id = :run_id", {"run_id": run_id}
         )
         return frozenset(ItemKey(key) for (key,) in rows)
 
     def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
-        """Every attempt at an item, the first one first."""
-        return tuple(
-            attempt_from(values)
-            for values in self.database.rows(
-                f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
-                {"key": key},
-            )
+        rows = self.database.rows(
+            f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
+            {"key": key},
         )
+        return tuple(map(attempt_from, rows))
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(
@@ -91,7 +78,7 @@ class AttemptTables(SpendingTable):
     def age_of(self, attempt: Attempt) -> timedelta | None:
         """How long ago its request was intended, by the clock or by the uptime, whichever is longer.
 
-        None when the clock contradicts itself: the intent lies ahead of it, or something that came later before it.
+        None when the clock contradicts itself: it is before the intent, or a later event is.
         """
         by_clock = self.now() - attempt.intended_at
         if by_clock < -_CLOCK_TOLERANCE or self._clock_went_back_after(attempt.request_id):
@@ -121,7 +108,7 @@ class AttemptTables(SpendingTable):
         )
 
     def products_of(self, environment: str, catalog: str, sku: str) -> list[KnownItem]:
-        """The product items that were ever asked for under a sku, the newest first."""
+        """The product items that were ever requested for a sku, the newest first."""
         return self._known_items(
             "i.environment = :environment AND i.catalog = :catalog AND i.stage = 'product' AND i.sku = :sku "
             "ORDER BY i.created_at DESC, i.key",
@@ -148,7 +135,7 @@ class AttemptTables(SpendingTable):
         ]
 
     def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
-        """By sku: the product item that it was last asked for."""
+        """By sku: the product item that was last requested for it."""
         rows = self.database.stream(
             "SELECT sku, key FROM items WHERE environment = :environment AND catalog = :catalog "
             "AND stage = 'product' ORDER BY created_at, key",
@@ -157,58 +144,39 @@ class AttemptTables(SpendingTable):
         return {sku: ItemKey(key) for sku, key in rows}
 
     def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
-        """Write down a request before it is sent, and reserve its price; one that is known is returned as it is.
+        """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.
 
-        A request that was withdrawn or refused is opened again. Raises BudgetReached, and then nothing was written.
+        One that was withdrawn or refused is intended again. Raises BudgetReached, and then nothing was written.
         """
         known = self.attempt(intent.request_id)
         if known is not None and known.state not in REOPENED:
             return known
-        now, uptime = self.now(), _uptime()
-        self.reserve(run_id, environment, intent, limits, day_of(now))
-        if known is not None:
-            self.database.execute(
-                "UPDATE attempts SET run_id = :run_id, price = :price, intended_at = :now, approval_id = :approval, "
-                "uptime = :uptime WHERE request_id = :request_id",
-                {
-                    "run_id": run_id,
-                    "price": intent.price,
-                    "now": now,
-                    "approval": limits.approval,
-                    "uptime": uptime,
-                    "request_id": intent.request_id,
-                },
-            )
-            return self.change(run_id, intent.request_id, AttemptState.INTENDED)
-        self._insert(
-            "attempts",
-            request_id=intent.request_id,
-            item_key=intent.item_key,
-            attempt=intent.attempt,
-            state=AttemptState.INTENDED.value,
-            body=intent.body,
-            run_id=run_id,
-            price=intent.price,
-            intended_at=now,
-            approval_id=limits.approval,
-            uptime=uptime,
-        )
-        self.record_event(run_id, "intended", intent.request_id, at=now)
-        return Attempt(
+        intended = Attempt(
             intent.request_id,
             intent.item_key,
             intent.attempt,
             AttemptState.INTENDED,
             intent.body,
-            intended_at=now,
-            uptime=uptime,
+            intended_at=self.now(),
+            uptime=_uptime(),
         )
+        self.reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
+        terms = {
+            "run_id": run_id,
+            "price": intent.price,
+            "approval_id": limits.approval,
+            "intended_at": intended.intended_at,
+            "uptime": intended.uptime,
+        }
+        if known is not None:
+            self._update("attempts", {"request_id": intent.request_id}, **terms)
+            return self.change(run_id, intent.request_id, AttemptState.INTENDED)
+        self._insert("attempts", **_identity(intended), **terms)
+        self.record_event(run_id, "intended", intent.request_id, at=intended.intended_at)
+        return intended
 
     def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
-        """The request that a job ID belongs to, if any: a service must not give one job to two requests.
-
-        Environments are different services, which may number their jobs alike.
-        """
+        """The request that has this job. Environments are different services, which may number their jobs alike."""
         found = self._row(
             "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
             "WHERE a.job_id = :job_id AND i.environment = :environment LIMIT 1",
@@ -229,52 +197,33 @@ class AttemptTables(SpendingTable):
         error_code: str | None = None,
         error: str | None = None,
     ) -> Attempt:
-        """Move an attempt to its next state, with what was learned. Raises LedgerError on an illegal change."""
+        """Move an attempt to its next state, with its job or result. Raises LedgerError on an illegal change."""
         before = self.attempt(request_id)
         if before is None:
             raise LedgerError(f"Request {request_id} is not in the ledger.")
+        job, result = job_id or before.job_id, result_id or before.result_id
         if to not in ATTEMPT_CHANGES[before.state]:
-            if before.state is to and (before.job_id, before.result_id) == (
-                job_id or before.job_id,
-                result_id or before.result_id,
-            ):
+            if before.state is to and (before.job_id, before.result_id) == (job, result):
                 return before
             raise LedgerError(f"Request {request_id} is {before.state}; it cannot become {to}.")
         if to in REOPENED:
             self.release_reservation(request_id)
         now = self.now()
-        after = replace(
-            before,
-            state=to,
-            job_id=job_id or before.job_id,
-            result_id=result_id,
-            picture_url=picture_url or before.picture_url,
-            error_code=error_code,
-            error=error,
-            accepted_at=now if to is AttemptState.ACCEPTED else before.accepted_at,
-            ended_at=None if to in (AttemptState.INTENDED, AttemptState.ACCEPTED) else now,
-        )
-        self.database.execute(
-            "UPDATE attempts SET state = :state, job_id = :job_id, result_id = :result_id, "
-            "picture_url = :picture_url, error_code = :error_code, error = :error, "
-            "accepted_at = :accepted_at, ended_at = :ended_at WHERE request_id = :request_id",
-            {
-                "state": to.value,
-                "job_id": after.job_id,
-                "result_id": after.result_id,
-                "picture_url": after.picture_url,
-                "error_code": error_code,
-                "error": error,
-                "accepted_at": after.accepted_at,
-                "ended_at": after.ended_at,
-                "request_id": request_id,
-            },
-        )
+        learned: dict[str, Any] = {
+            "job_id": job,
+            "result_id": result_id,
+            "picture_url": picture_url or before.picture_url,
+            "error_code": error_code,
+            "error": error,
+            "accepted_at": now if to is AttemptState.ACCEPTED else before.accepted_at,
+            "ended_at": None if to in (AttemptState.INTENDED, AttemptState.ACCEPTED) else now,
+        }
+        self._update("attempts", {"request_id": request_id}, state=to.value, **learned)
         self.record_event(run_id, to.value, request_id, detail=job_id or result_id or error, at=now)
-        return after
+        return replace(before, state=to, **learned)
 
     def reopen_for_resend(self, run_id: RunId, request_id: RequestId) -> Attempt:
-        """Let the next run send the same request, as if it had been intended just now.
+        """Intend the same request anew as of now, for the next run to resend.
 
         Raises LedgerError when the attempt's state does not allow it.
         """
@@ -283,16 +232,23 @@ class AttemptTables(SpendingTable):
             before = self.change(run_id, request_id, AttemptState.INTENDED)
         now = self.now()
         self.move_reservation(request_id, day_of(now))
-        self.database.execute(
-            "UPDATE attempts SET intended_at = :now, uptime = NULL, accepted_at = NULL "
-            "WHERE request_id = :request_id",
-            {"now": now, "request_id": request_id},
-        )
+        self._update("attempts", {"request_id": request_id}, intended_at=now, uptime=None, accepted_at=None)
         return replace(before, intended_at=now, accepted_at=None)
 
 
+def _identity(attempt: Attempt) -> dict[str, Any]:
+    """The columns that never change, but for the state."""
+    return {
+        "request_id": attempt.request_id,
+        "item_key": attempt.item_key,
+        "attempt": attempt.attempt,
+        "state": attempt.state.value,
+        "body": attempt.body,
+    }
+
+
 def _uptime() -> str | None:
-    """What nobody sets and nothing turns back while the machine is up: its boot, and the seconds since."""
+    """A clock that cannot be set while the machine is up: its boot, and the seconds since."""
     boot = _boot_id()
     return f"{boot} {time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.catalog.rows import sku_key
-from patternmill.identifiers import ItemKey, RunId
+from patternmill.identifiers import RunId
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.tables import Tables
 
@@ -32,7 +32,7 @@ ON CONFLICT (environment, catalog, sku) DO UPDATE SET
     row = excluded.row, since = excluded.since, run_id = excluded.run_id, retired_at = NULL
 WHERE catalog_rows.product_key <> excluded.product_key OR catalog_rows.retired_at IS NOT NULL
 """
-#: The product was made by this very run, whatever the clocks say.
+#: The product was made by this very run, by the order of events: clocks may be wrong.
 _MADE_HERE = """AND p.request_id IN
     (SELECT request_id FROM events WHERE run_id = :run_id AND kind = 'succeeded' AND request_id IS NOT NULL)"""
 _RETIRE = """
@@ -76,8 +76,8 @@ class CatalogRowTables(Tables):
     def update_catalog(self, record: RunRecord) -> None:
         """Bring a catalog up to a run that ends: its successes are what the catalog has, what it retires is marked.
 
-        A row that failed leaves what was there before. A retry changes only what it made itself: the other rows of
-        its file may be older than the catalog.
+        A row that failed changes nothing. A retry changes only what it made itself: the other rows of its file may be
+        older than the catalog.
         """
         params = {
             "environment": record.environment,
@@ -91,23 +91,12 @@ class CatalogRowTables(Tables):
 
     def catalog_rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
         """Everything that a catalog has or had, in no order; the retired ones too."""
-        for (
-            sku,
-            product,
-            pattern,
-            product_id,
-            pattern_id,
-            row,
-            since,
-            run_id,
-            retired,
-        ) in self.database.stream(
-            "SELECT sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at "
+        for sku, row, *rest in self.database.stream(
+            "SELECT sku, row, product_key, pattern_key, product_id, pattern_id, since, run_id, retired_at "
             "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
             {"environment": environment, "catalog": catalog},
         ):
-            keys = ItemKey(product), ItemKey(pattern)
-            yield CurrentRow(sku, _content(row), *keys, product_id, pattern_id, since, RunId(run_id), retired)
+            yield CurrentRow(sku, _content(row), *rest)
 
     def other_catalogs_rows(
         self, environment: str, catalog: str, sku_keys: Collection[str]
@@ -127,7 +116,7 @@ class CatalogRowTables(Tables):
                 yield other, sku_key(sku), Content(prompt, kept["category"], kept["selections"])
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
-        """Remember what a refresh found, with what is to be replaced as it is now."""
+        """What a refresh found, with the IDs of what is to be replaced."""
         self.database.execute_many(
             "INSERT INTO run_changes (run_id, position, sku, kind, fields, verdict, product_id, pattern_id) "
             "VALUES (:run_id, :position, :sku, :kind, :fields, :verdict, :product_id, :pattern_id)",

@@ -17,9 +17,9 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class Database(Protocol):
-    """One connection. SQL names its parameters `:name`. Whatever goes wrong is a LedgerError.
+    """One connection. SQL names its parameters `:name`. Every fault is a LedgerError.
 
-    Of the transactions that `lock` a name, one goes on at a time; the lock ends with the transaction. `clock` is the
+    Transactions that `lock` the same name run one at a time; the lock ends with the transaction. `clock` is the
     database's own, in Unix seconds; None: it has none but its machine's. `locked_by` is the PID of the process of this
     machine that keeps all others from writing, as far as that can be seen. `check` returns what the database finds
     wrong with itself.
@@ -27,7 +27,7 @@ class Database(Protocol):
 
     #: What makes a SELECT keep others from changing what it read, until the transaction ends.
     lock_suffix: str
-    #: What a person calls it.
+    #: For messages.
     name: str
 
     def transaction(self) -> AbstractContextManager[None]: ...

@@ -52,11 +52,11 @@ class LeaseTable(Tables):
         return lease if claimed == 1 else None
 
     def renew_lease(self, lease: Lease) -> None:
-        """A heartbeat. Raises Fenced when the lease is another's by now."""
+        """A heartbeat. Raises LeaseLost when the lease is another's by now."""
         self._update_lease(lease, "beats = beats + 1")
 
     def release_lease(self, lease: Lease) -> None:
-        """The fence stays, so that the next holder's is newer. Raises Fenced."""
+        """The fence stays, so that the next holder's is newer. Raises LeaseLost."""
         self._update_lease(lease, "holder = ''")
 
     def _update_lease(self, lease: Lease, assignment: str) -> None:
@@ -69,7 +69,7 @@ class LeaseTable(Tables):
             raise _fenced(lease)
 
     def check_fence(self, lease: Lease) -> None:
-        """Raise Fenced when the lease is another's by now; nobody takes it over until the transaction ends."""
+        """Raise LeaseLost when the lease is another's by now; it is not taken over until the transaction ends."""
         found = self._row(
             "SELECT fence FROM leases WHERE environment = :environment "  # noqa: S608
             f"AND catalog = :catalog AND fence = :fence{self.database.lock_suffix}",
@@ -83,6 +83,6 @@ class LeaseTable(Tables):
 
 def _fenced(lease: Lease) -> LeaseLost:
     return LeaseLost(
-        f"Another run took over the catalog {lease.catalog!r} ({lease.environment}) while this one stood still.",
-        remedy="See `patternmill status`; nothing that this run does from here on counts.",
+        f"Another run took over the catalog {lease.catalog!r} ({lease.environment}) while this one was stopped.",
+        remedy="See `patternmill status`; nothing that this run does from now on counts.",
     )

@@ -31,7 +31,7 @@ class Ledger(AttemptTables, CatalogRowTables, OfferTable, PartTable, RunRowTable
 
     @contextmanager
     def transaction(self, lease: Lease | None = None) -> Iterator[None]:
-        """All or nothing. With `lease`, raises Fenced when another run took the catalog over."""
+        """All or nothing. With `lease`, raises LeaseLost when another run took the catalog over."""
         with self.database.transaction():
             if lease is not None:
                 self.check_fence(lease)
@@ -50,7 +50,7 @@ class Ledger(AttemptTables, CatalogRowTables, OfferTable, PartTable, RunRowTable
 def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
     """The ledger that the settings name, brought up to this version: `with open_ledger(settings) as ledger`.
 
-    It is made where there is none. With `must_exist`, for those who only read, ConfigurationError is raised instead.
+    It is made where none exists; with `must_exist` ConfigurationError is raised instead.
     """
     if must_exist and not has_ledger(settings):
         raise ConfigurationError(
@@ -63,7 +63,7 @@ def open_ledger(settings: Settings, *, must_exist: bool = False) -> Ledger:
 
 @contextmanager
 def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
-    """The ledger that the settings name, or None where there is none yet: who only reads makes none."""
+    """The ledger that the settings name, or None where none exists; a reader makes none."""
     if not has_ledger(settings):
         yield None
         return
@@ -72,12 +72,12 @@ def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
 
 
 def has_ledger(settings: Settings) -> bool:
-    """Whether there is something to read; opening a ledger would make one."""
+    """Whether a ledger exists; opening one would make it."""
     return settings.ledger_url is not None or (_folder(settings) / LEDGER_FILE).exists()
 
 
 def _folder(settings: Settings) -> Path:
-    """Where SQLite's file is: that of the embedded studio apart, because a real service never made its products."""
+    """Where SQLite's file is. The embedded studio has another one: no real service made its products."""
     embedded = settings.home / "embedded"
     if settings.embedded:
         return embedded

@@ -16,7 +16,6 @@ class OfferTable(Tables):
     """One offer for each environment."""
 
     def remember_offer(self, environment: str, offer: Offer) -> None:
-        """Keep an offer, in place of the one before."""
         self.database.execute(
             "INSERT INTO offers (environment, offer, read_at) VALUES (:environment, :offer, :now) "
             "ON CONFLICT (environment) DO UPDATE SET offer = excluded.offer, read_at = excluded.read_at",
@@ -28,7 +27,6 @@ class OfferTable(Tables):
         )
 
     def last_offer(self, environment: str) -> Offer | None:
-        """The offer that was read last in this environment, if any was."""
         found = self._row(
             "SELECT offer, read_at FROM offers WHERE environment = :environment", environment=environment
         )

@@ -20,7 +20,7 @@ class PartTable(LeaseTable):
     """Parts write under their run's lease and a fence each: of two processes with one part, one counts."""
 
     def add_parts(self, run_id: RunId, works: Iterable[tuple[int, str]]) -> None:
-        """Put on record what each part has to do: by number, as JSON."""
+        """Record the work of each part: by number, as JSON."""
         self.database.execute_many(
             "INSERT INTO run_parts (run_id, number, work, state, fence, beats, counts, halt) "
             "VALUES (:run_id, :number, :work, 'granted', 0, 0, '{}', '{}') "
@@ -30,7 +30,6 @@ class PartTable(LeaseTable):
         )
 
     def part_work(self, run_id: RunId, number: int) -> str | None:
-        """What a part has to do; None when there is no such part."""
         found = self._row(
             "SELECT work FROM run_parts WHERE run_id = :run_id AND number = :number",
             run_id=run_id,
@@ -50,7 +49,7 @@ class PartTable(LeaseTable):
         ]
 
     def assign_part(self, lease: Lease, number: int) -> int:
-        """Let a process have a part, and nobody who had it before; returns the grant with which it is begun."""
+        """Assign a part to a process, fencing off an earlier one; returns the grant with which it is begun."""
         part = {"run_id": lease.run_id, "number": number}
         self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, state = 'granted' "
@@ -62,7 +61,7 @@ class PartTable(LeaseTable):
         return int(found[0])
 
     def begin_part(self, lease: Lease, number: int, grant: int) -> PartLease:
-        """Raises Fenced when the grant was used, or the part was assigned once more since."""
+        """Raises LeaseLost when the grant was used, or the part was assigned once more since."""
         begun = PartLease(lease.environment, lease.catalog, lease.fence, lease.run_id, number, grant + 1)
         changed = self.database.execute(
             "UPDATE run_parts SET fence = fence + 1, beats = beats + 1, state = 'begun' "
@@ -96,10 +95,8 @@ class PartTable(LeaseTable):
 
     def halt_parts(self, run_id: RunId, halt: Mapping[str, Any]) -> None:
         """Why none of the run's parts is to begin anything new."""
-        self.database.execute(
-            "UPDATE run_parts SET halt = :halt WHERE run_id = :run_id AND number = :number",
-            {"halt": json.dumps(halt, ensure_ascii=False), "run_id": run_id, "number": COORDINATOR},
-        )
+        key = {"run_id": run_id, "number": COORDINATOR}
+        self._update("run_parts", key, halt=json.dumps(halt, ensure_ascii=False))
 
     def end_parts(self, run_id: RunId) -> None:
         """The run ends: what a part writes from now on does not count."""
@@ -111,7 +108,7 @@ class PartTable(LeaseTable):
         super().check_fence(lease)
         if not isinstance(lease, PartLease):
             return
-        # Parts are assigned under the lease too, whose row is locked here: nobody changes this until the commit.
+        # Parts are assigned under the lease too, whose row is locked here: this cannot change until the commit.
         found = self._row(
             "SELECT fence FROM run_parts WHERE run_id = :run_id AND number = :number AND fence = :fence",
             run_id=lease.run_id,
@@ -125,5 +122,5 @@ class PartTable(LeaseTable):
 def _reassigned(lease: PartLease) -> LeaseLost:
     return LeaseLost(
         f"Part {lease.number} of run {lease.run_id} was assigned to another process, or its run has ended.",
-        remedy="Nothing is to be done: the run that the part belongs to sees to its rows.",
+        remedy="Nothing is to be done: the run drives the part's rows elsewhere.",
     )

@@ -30,14 +30,14 @@ _TYPES = {
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 }
 #: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
-#: PostgreSQL ends it after this, before anybody takes its lease over for 20 seconds without a heartbeat.
+#: PostgreSQL ends it after this, before its lease is taken over after 20 seconds without a heartbeat.
 _LONGEST_PAUSE_MS = 12_000
 #: Seconds in which PostgreSQL has to answer a statement, send the next rows, or accept a connection.
 _ANSWER_WITHIN = 20.0
 _CONNECT_WITHIN = 10
 #: The same while its tables are brought up to this version.
 _MIGRATE_WITHIN = 600.0
-#: What finds a server or a network that does not answer any more, where the address does not say otherwise.
+#: Detect a server or a network that does not answer any more; the address may set others.
 _KEEPALIVES = {
     "connect_timeout": _CONNECT_WITHIN,
     "keepalives": 1,
@@ -152,7 +152,7 @@ class PostgresDatabase:
             connection.transaction(),
             connection.cursor("stream") as cursor,
         ):
-            # A slow reader keeps nobody waiting.
+            # A slow reader locks nothing.
             connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             cursor.execute(_percent(sql), params)
             while rows := cursor.fetchmany(_BATCH):
@@ -183,7 +183,7 @@ class PostgresDatabase:
         return self._clock
 
     def locked_by(self) -> None:
-        """Nobody for long: the server ends a transaction in which nothing happens."""
+        """Not for long: the server ends an idle transaction."""
 
     @contextmanager
     def _answering(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -216,7 +216,7 @@ class PostgresDatabase:
             if self._watchdog.has_fired:
                 what = f"does not answer: nothing came for {self._answer_within:.0f} s"
             else:
-                what = f"went away: {mask_passwords(str(error), self._url)}"
+                what = f"is unavailable: {mask_passwords(str(error), self._url)}"
             raise self._unavailable(what) from error
 
     def _unavailable(self, what: str) -> LedgerUnavailable:

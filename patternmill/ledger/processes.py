@@ -26,7 +26,7 @@ def machine() -> str:
 
 
 def birth(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when there is none, or it is a zombie."""
+    """Start time of a process in clock ticks since boot; empty when it does not exist, or is a zombie."""
     fields = _stat(pid)
     if fields is None:
         return "" if Path("/proc/self/stat").exists() else _alive(pid)
@@ -40,7 +40,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def write_locker(file: Path, places: Iterable[int]) -> int | None:
-    """The PID that has one of these bytes of a file locked for writing; None: nobody, or it cannot be seen."""
+    """The PID that has one of these bytes of a file locked for writing; None: none, or it cannot be seen."""
     try:
         inode, lines = str(file.stat().st_ino), _LOCKS.read_text().splitlines()
     except OSError:
@@ -57,7 +57,7 @@ def write_locker(file: Path, places: Iterable[int]) -> int | None:
 
 
 def kill(pid: int, born: str, *, timeout: float = 5.0) -> bool:
-    """End a process for good, if it is still the one that was born then; returns whether it is gone.
+    """End a process, if it still is the one that was born then; returns whether it is gone.
 
     Raises PermissionError.
     """

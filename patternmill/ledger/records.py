@@ -23,14 +23,14 @@ class Attempt:
     job_id: str | None = None
     #: The pattern ID or product ID, once the job succeeded.
     result_id: str | None = None
-    #: Where the service shows what was made, when it says so.
+    #: Where the service shows what was made, if it does.
     picture_url: str | None = None
     error_code: str | None = None
     error: str | None = None
     intended_at: float = 0.0
     accepted_at: float | None = None
     ended_at: float | None = None
-    #: When it was intended by a clock that nobody sets; None where the machine has none.
+    #: When it was intended by a clock that cannot be set; None where the machine has none.
     uptime: str | None = None
 
 
@@ -50,7 +50,7 @@ class RunRecord:
     started_at: datetime
     ended_at: datetime | None = None
     outcome: Outcome | None = None
-    #: Why the run ended as it did, in one sentence, where the outcome does not say it.
+    #: Why the run ended as it did, in one sentence, where the outcome alone does not explain it.
     reason: str | None = None
     #: Versions of the program and its libraries, by name.
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class HeldLease(Lease):
 
 @dataclass(frozen=True)
 class PartLease(Lease):
-    """The right to write for one part of a spread run: while its run has the lease, and nobody else has the part."""
+    """The right to write for one part of a spread run: while its run has the lease, and no other process the part."""
 
     number: int
     part_fence: int

@@ -36,7 +36,7 @@ _UNFINISHED = {
         RowStatus.CANCELLED,
         "stopped",
         "The run was stopped, or reached a limit, while this row was being made; what was paid for is kept.",
-        "Run the same command again, with a higher limit if one was reached: it goes on from there.",
+        "Run the same command again, with a higher limit if one was reached: it resumes there.",
     ),
     RowStatus.WAITING: RowOutcome(
         RowStatus.WAITING,

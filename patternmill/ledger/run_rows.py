@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +19,7 @@ from patternmill.states import FINAL_ATTEMPTS, Outcome, RowStatus, Stage
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
 _CHUNK = 500
+#: In the order of RunRow's fields.
 _SELECT = "SELECT position, line, sku, pattern_key, product_key, row, standing FROM run_rows WHERE run_id = :run_id "
 
 
@@ -28,34 +30,22 @@ class RunRowTable(Tables):
         self.database.execute_many(
             "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
             "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
-            (
-                {
-                    "run_id": run_id,
-                    "position": row.position,
-                    "line": row.line,
-                    "sku": row.sku,
-                    "pattern_key": row.pattern_key,
-                    "product_key": row.product_key,
-                    "row": row.row,
-                }
-                for row in rows
-            ),
+            ({"run_id": run_id, **vars(row)} for row in rows),
         )
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
         """Fix the outcome of every row, as the run ends with `record.outcome`; returns the rows by status."""
-        counts: dict[RowStatus, int] = {}
+        counts: Counter[RowStatus] = Counter()
         for rows, attempts in self.rows_with_attempts(record.run_id):
             ended = []
             for row in rows:
                 outcome = outcome_of_row(row, attempts, record.outcome)
-                counts[outcome.status] = counts.get(outcome.status, 0) + 1
+                counts[outcome.status] += 1
                 ended.append((row.position, _outcome_text(row, outcome, attempts)))
             self.set_row_outcomes(record.run_id, ended)
-        return counts
+        return dict(counts)
 
     def set_row_outcomes(self, run_id: RunId, outcomes: Iterable[tuple[int, str]]) -> None:
-        """Fix the outcome of rows: by position, as JSON."""
         self.database.execute_many(
             "UPDATE run_rows SET standing = :outcome WHERE run_id = :run_id AND position = :position",
             ({"run_id": run_id, "position": position, "outcome": outcome} for position, outcome in outcomes),
@@ -63,21 +53,11 @@ class RunRowTable(Tables):
 
     def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
         """The rows of a run by position, both ends included."""
-        return [
-            RunRow(
-                position,
-                line,
-                sku,
-                pattern_key and ItemKey(pattern_key),
-                product_key and ItemKey(product_key),
-                row,
-                outcome,
-            )
-            for position, line, sku, pattern_key, product_key, row, outcome in self.database.rows(
-                f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
-                {"run_id": run_id, "first": first, "last": last},
-            )
-        ]
+        rows = self.database.rows(
+            f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
+            {"run_id": run_id, "first": first, "last": last},
+        )
+        return [RunRow(*values) for values in rows]
 
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""
@@ -118,7 +98,7 @@ def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
 
 
 def entry_text(entry: Entry) -> str:
-    """What a run remembers of a row next to its items: what was understood, or why it was refused; as JSON."""
+    """What was understood of a row, or why it was refused; as JSON."""
     if entry.row is not None:
         return json.dumps(row_content(entry.row), ensure_ascii=False)
     problems = [
@@ -129,7 +109,6 @@ def entry_text(entry: Entry) -> str:
 
 
 def row_content(row: Row) -> dict[str, Any]:
-    """What a run remembers of a row that was good."""
     return {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
 
 
@@ -149,7 +128,7 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
 
 
 def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
-    """With how many attempts there were, and those that could still change, as they were."""
+    """The outcome as JSON, with the numbers of attempts, and the open ones as they are."""
     kept: dict[str, Any] = asdict(outcome)
     for stage, key in ((Stage.PATTERN, row.pattern_key), (Stage.PRODUCT, row.product_key)):
         those = attempts.get(key, ()) if key is not None else ()

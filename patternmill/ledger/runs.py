@@ -19,7 +19,7 @@ class RunTables(Tables):
     """What was requested in each run, and how it ended."""
 
     def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
-        """Remember a run with the bytes of its input. `number` is its lease's fence; None: it never had one."""
+        """`raw` is the bytes of its input, `number` its lease's fence; None: it never had one."""
         self.database.execute(
             "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
             {"sha256": record.input_sha256, "raw": zlib.compress(raw, 6)},
@@ -36,14 +36,12 @@ class RunTables(Tables):
 
     def update_run(self, record: RunRecord) -> None:
         """Write a run's record anew: its end, outcome and reason, once they are known."""
-        self.database.execute(
-            "UPDATE runs SET record = :record, ended_at = :ended_at, outcome = :outcome WHERE run_id = :run_id",
-            {
-                "record": _dump_run(record),
-                "ended_at": record.ended_at.timestamp() if record.ended_at else None,
-                "outcome": record.outcome.value if record.outcome else None,
-                "run_id": record.run_id,
-            },
+        self._update(
+            "runs",
+            {"run_id": record.run_id},
+            record=_dump_run(record),
+            ended_at=record.ended_at.timestamp() if record.ended_at else None,
+            outcome=record.outcome.value if record.outcome else None,
         )
 
     def run(self, run_id: RunId) -> RunRecord | None:
@@ -69,7 +67,6 @@ class RunTables(Tables):
         return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
-        """The bytes of a run's input file."""
         found = self._row("SELECT raw FROM inputs WHERE sha256 = :sha256", sha256=record.input_sha256)
         if found is None:
             raise LedgerError(f"The input of run {record.run_id} is not in the ledger.")

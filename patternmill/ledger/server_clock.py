@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable
 
 _MEASURE_EVERY = 30.0
-#: A measurement that took longer says too little about the server's clock.
+#: A measurement that took longer is too inexact.
 _LONGEST_ROUND = 1.0
 
 
 class ServerClock:
-    """The server's clock, kept between measurements by a local one that nobody sets."""
+    """The server's clock, kept between measurements by a local one that cannot be set."""
 
     def __init__(self, local: Callable[[], float] | None = None) -> None:
         self._local = local or _uptime

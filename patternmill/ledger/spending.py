@@ -1,4 +1,4 @@
-"""What runs have reserved and spent, and the limits that no purchase passes."""
+"""What runs have reserved and spent, and the limits that no purchase exceeds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from patternmill.ledger.records import FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage
 from patternmill.text import goods, money, plural
 
-#: The code of BudgetReached where a limit is reached for a second attempt, and first ones go on.
+#: The code of BudgetReached where a limit is reached for second attempts only.
 SECOND_ATTEMPT = "second_attempt"
 _NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
 
@@ -23,7 +23,7 @@ _FAILED_HERE = (
     "WHERE b.item_key = :key AND b.attempt = :attempt - 1 AND e.run_id = :run_id AND e.kind = 'failed' LIMIT 1"
 )
 #: By stage, of a run's attempts: those that no attempt of the same item which failed in the run went before, and
-#: those of other items that came to a bad end and have none after them.
+#: those of other items that failed, or are held, and have none after them.
 _BEGUN_AND_LOST = (
     "SELECT i.stage, sum(CASE WHEN a.attempt = 1 OR NOT EXISTS ("
     "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
@@ -52,7 +52,7 @@ class SpendingTable(ApprovalTables):
     ) -> None:
         """Reserve the price of a request. Raises BudgetReached, and reserves nothing, where a limit is reached.
 
-        A second attempt leaves untouched what the run's plan has still to buy for the first time.
+        A second attempt leaves untouched what the run's plan still has to buy for the first time.
         """
         if limits != SpendingLimits():
             self.database.lock(f"spending {environment}")
@@ -69,7 +69,7 @@ class SpendingTable(ApprovalTables):
             self._book(environment, to, run_id, stage, price)
 
     def release_reservation(self, request_id: RequestId) -> None:
-        """Give back what was reserved for a request of which nothing came."""
+        """Return what was reserved for a request that made nothing."""
         run_id, price, intended_at, stage, environment, approval = self._reservation(request_id)
         self._unbook(environment, day_of(intended_at), run_id, stage, price)
         if approval is not None:
@@ -139,7 +139,7 @@ class SpendingTable(ApprovalTables):
     def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
         """How many first purchases of a run's plan are still to come, for other items than the intent's.
 
-        A pattern that has come to a bad end gives up the purchase of (at least) one product.
+        A failed pattern makes the purchase of at least one product unnecessary.
         """
         begun, lost = dict.fromkeys(Stage, 0), 0
         for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
@@ -169,7 +169,7 @@ class SpendingTable(ApprovalTables):
 def _refusal(
     intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
-    """Why a purchase would pass a limit; `kept`: how many of each stage have to remain possible after it."""
+    """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
     limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
     if limit is not None and spent.items + 1 + kept[intent.stage] > limit:
         return BudgetReached(
@@ -202,7 +202,7 @@ def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
 
 
 def _kept_for_others(kept: Mapping[Stage, int]) -> str:
-    """Why less than the whole limit is there for a second attempt."""
+    """Why a second attempt may use less than the whole limit."""
     if not sum(kept.values()):
         return ""
     return f"; what is left is kept for {goods(kept[Stage.PATTERN], kept[Stage.PRODUCT])} of the plan"

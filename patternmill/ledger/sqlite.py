@@ -148,7 +148,7 @@ class SqliteDatabase:
             )
         stopped = is_stopped(pid)
         remedy = (
-            f"let it go on (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
+            f"resume it (`kill -CONT {pid}`) or end it (`kill -KILL {pid}`)"
             if stopped
             else f"wait for it, or end it (`kill {pid}`)"
         )
@@ -159,7 +159,6 @@ class SqliteDatabase:
         )
 
     def _runs_of(self, pid: int) -> str:
-        """The runs that a process of this machine drives, for a sentence."""
         found = []
         with suppress(sqlite3.Error):
             for run_id, catalog, text in self._connection.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from patternmill.identifiers import RequestId, RunId
@@ -11,7 +11,7 @@ from patternmill.ledger.database import Database
 
 
 class Tables:
-    """The operations on some of the tables, a part of `Ledger`. They are called inside a transaction of it."""
+    """The operations on some of the tables, a part of `Ledger`; called inside its transactions."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] | None = None) -> None:
         """`clock` in place of the database's own, or where it has none of this machine's."""
@@ -39,13 +39,19 @@ class Tables:
         )
 
     def _insert(self, table: str, **values: Any) -> None:
-        """Add a record, its columns by name."""
         places = ", ".join(f":{name}" for name in values)
         self.database.execute(
             f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places})",  # noqa: S608
             values,
         )
 
+    def _update(self, table: str, key: Mapping[str, Any], **values: Any) -> None:
+        """Change the record with this key, its columns by name."""
+        changes, where = (
+            ", ".join(f"{name} = :{name}" for name in values),
+            " AND ".join(f"{name} = :{name}" for name in key),
+        )
+        self.database.execute(f"UPDATE {table} SET {changes} WHERE {where}", {**values, **key})  # noqa: S608
+
     def _row(self, sql: str, **params: Any) -> tuple[Any, ...] | None:
-        """The first row of a query, if it has one."""
         return next(iter(self.database.rows(sql, params)), None)

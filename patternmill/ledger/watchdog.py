@@ -46,7 +46,6 @@ class Watchdog:
         self._until = time.monotonic() + seconds
 
     def rest(self) -> None:
-        """Nothing is waited for just now."""
         self._until = None
 
     def end(self) -> None:

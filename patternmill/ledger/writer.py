@@ -21,13 +21,13 @@ T = TypeVar("T")
 Change = Callable[[Ledger], T]
 logger = logging.getLogger(__name__)
 
-#: Seconds between tries while the ledger's database does not answer, and after how many it is given up; a try that
+#: Seconds between tries while the ledger's database does not answer, and after how many the run gives up; a try that
 #: has begun by then may take as long as one answer.
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
 _PATIENCE = 60.0
 #: The same once a person has stopped the run.
 _PATIENCE_STOPPED = 10.0
-#: Seconds after which a write is shown as one that is waited for.
+#: Seconds after which a write is shown as waiting.
 _SHOWN_AFTER = 3.0
 
 
@@ -57,9 +57,9 @@ class LedgerWriter:
     ) -> None:
         self._ledger = ledger
         self._sleep, self._clock = sleep, clock
-        #: Since when a write goes on, which takes long while the database is unavailable.
+        #: When the write that is under way began.
         self._writing_since: float | None = None
-        #: Since when the database is unavailable; one that was given up is so until it answers.
+        #: Since when the database is unavailable; reset once it answers.
         self._unavailable_since: float | None = None
         self._shortened_at: float | None = None
         self.lease = lease
@@ -67,11 +67,11 @@ class LedgerWriter:
         self._waiting: list[_Waiting] = []
         self._flusher: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
-        #: Why nothing can be written any more, once that is so.
+        #: Why nothing can be written any more.
         self.broken: PatternmillError | None = None
 
     async def write(self, change: Change[T]) -> T:
-        """Make a change durable, together with what others want written within the next few milliseconds."""
+        """Make a change durable, in one commit with the other changes of the next few milliseconds."""
         if self.broken is not None:
             raise self.broken
         waiting = _Waiting(change, asyncio.get_running_loop().create_future())
@@ -82,12 +82,12 @@ class LedgerWriter:
         return cast(T, await asyncio.shield(waiting.done))
 
     def now(self) -> float:
-        """The ledger's time, in Unix seconds: never earlier than the last one given."""
+        """The ledger's time, in Unix seconds: it never goes back."""
         return self._ledger.now()
 
     @property
     def waiting(self) -> str:
-        """What is waited for just now, and since when; empty while all goes well."""
+        """For people: that the database is waited for, and for how long; empty otherwise."""
         since = self._writing_since
         seconds = 0.0 if since is None else self._clock() - since
         if seconds < _SHOWN_AFTER:
@@ -95,12 +95,12 @@ class LedgerWriter:
         return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
 
     def shorten_wait(self) -> None:
-        """A person has stopped the run: an unavailable database is not waited for much longer."""
+        """A person has stopped the run: wait less for an unavailable database."""
         if self._shortened_at is None:
             self._shortened_at = self._clock()
 
     async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
-        """Like `run`, for work that may be done twice: an unavailable database is waited for."""
+        """Like `run`, and wait for an unavailable database; for work that may be done twice."""
         return await self.run(lambda ledger: self._patiently(lambda: work(ledger)))
 
     async def run(self, work: Callable[[Ledger], T]) -> T:
@@ -136,7 +136,7 @@ class LedgerWriter:
         """Do work again whose database became unavailable, also when its commit was done and only the answer was lost.
 
         Every change is one that finds itself done: an intent that is known is returned, a state that is reached
-        stays. A database that was given up once is tried only once from then on.
+        stays. Once past its deadline, a database is tried only once for each write.
         """
         self._writing_since = began = self._clock()
         try:
@@ -144,23 +144,23 @@ class LedgerWriter:
                 try:
                     answer = work()
                 except LedgerUnavailable as error:
-                    self._note_unavailable(began, error)
-                    if self._clock() >= self._given_up_at():
+                    self._log_unavailable(began, error)
+                    if self._clock() >= self._deadline():
                         raise
                     self._sleep(pause)
                 else:
-                    self._note_available()
+                    self._log_available()
                     return answer
             raise AssertionError("there is always another pause")
         finally:
             self._writing_since = None
 
-    def _note_unavailable(self, since: float, error: LedgerUnavailable) -> None:
+    def _log_unavailable(self, since: float, error: LedgerUnavailable) -> None:
         if self._unavailable_since is None:
             self._unavailable_since = since
             logger.warning("%s It is waited for, for %.0f s at most.", error.message, _PATIENCE)
 
-    def _note_available(self) -> None:
+    def _log_available(self) -> None:
         if self._unavailable_since is not None:
             seconds = self._clock() - self._unavailable_since
             logger.warning(
@@ -168,7 +168,7 @@ class LedgerWriter:
             )
             self._unavailable_since = None
 
-    def _given_up_at(self) -> float:
+    def _deadline(self) -> float:
         assert self._unavailable_since is not None, "it is unavailable"
         until = self._unavailable_since + _PATIENCE
         if self._shortened_at is None:

@@ -21,7 +21,7 @@ from patternmill.ledger.records import Approval, Ceiling
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs.spec import RunSpec
-from patternmill.states import Outcome, Stage, Verdict
+from patternmill.states import Outcome, Verdict
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
@@ -49,14 +49,11 @@ class ApprovedItems:
 
 
 def propose(spec: RunSpec, plan: Plan) -> Proposal:
-    """A plan with the prices that it would be carried out for."""
     options = spec.options
-    prices = {stage: options.price(stage) for stage in Stage}
-    return Proposal(plan, prices, options.attempts, spec.edition, options.currency)
+    return Proposal(plan, options.prices, options.attempts, spec.edition, options.currency)
 
 
 def has_threshold(options: RunOptions) -> bool:
-    """Whether there are plans that need an approval."""
     return options.approve_above_items is not None or options.approve_above_cost is not None
 
 
@@ -105,7 +102,7 @@ def ledger_time(spec: RunSpec) -> float:
 
 
 def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
-    """Whether that is the approvers' code, or none is set. Takes the same time whatever was typed."""
+    """Whether that is the approvers' code, or none is set. In constant time."""
     if expected is None:
         return True
     text = expected.get_secret_value()
@@ -113,7 +110,7 @@ def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
     return hmac.compare_digest(known, _sha256(typed.strip()))
 
 
-# Decide: a person's decision goes on record, or that there was none in time.
+# Decide: record a person's decision, or that none was made in time.
 
 
 def approve(spec: RunSpec, proposal: Proposal, decision: ApprovalDecision) -> Approval:
@@ -135,7 +132,6 @@ def record_decision(
 
 
 def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
-    """Record that nobody decided in time; None while there is time."""
     with _writing(spec) as ledger:
         if request.lapses_at is None or ledger.now() < request.lapses_at:
             return None
@@ -148,8 +144,8 @@ def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
 def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -> ApprovedItems | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
-    The last decision on the catalog holds for every plan that makes only items of the plan that was decided on: so what
-    is left after a crash rests on the same approval, under the same ceiling. It holds for small plans too: what was
+    The last decision on the catalog covers every plan that makes only items of the plan that was decided on: so what
+    is left after a crash rests on the same approval, under the same ceiling. It covers small plans too: what was
     rejected, or exceeds the ceiling, is not bought piece by piece.
     """
     last = ledger.last_decision(spec.scope.environment, spec.scope.catalog) if ledger is not None else None
@@ -167,7 +163,6 @@ def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -
 
 
 def approval_needed(proposal: Proposal) -> ApprovalNeeded:
-    """The refusal of a plan that nobody has approved; it names the plan."""
     digest = proposal.digest()
     return ApprovalNeeded(
         f"The plan would buy {proposal}, and waits for a person's approval. "
@@ -177,7 +172,6 @@ def approval_needed(proposal: Proposal) -> ApprovalNeeded:
 
 
 def rejection(decision: Approval) -> HaltReason:
-    """Why nothing of a rejected or lapsed plan is begun."""
     note = f": {decision.note}" if decision.note else ""
     what = f"rejected by {decision.who}" if decision.verdict is Verdict.REJECTED else "not approved"
     return HaltReason(
@@ -193,7 +187,7 @@ def _exceeds_threshold(options: RunOptions, proposal: Proposal) -> bool:
 
 
 def _has_work(approved: ApprovedItems, proposal: Proposal) -> bool:
-    """Whether an approved item is under way, or the rest of the ceiling covers one more purchase."""
+    """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase."""
     if (proposal.to_do - proposal.to_buy) & approved.keys:
         return True
     approval = approved.approval
@@ -252,6 +246,6 @@ def _sha256(text: str) -> str:
 
 @contextmanager
 def _writing(spec: RunSpec) -> Iterator[Ledger]:
-    """The ledger in a transaction; it is made where there is none."""
+    """The ledger in a transaction; it is made where none exists."""
     with open_ledger(spec.settings) as ledger, ledger.transaction():
         yield ledger

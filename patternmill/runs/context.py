@@ -12,7 +12,7 @@ from patternmill.runs.spec import RunSpec
 
 @dataclass(frozen=True)
 class Launch:
-    """A run that this process asks its own flow for: what it is made from, and who watches it once it has begun."""
+    """A run that this process launches as a flow of its own."""
 
     spec: RunSpec
     on_begin: Callable[[Run], None]
@@ -25,7 +25,7 @@ driven: ContextVar[ActiveRun] = ContextVar("driven")
 
 
 def announce(run: Run) -> None:
-    """Show a run that has begun to whoever asked for it in this process."""
+    """Show a run that has begun to the launch in this process, if any."""
     launch = launched.get()
     if launch is not None:
         launch.on_begin(run)

@@ -24,7 +24,7 @@ class CurrentOffer:
 
 
 async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile) -> CurrentOffer:
-    """Raises ServiceStopped when the key is refused, or when nobody answers and nothing is remembered."""
+    """Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered."""
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:

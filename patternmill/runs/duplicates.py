@@ -61,7 +61,7 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
 
 
 def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
-    """Raise ConfigurationError when another catalog's products would be bought again and nobody has confirmed it.
+    """Raise ConfigurationError when another catalog's products would be bought again without confirmation.
 
     Not for a plan that a person has approved.
     """

@@ -11,13 +11,11 @@ from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.unsettled import Unsettled, request_of_result
 from patternmill.service.jobs import Job
-from patternmill.states import Stage
 
 LookUp = Callable[[str], Awaitable[Job | None]]
 
 #: Where a service may repeat what it was asked for, next to the job itself.
 _REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments", "body", "payload")
-_RESULT_FIELD = {Stage.PATTERN: "patternId", Stage.PRODUCT: "productId"}
 _REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
 
 
@@ -46,9 +44,8 @@ async def examined(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
 
 
 def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
-    """Raise ConfigurationError when what the job made is known as what another request made."""
-    result_id = _result(job).get(_RESULT_FIELD[item.stage])
-    other = request_of_result(ledger, result_id, item) if isinstance(result_id, str) else None
+    result_id = job.result_id(item.stage)
+    other = request_of_result(ledger, result_id, item) if result_id is not None else None
     if other is not None and other != item.attempt.request_id:
         raise ConfigurationError(
             f"Job {job.job_id} made {result_id}, which belongs to request {other}.", remedy=_REMEDY
@@ -58,26 +55,15 @@ def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
 def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:
     if job.job_id != job_id:
         yield f"the service answers with job {job.job_id}."
-    if _is_of_another_kind(job.kind.strip().casefold(), item.stage):
+    if job.has_another_kind(item.stage):
         yield f"its kind is {job.kind!r}, and a {item.stage} was asked for."
-    made = {stage for stage, field in _RESULT_FIELD.items() if _result(job).get(field)}
-    if made and item.stage not in made:
-        yield f"it made a {made.pop()}, and a {item.stage} was asked for."
+    if job.made and item.stage not in job.made:
+        yield f"it made a {min(job.made)}, and a {item.stage} was asked for."
     asked: Mapping[str, Any] = json.loads(item.attempt.body)
     for shown in _repeated(job.raw):
         for name in asked.keys() & shown.keys():
             if shown[name] not in (None, "", {}) and _plain(shown[name]) != _plain(asked[name]):
                 yield f"its {name} is {shown[name]!r}, and the request's is {asked[name]!r}."
-
-
-def _is_of_another_kind(kind: str, stage: Stage) -> bool:
-    """The interface names the kind of pattern jobs alone: every other name may be a product's, but no pattern's."""
-    return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
-
-
-def _result(job: Job) -> Mapping[str, Any]:
-    result = job.raw.get("result")
-    return result if isinstance(result, dict) else {}
 
 
 def _repeated(raw: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

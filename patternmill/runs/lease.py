@@ -31,7 +31,7 @@ class LeaseHolder:
 
     machine: str
     pid: int
-    #: The kernel's start time of the process: a PID is given out again.
+    #: The kernel's start time of the process: PIDs are reused.
     born: str
 
     @classmethod
@@ -88,7 +88,7 @@ async def acquire_lease(
 def _claim(
     ledger: Ledger, environment: str, catalog: str, run_id: RunId, over: HeldLease | None
 ) -> Lease | None:
-    """`over`: the lease that is free, or whose holder is silent. None when another process was quicker."""
+    """`over`: the lease that is free, or without heartbeats. None when another process was quicker."""
     if over is not None and over.holder:
         _unlock(ledger, over)
     me = json.dumps(asdict(LeaseHolder.this_process()))
@@ -112,21 +112,23 @@ def _unlock(ledger: Ledger, over: HeldLease) -> None:
     if not gone:
         raise LedgerUnavailable(
             f"{what}, and this process may not end it.",
-            remedy=f"Nothing is lost. Let it go on (`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`) "
+            remedy=f"Nothing is lost. Resume it (`kill -CONT {holder.pid}`) or end it (`kill -KILL {holder.pid}`) "
             "as its owner, then run the same command again.",
         )
     logger.warning(
-        "%s. It was silent for %.0f s and is taken over: it was ended.", what, TAKEOVER_AFTER.total_seconds()
+        "%s. Without heartbeats for %.0f s, it was ended and its lease taken over.",
+        what,
+        TAKEOVER_AFTER.total_seconds(),
     )
 
 
 def is_free(lease: HeldLease) -> bool:
-    """Whether nobody has a lease, or surely a dead process; one of another machine is taken to live."""
+    """Whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
     return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
 
 
 class LeaseHeartbeat:
-    """Renews the lease of a run while it lives; `on_loss` learns once the lease, or the ledger, is gone."""
+    """Renews the lease of a run while it lives; `on_loss` is called once the lease, or the ledger, is lost."""
 
     def __init__(self, writer: LedgerWriter, on_loss: Callable[[PatternmillError], None]) -> None:
         self._writer = writer

@@ -13,7 +13,7 @@ from patternmill.planning.plan_limits import PlanLimit, limit_plan, restricted
 from patternmill.results.summary import joined
 from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.spec import RunSpec
-from patternmill.states import Outcome, Stage
+from patternmill.states import Outcome
 from patternmill.text import money, plural
 
 _REMEDY = "Raise {} and run the same command again."
@@ -48,7 +48,7 @@ def _not_approved(approval: Approval, plan: Plan, covered: Plan) -> HaltReason |
 
 
 def with_spending_limits(spec: RunSpec, plan: Plan, approved: ApprovedItems | None) -> RunSpec:
-    """The spec that buys nothing but what is approved, and no second attempt at the expense of `plan`."""
+    """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
     options = spec.options
     limits = options.limits
     if approved is not None:
@@ -71,7 +71,7 @@ def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None 
 
 
 def _of_money(spec: RunSpec, name: str, remedy: str, left: int) -> PlanLimit:
-    return PlanLimit(name, remedy, left, spec.options.price(Stage.PATTERN), spec.options.price(Stage.PRODUCT))
+    return PlanLimit(name, remedy, left, spec.options.pattern_price, spec.options.product_price)
 
 
 def _of_run(spec: RunSpec) -> Iterator[PlanLimit]:

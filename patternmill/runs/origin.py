@@ -1,4 +1,4 @@
-"""Where a file comes from: a results file goes on with the catalog, the environment and the edition of its run."""
+"""Where a file comes from: a results file belongs to the catalog, environment and edition of its run."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Origin:
 
 
 def origin_of(source: Path) -> Origin | None:
-    """None for a file that is not one of ours, and where no manifest that can be read lies next to it.
+    """None for a file that is not one of ours, or has no readable manifest next to it.
 
     Ours is also one that still has its name, next to its manifest, and has lost the result columns.
     """
@@ -59,7 +59,7 @@ def origin_of(source: Path) -> Origin | None:
 def environment_of(origin: Origin | None, environment: str | None) -> str | None:
     """The environment that is named, else that of the run that a file comes from; None: as set.
 
-    A setting does not count as named: it holds for every file. Raises InputRefused when the two differ.
+    A setting does not count as named: it is for every file. Raises InputRefused when the two differ.
     """
     if origin is None:
         return environment
@@ -67,7 +67,7 @@ def environment_of(origin: Origin | None, environment: str | None) -> str | None
         raise InputRefused(
             f"{origin.sentence()} {environment!r} is named.",
             code="other_environment",
-            remedy="Leave --environment out to go on there; for another environment, import the catalog's own file.",
+            remedy="Leave --environment out to continue there; for another environment, import the catalog's own file.",
         )
     return origin.environment
 
@@ -78,12 +78,12 @@ def refuse_other_catalog(origin: Origin, catalog: str | None) -> None:
         raise InputRefused(
             f"{origin.sentence()} The catalog {catalog!r} is named.",
             code="other_catalog",
-            remedy="Leave --catalog out to go on there; for another catalog, import a file without the result columns.",
+            remedy="Leave --catalog out; for another catalog, import a file without the result columns.",
         )
 
 
 def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environment: str) -> None:
-    """Raise InputRefused when a results file without its manifest may be of another environment's catalog."""
+    """Raise InputRefused when a results file without its manifest may be another environment's."""
     others = sorted({run.environment for run in runs_of(ledger, catalog)} - {environment})
     if others:
         raise InputRefused(
@@ -95,7 +95,7 @@ def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environm
 
 
 def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edition: str | None) -> None:
-    """Raise InputRefused when a results file would give up an edition of the catalog, unasked.
+    """Raise InputRefused when a results file would lose an edition of the catalog.
 
     `runs`: those that it may come from.
     """
@@ -107,12 +107,12 @@ def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edit
             f"{file} comes from an earlier run, and {newest.run_id} of catalog {catalog!r} bought the "
             f"edition {known!r}: whether the file is of that edition is not known.",
             code="edition_unknown",
-            remedy=f"Say so with --edition {known}; or with --edition {none} for the products before it.",
+            remedy=f"Name it with --edition {known}; or with --edition {none} for the products before it.",
         )
 
 
 def runs_of(ledger: Ledger, catalog: str, environment: str | None = None) -> Iterator[RunRecord]:
-    """Those that held the catalog, the newest first."""
+    """Those that had the catalog's lease, the newest first."""
     return filter(had_lease, ledger.runs(catalog=catalog, environment=environment))
 
 

@@ -42,12 +42,12 @@ COUNTS = (
     "items_ended",
     "items_failed",
 )
-#: Of what was in flight when the run was stopped, so long is followed: the run itself has 18 seconds.
+#: How long jobs are followed once the run was stopped: the run itself waits 17 seconds for its parts.
 _DRAIN = timedelta(seconds=12)
 
 
 class Part(ActiveRun):
-    """A part that was begun under a grant. Driven through `engine` as a run is, and ended by `end`."""
+    """A part of a run, assigned by a grant. Driven through `engine` as a run is, and ended by `end`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Part(ActiveRun):
         super().__init__(assigned.record, plan, memory, writer, api, assigned.options)
         self.name = f"{assigned.record.run_id}/{assigned.number}"
         self.assigned = assigned
-        #: Whether this process was stopped: what is left of the part is for another one.
+        #: Whether this process was stopped, so that another one has to end the part.
         self.left = False
         self._before = _counts_before(before, plan)
         self._heartbeat: asyncio.Task[None] | None = None
@@ -72,8 +72,8 @@ class Part(ActiveRun):
         ledger = await asyncio.to_thread(open_ledger, assigned.settings)
         writer: LedgerWriter | None = None
         try:
-            hold, reports = await asyncio.to_thread(_begin, ledger, assigned, grant)
-            writer = LedgerWriter(ledger, hold)
+            lease, reports = await asyncio.to_thread(_begin, ledger, assigned, grant)
+            writer = LedgerWriter(ledger, lease)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
             environment = assigned.record.environment
             api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(environment)))
@@ -90,18 +90,17 @@ class Part(ActiveRun):
         return part
 
     def start_heartbeat(self) -> None:
-        """From now on its run sees that it lives, and it applies what the run and the other parts report."""
+        """From now on it reports to its run, and applies what the run and the other parts report."""
         self._heartbeat = asyncio.create_task(self._keep_reporting())
 
     def stop(self, why: str) -> None:
-        """This process is stopped. Whether its run is as well is not for the part to decide."""
+        """This process is stopped, which need not stop the run."""
         self.left = True
         super().stop(why)
 
     def made(self) -> int:
-        """How many of its products are there, whichever process made them."""
-        there = sum(self.plan.products[key].reason is Reason.DONE for key in self.plan.products)
-        return there + self.progress.products
+        done = sum(product.reason is Reason.DONE for product in self.plan.products.values())
+        return done + self.progress.products
 
     async def end(self, *, cancelled: str | None = None) -> None:
         """Report the end. `cancelled`: a person stopped this very part, by which the whole run is meant."""
@@ -126,15 +125,15 @@ class Part(ActiveRun):
             self._lost(error)
 
     def _report(self, state: PartState) -> _Report:
-        hold = self.writer.lease
-        assert isinstance(hold, PartLease), "a part has its lease"
+        lease = self.writer.lease
+        assert isinstance(lease, PartLease), "a part has its lease"
         counts = {name: self._before.get(name, 0) + getattr(self.progress, name) for name in COUNTS}
         if state is PartState.LEFT:
-            # The rest did not end: it is for another process.
+            # Another process drives the rest.
             counts["ended"] = counts["products"] + counts["failed"]
-        # That this process stops is its own affair; what halts a run is everybody's.
+        # A stop of this process is not one of the run.
         halt = {} if self.left else self.halt.on_record()
-        return _Report(hold, counts, halt, state)
+        return _Report(lease, counts, halt, state)
 
     def _apply(self, reports: Iterable[PartProgress]) -> None:
         """Stop for what stops the run: a person, the service, too many failures over all parts."""
@@ -142,7 +141,7 @@ class Part(ActiveRun):
         for report in others:
             for stages, reason in halts_from(report.halt):
                 if reason.outcome is Outcome.CANCELLED:
-                    self._stop_with_the_run(reason)
+                    self._drain(reason.message, _DRAIN)
                 elif reason.outcome is Outcome.FAILED or report.number == COORDINATOR:
                     self.halt.begin(reason, stages=stages)
         failed = self._over_all("items_failed", others)
@@ -154,26 +153,23 @@ class Part(ActiveRun):
         own = self._before.get(name, 0) + int(getattr(self.progress, name))
         return own + sum(report.counts.get(name, 0) for report in others)
 
-    def _stop_with_the_run(self, reason: HaltReason) -> None:
-        self._drain(reason.message, _DRAIN)
-
 
 @dataclass(frozen=True)
 class _Report:
-    """A change of the ledger: the part's heartbeat, answered with what all parts report."""
+    """A change of the ledger: the part's heartbeat, which returns what all parts report."""
 
-    hold: PartLease
+    lease: PartLease
     counts: Mapping[str, int]
     halt: Mapping[str, Mapping[str, str]]
     state: PartState
 
     def __call__(self, ledger: Ledger) -> list[PartProgress]:
-        ledger.update_part(self.hold, self.counts, self.halt, self.state)
-        return ledger.parts_of(self.hold.run_id)
+        ledger.update_part(self.lease, self.counts, self.halt, self.state)
+        return ledger.parts_of(self.lease.run_id)
 
 
 class PartWork:
-    """A context with a part in it that lives: connections opened, and closed at the end, after the last report."""
+    """A context with a part that sends heartbeats; closes the connections after the last report."""
 
     def __init__(self, assigned: Assignment, grant: int) -> None:
         """Raises ConfigurationError when address or key are missing, or belong to another service."""
@@ -181,7 +177,7 @@ class PartWork:
         self._assigned, self._grant = assigned, grant
         self._api = StudioApi.from_settings(assigned.settings)
         self._part: Part | None = None
-        #: Why a person stopped this part, once that is known.
+        #: Why a person stopped this part.
         self.cancelled: str | None = None
 
     async def __aenter__(self) -> Part:
@@ -229,7 +225,7 @@ def _plan_again(assigned: Assignment) -> tuple[Memory, Plan]:
 
 
 class _PlannedItems:
-    """The items that the run planned for its rows, by sku: a part decides nothing anew."""
+    """The items that the run planned for its rows, by sku."""
 
     def __init__(self, scope: Scope, by_sku: Mapping[str, KnownItem]) -> None:
         self._scope, self._by_sku = scope, by_sku
@@ -258,11 +254,11 @@ def _plan(
         if (again.pattern, again.product) != (row.pattern_key, row.product_key):
             raise LedgerError(
                 f"Row {row.line} ({row.sku}) has other items here than where it was planned.",
-                remedy="Give all workers the same version of Patternmill.",
+                remedy="Run the same version of Patternmill on all workers.",
             )
         planned.append(replace(again, position=row.position))
     plan = replace(plan, rows=tuple(planned))
-    # What is begun first: the service has jobs for it, which are in the window whether they are asked for or not.
+    # Begun rows first: their jobs count for the window whether they are polled or not.
     ordered = sorted(planned, key=lambda row: not is_begun(plan, row))
     return replace(plan, rows=tuple(ordered))
 
@@ -275,7 +271,7 @@ def _entry(row: RunRow) -> Entry:
 
 
 def _without_second_retries(memory: Memory, begun: frozenset[ItemKey]) -> Memory:
-    """What this run tried already, and failed with, is not tried once more because a process was lost."""
+    """Items that failed in this run are not tried once more because a process was lost."""
     last_attempts = {
         key: replace(attempt, state=AttemptState.HELD)
         if isinstance(attempt, Attempt) and _failed_here(attempt, begun) and key not in memory.trying
@@ -290,7 +286,7 @@ def _failed_here(attempt: Attempt, begun: frozenset[ItemKey]) -> bool:
 
 
 def _counts_before(reports: Mapping[str, int], plan: Plan) -> dict[str, int]:
-    """What earlier processes did of this part: their last report, and the rows that the ledger shows as ended."""
+    """What earlier processes did: their last report, and the rows that the ledger shows as ended."""
     before = {name: reports.get(name, 0) for name in COUNTS}
     before["in_flight"] = 0
     before["ended"] = len(plan.rows) - sum(1 for _ in plan.to_do())

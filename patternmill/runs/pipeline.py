@@ -19,7 +19,7 @@ from patternmill.catalog.remote import read_source, require_writable, write_file
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import has_ledger, open_ledger
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
@@ -81,7 +81,6 @@ class Pipeline:
         await self._api.close()
 
     async def read(self) -> str:
-        """Read the input file. Raises InputRefused."""
         self._file = await asyncio.to_thread(read_input, self.spec)
         if self._file.columns.ours and not self.spec.catalog_named:
             raise InputRefused(
@@ -96,7 +95,7 @@ class Pipeline:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
-        # Before the key is sent, and before anything of the offer is believed.
+        # Before the key is sent, and before the offer is read.
         await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
         offer = await current_offer(self._api, self.spec.settings, self._file)
         self._offer = offer.read
@@ -113,7 +112,6 @@ class Pipeline:
         return self._checked
 
     async def preview(self) -> Preview:
-        """The plan with its cost and time, without anything being written."""
         return await asyncio.to_thread(preview, self._spec_with_retries(), self.checked)
 
     async def changes(self, plan: Plan) -> Changes:
@@ -126,11 +124,9 @@ class Pipeline:
         return self.spec.refresh
 
     def proposal(self, plan: Plan) -> Proposal:
-        """A plan as a person would decide on it."""
         return approval.propose(self._spec_with_retries(), plan)
 
     async def needs_approval(self, plan: Plan) -> bool:
-        """Whether a person has to approve a plan before the run begins. Writes nothing."""
         return await asyncio.to_thread(approval.needs_approval, self.spec, self.proposal(plan))
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
@@ -153,7 +149,6 @@ class Pipeline:
         return self._run
 
     async def end(self) -> RunEnding:
-        """Decide the outcome and fix the status of every row."""
         self._ending = await self.begun.end()
         return self._ending
 
@@ -163,7 +158,7 @@ class Pipeline:
         return self._ending
 
     async def publish(self) -> Results:
-        """Write the results files, and copy them to where else they are wanted."""
+        """Write the results files, and copy them to the address that was requested."""
         run_id = self.ended.record.run_id
         out = self.spec.out_of(run_id)
         try:
@@ -182,7 +177,6 @@ class Pipeline:
 
     @property
     def _place(self) -> str | None:
-        """An address that the results are copied to."""
         return self.spec.refresh.place if self.spec.refresh is not None else None
 
     @property
@@ -200,14 +194,12 @@ class Pipeline:
         await self.read()
         await self.check()
         run = await self.plan()
-        async with asyncio.TaskGroup() as shards:
-            async for part in run.engine.opened_shards():
-                shards.create_task(run.engine.drive(part, run.engine.make))
+        await run.engine.drive_all()
         await self.end()
         await self.publish()
 
     def _require_writable_results(self) -> None:
-        """Raise ConfigurationError when there is nowhere to write: that is known before anything is spent."""
+        """Raise ConfigurationError, before anything is spent, when the results cannot be written."""
         folder = self.spec.out or self.spec.out_of(RunId("-")).parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -222,7 +214,7 @@ class Pipeline:
             require_writable(self._place)
 
     def _spec_with_retries(self) -> RunSpec:
-        """Rows that come back as failed in one of our own files are asked for again by whoever sends it in."""
+        """Rows that are failed in one of our own files are retried: sending it in asks for that."""
         columns = self.checked.file.columns
         if not columns.ours:
             return self.spec
@@ -245,21 +237,21 @@ class Pipeline:
 
 def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
     """The rows of an earlier run's file, but for those that a later run has superseded."""
-    if spec.origin is None or not has_ledger(spec.settings):
+    if spec.origin is None or spec.edition != spec.origin.edition:
         return checked
-    with open_ledger(spec.settings) as ledger:
-        record = ledger.run(RunId(spec.origin.run_id))
-        if record is None or spec.edition != spec.origin.edition:
+    with ledger_if_any(spec.settings) as ledger:
+        record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
+        if ledger is None or record is None:
             return checked
         return refuse_superseded(ledger, record, checked)
 
 
 def _refuse_unknown_origin(spec: RunSpec) -> None:
-    """Raise InputRefused when a file of ours may be of another environment or edition than it would go on with."""
-    if not has_ledger(spec.settings):
-        return
+    """Raise InputRefused when a file of ours may be of another environment or edition."""
     file, environment = spec.source.name, spec.settings.environment
-    with open_ledger(spec.settings) as ledger:
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return
         if not spec.environment_named:
             refuse_unknown_environment(ledger, file, spec.catalog, environment)
         if not spec.edition_named:
@@ -270,19 +262,16 @@ def _refuse_unknown_origin(spec: RunSpec) -> None:
 
 
 def _changes(spec: RunSpec, terms: RefreshTerms, plan: Plan) -> Changes:
-    if not has_ledger(spec.settings):
-        return find_changes(None, spec.scope, plan, terms)
-    with open_ledger(spec.settings, must_exist=True) as ledger:
+    with ledger_if_any(spec.settings) as ledger:
         return find_changes(ledger, spec.scope, plan, terms)
 
 
 def _deliver(results: Results, place: str) -> None:
-    """Copy the files, the manifest last."""
     try:
         write_files({mark.name: results.path(mark.name) for mark in results.files}, place)
     except PatternmillError as error:
         raise PatternmillError(
             f"{error.message} Nothing is lost: the same files are in {results.out}.",
             code=error.code,
-            remedy="See that the place is there and may be written to, then copy them, the manifest last.",
+            remedy="See that the place exists and is writable, then copy them, the manifest last.",
         ) from None

@@ -26,7 +26,6 @@ from patternmill.states import AttemptState, Stage
 
 
 def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
-    """What earlier runs left of a catalog."""
     last = {attempt.item_key: attempt for attempt in ledger.last_attempts(scope.environment, scope.catalog)}
     trying = frozenset(
         key
@@ -51,23 +50,21 @@ class Preview:
     plan: Plan
     cost: Cost
     time: timedelta
-    #: What another catalog has already.
+    #: Rows that another catalog has.
     duplicates: Duplicates | None = None
-    #: Of rows that were requested with other content before: sku, and each field as it was and as it is.
+    #: Rows whose content has changed: sku, and each field as it was and as it is.
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
-    """The plan that a run would begin with just now. Writes nothing."""
     options = spec.options
-    prices = {stage: options.price(stage) for stage in Stage}
     with ledger_if_any(spec.settings) as ledger:
         _, plan = _remember_and_plan(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
         time = time_for(limited.plan if limited else plan, _job_times(ledger, spec), options.max_in_flight)
-        cost = cost_of(plan, prices, options.attempts, options.currency)
+        cost = cost_of(plan, options.prices, options.attempts, options.currency)
         if ledger is None:
             return Preview(plan, cost, time, limited=limited)
         duplicates = find_duplicates(ledger, plan, checked.offer)
@@ -75,7 +72,6 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
 
 
 def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
-    """How long jobs take, by what the ledger has seen of them."""
     times = dict(ASSUMED)
     for stage in Stage:
         seconds = job_seconds(ledger, spec.scope.environment, stage) if ledger is not None else None
@@ -96,7 +92,7 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
-    """On a thread and a connection of its own, so that the lease's heartbeat goes on."""
+    """On a thread and a connection of its own, so that the lease keeps its heartbeat."""
     with open_ledger(spec.settings) as ledger:
         return _remember_and_plan(ledger, spec, checked)
 

@@ -48,12 +48,10 @@ def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: Refresh
 
 
 def requested_rows(plan: Plan) -> list[RequestedRow]:
-    """What the plan's rows request, the refused ones too."""
     return [_requested(row, plan) for row in plan.rows]
 
 
 def record_changes(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
-    """After the run itself is on record."""
     ledger.add_changes(record.run_id, changes.noteworthy())
 
 
@@ -81,7 +79,7 @@ def withheld_reason(record: RunRecord) -> str | None:
         return None
     empty = sum(counts.values()) == withheld + counts.get(ChangeVerdict.RETIRED.value, 0)
     why = "The source is empty" if empty else "The source has fewer rows than the limit allows"
-    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Let them go with --retire {withheld}."
+    return f"{why}: {plural(withheld, 'row')} not retired (withheld). Retire them with --retire {withheld}."
 
 
 def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
@@ -103,8 +101,8 @@ def change_lines(changes: Changes, most: int) -> Iterator[str]:
     for change in noteworthy[:most]:
         fields = f"  ({', '.join(change.fields)})" if change.fields else ""
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
-        word = change.verdict or change.kind
-        yield f"  {readable(word.value):14} {change.sku}{fields}{replaces}"
+        kind = change.verdict or change.kind
+        yield f"  {readable(kind.value):14} {change.sku}{fields}{replaces}"
         yield from (f"  {'':14} {line}" for line in change.old_and_new())
     yield from more(len(noteworthy), most)
 
@@ -113,7 +111,7 @@ def counts_line(counts: Mapping[str, int]) -> str:
     """`2 added, 1 changed, 96 unchanged, 0 retired, 0 withheld, 1 failed before`."""
     always = ("added", "changed", "unchanged", "retired", "withheld")
     return ", ".join(
-        f"{counts.get(word, 0):,} {readable(word)}"
-        for word in (*always, "failed_before", "refused")
-        if counts.get(word) or word in always
+        f"{counts.get(kind, 0):,} {readable(kind)}"
+        for kind in (*always, "failed_before", "refused")
+        if counts.get(kind) or kind in always
     )

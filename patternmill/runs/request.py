@@ -1,7 +1,7 @@
 """What a person, a schedule or a form asks for: each option once, with its type, bounds, unit and help.
 
 The options of the command line are made of these models, and the parameters of the flows are held against them.
-Loads nothing but pydantic, so that `--help` is there at once.
+Loads nothing but pydantic, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RefreshRequest(RunRequest):
 
 
 class RetryRequest(RunRequest):
-    """The rows of an earlier run that did not come to their end."""
+    """The rows of an earlier run that did not succeed."""
 
     run: str = Field(
         "latest", description="The run's ID or its beginning, as its summary has it; or `latest`."

@@ -24,7 +24,7 @@ from patternmill.ledger.reports.run_lookup import find_run, later_runs, products
 from patternmill.ledger.run_rows import row_content
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
-from patternmill.states import AttemptState, RowStatus, Stage
+from patternmill.states import AttemptState, RowStatus
 from patternmill.text import more, plural
 
 #: What a retry can change: the rest is made already, or waits for an edit or a decision.
@@ -99,7 +99,7 @@ class RetrySelection:
         return {status: found[status] for status in RowStatus if found[status]}
 
     def left_out_lines(self, most: int) -> Iterator[str]:
-        """What is left out and why, as far as a screen bears it; nothing when nothing is."""
+        """What is left out and why, at most so many rows."""
         if self.left_out:
             yield f"Left out, because of later runs: {plural(len(self.left_out), 'row')}"
         for row in self.left_out[:most]:
@@ -148,7 +148,7 @@ def statuses_of(names: str) -> tuple[RowStatus, ...]:
 
 
 def select_rows(ledger: Ledger, request: RetryRequest) -> RetrySelection:
-    """The rows that a retry is asked for. Raises ConfigurationError when the run, or one of the rows, is not known."""
+    """Raises ConfigurationError when the run, or one of the rows, is not known."""
     record = find_run(ledger, request.run, catalog=request.catalog, environment=request.environment)
     return choose(ledger, record, RowFilter.of(request))
 
@@ -176,7 +176,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
 
 
 def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
-    """A run's own file without the rows that a later run has superseded, where nobody has edited them since."""
+    """A run's own file without the rows that a later run has superseded, where they were not edited since."""
     rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
     asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
     unedited = {
@@ -193,7 +193,7 @@ def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog
 
 
 def _superseded(entry: Entry, why: str) -> Entry:
-    assert entry.row is not None, "a row that was good"
+    assert entry.row is not None, "an accepted row"
     problem = Finding(
         None,
         RowCode.SUPERSEDED,
@@ -206,9 +206,9 @@ def _superseded(entry: Entry, why: str) -> Entry:
 def superseded_rows(
     ledger: Ledger, record: RunRecord, products: Mapping[str, ItemKey | None]
 ) -> Mapping[str, str]:
-    """Why, by sku: what the last later run that says anything of a sku says, where that is something else.
+    """Why, by sku, by the last later run that has the sku, where that has something else.
 
-    A refresh speaks for every sku, because its source is the whole catalog.
+    A refresh counts for every sku, because its source is the whole catalog.
     """
     undecided, found = set(products), dict[str, str]()
     for run in later_runs(ledger, record):
@@ -243,7 +243,7 @@ def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
 
 
 def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
-    """Whether the row is in doubt for so long that a run leaves it to a person."""
+    """Whether the row is in doubt for so long that a person has to decide."""
     attempts = (row.product, row.pattern)
     limit = now - options.in_doubt_limit.total_seconds()
     return any(
@@ -262,12 +262,12 @@ def _purchases(
     count = _most_left if worst else _next
     of_patterns = sum(count(attempt, options.attempts) for attempt in patterns.values())
     of_products = sum(count(attempt, options.attempts) for attempt in products.values())
-    amount = of_patterns * options.price(Stage.PATTERN) + of_products * options.price(Stage.PRODUCT)
+    amount = of_patterns * options.pattern_price + of_products * options.product_price
     return Purchases(of_patterns, of_products, amount)
 
 
 def _next(last: Attempt | None, most: int) -> int:
-    """What is open is paid for already, what is made needs nothing."""
+    """What is open or made is paid for already."""
     return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
 
 

@@ -46,7 +46,7 @@ from patternmill.runs.run_record import (
 from patternmill.runs.safeguards import refuse_other_service, require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.states import Outcome, RowStatus
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -60,7 +60,7 @@ class RunEnding:
 
     record: RunRecord
     rows: Mapping[RowStatus, int]
-    #: What was reserved for this run's requests and not given back.
+    #: What was reserved for this run's requests, and not released.
     spent: Spent
 
     @property
@@ -70,7 +70,7 @@ class RunEnding:
 
 
 class ActiveRun:
-    """What drives rows to their ends in this process: a whole run, or one part of a run."""
+    """What drives rows in this process: a whole run, or one part of a run."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class ActiveRun:
         self.record, self.plan, self.writer = record, plan, writer
         self.engine = Engine(record, plan, memory, writer, api, options)
         self.halt, self.progress = self.engine.halt, self.engine.progress
-        #: By which it is found in this process.
+        #: Its name in this process.
         self.name: str = record.run_id
-        #: How it ended, once that is so.
+        #: None until it has ended.
         self.ending: RunEnding | None = None
         self.is_stopped = False
 
@@ -107,7 +107,7 @@ class ActiveRun:
 
 
 class Run(ActiveRun):
-    """A run that has the lease of its catalog. Made by `begin`, driven through `engine`, ended by `end`."""
+    """A run that has the lease of its catalog: `begin`, drive its `engine`, `end`."""
 
     def __init__(
         self,
@@ -121,9 +121,8 @@ class Run(ActiveRun):
         super().__init__(recorded.record, plan, recorded.memory, writer, api, options)
         self.spec = spec
         #: What it was expected to cost as it began.
-        prices = {stage: options.price(stage) for stage in Stage}
-        self.forecast = cost_of(plan, prices, options.attempts, options.currency)
-        #: What was written at the end, once that is so.
+        self.forecast = cost_of(plan, options.prices, options.attempts, options.currency)
+        #: What was written, once it has ended.
         self.results: Results | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out = recorded.left_out
@@ -147,21 +146,10 @@ class Run(ActiveRun):
         is above what may be bought without a person's approval, and none covers it.
         """
         collect_rarely()
-        # Everything that asks the database is done off the event loop: it may take as long as an answer may.
-        ledger = await asyncio.to_thread(_opened, spec)
-        record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
-        try:
-            lease = await acquire_lease(ledger, record.environment, record.catalog, record.run_id)
-        except BaseException as error:
-            if isinstance(error, Overlap):
-                await asyncio.to_thread(record_overlap, ledger, record, checked, error)
-            await asyncio.to_thread(ledger.close)
-            raise
-
         run: Run | None = None
-        writer = LedgerWriter(ledger, lease)
+        record, lease, writer = await _acquire(spec, checked, prefect_flow_run_id)
         heartbeat = LeaseHeartbeat(writer, lambda error: run._lost(error) if run is not None else None)
-        # From here on: to plan a large catalog takes longer than a holder without a heartbeat is left alone.
+        # Before the plan: to plan a large catalog takes longer than a lease without heartbeats is left alone.
         heartbeat.start()
         try:
             recorded = await _Planning(spec, checked, offer, refused, record, lease).of(writer, api)
@@ -199,23 +187,23 @@ class Run(ActiveRun):
         return ending
 
     @property
-    def _held_back(self) -> HaltReason | None:
-        """What kept the run from its whole plan."""
-        return self.halt.reason or self.left_out or self.halt.held_back
+    def _incomplete(self) -> HaltReason | None:
+        """Why the run did not carry out its whole plan."""
+        return self.halt.reason or self.left_out or self.halt.kept_purchase
 
     def _halted_outcome(self) -> Outcome:
-        reason = self._held_back
+        reason = self._incomplete
         return reason.outcome if reason else _PARTLY
 
     def _ended(self, counts: Mapping[RowStatus, int], at: datetime) -> RunRecord:
-        """With all products there it is Completed, whatever halted it meanwhile; else the halt's reason counts.
+        """With all products made it is Completed, whatever halted it meanwhile; else the halt's reason counts.
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
         withheld = withheld_reason(self.record)
         made = not set(counts) - {RowStatus.SUCCEEDED}
         complete = made and withheld is None
-        reason = None if made else self._held_back
+        reason = None if made else self._incomplete
         outcome = Outcome.COMPLETED if complete else reason.outcome if reason else _PARTLY
         return replace(
             self.record,
@@ -225,8 +213,26 @@ class Run(ActiveRun):
         )
 
 
+async def _acquire(
+    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None
+) -> tuple[RunRecord, Lease, LedgerWriter]:
+    """A run with the lease of its catalog. Raises Overlap, which is on record then.
+
+    Everything that asks the database is done off the event loop: it may take as long as an answer may.
+    """
+    ledger = await asyncio.to_thread(_opened, spec)
+    record = new_record(spec, checked, prefect_flow_run_id, moment(ledger))
+    try:
+        lease = await acquire_lease(ledger, record.environment, record.catalog, record.run_id)
+    except BaseException as error:
+        if isinstance(error, Overlap):
+            await asyncio.to_thread(record_overlap, ledger, record, checked, error)
+        await asyncio.to_thread(ledger.close)
+        raise
+    return record, lease, LedgerWriter(ledger, lease)
+
+
 async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease) -> None:
-    """Release the lease of a run that did not come to a plan."""
     await heartbeat.stop()
     writer.shorten_wait()
     with suppress(LedgerError):
@@ -236,7 +242,7 @@ async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease
 
 @dataclass(frozen=True)
 class _RecordedPlan:
-    """A plan on record, as far as limits and an approval let the run carry it out."""
+    """A plan on record, within the limits and the approval of its run."""
 
     record: RunRecord
     memory: Memory
@@ -286,7 +292,7 @@ class _Planning:
 
 
 def _opened(spec: RunSpec) -> Ledger:
-    """The ledger, once it is sure that the service is not another environment's."""
+    """The ledger; raises ConfigurationError when the service is another environment's."""
     ledger = open_ledger(spec.settings)
     try:
         refuse_other_service(ledger, spec.settings)

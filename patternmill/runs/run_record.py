@@ -36,7 +36,7 @@ _CHUNK = 5000
 
 
 def moment(ledger: Ledger) -> datetime:
-    """The ledger's time, by which all that it keeps is dated."""
+    """The ledger's time, which dates its records."""
     return datetime.fromtimestamp(ledger.now(), UTC)
 
 
@@ -85,7 +85,7 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         "digest": approval.digest,
         "verdict": approval.verdict.value,
         "who": approval.who,
-        # On an open-source Prefect server, as on a terminal, a name is what somebody wrote.
+        # On an open-source Prefect server, as on a terminal, a name is whatever was typed.
         "who_is_verified": False,
         "note": approval.note,
         "items": approval.ceiling.items,

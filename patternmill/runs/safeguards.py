@@ -1,4 +1,4 @@
-"""What keeps a run from reading, writing or buying what nobody means: paths, passwords, services, confirmations."""
+"""Refusals of what is most likely a mistake: paths, passwords, services, purchases without confirmation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
-from patternmill.ledger.ledger import Ledger, has_ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.plan import Plan
@@ -32,7 +32,7 @@ def require_allowed_path(path: Path | None, settings: Settings) -> None:
 
 
 def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
-    """Raise ConfigurationError when an environment's products are at another service than the one that would be asked.
+    """Raise ConfigurationError when an environment's products are at another service than the one that is named.
 
     What is in the ledger of an environment was made by the service of its last run that asked for anything.
     """
@@ -50,9 +50,9 @@ def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
 
 
 def refuse_known_other_service(settings: Settings) -> None:
-    """The same where there is a ledger; none is made."""
-    if has_ledger(settings):
-        with open_ledger(settings, must_exist=True) as ledger:
+    """The same; without a ledger nothing is refused, and none is made."""
+    with ledger_if_any(settings) as ledger:
+        if ledger is not None:
             refuse_other_service(ledger, settings)
 
 
@@ -69,7 +69,7 @@ def _other_service(asked: AskedService, url: str) -> ConfigurationError:
 def require_confirmation(settings: Settings, plan: Plan) -> None:
     """Raise ConfigurationError when much would be bought in production and that is not confirmed.
 
-    Not to be asked about a plan that a person has approved.
+    Not for a plan that a person has approved.
     """
     items = sum(plan.purchases())
     if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
@@ -83,7 +83,7 @@ def require_confirmation(settings: Settings, plan: Plan) -> None:
 
 
 def refuse_password(address: str) -> None:
-    """Raise ConfigurationError for a password: a request is kept in clear where it was made, as flow parameters are."""
+    """Raise ConfigurationError for a password: flow parameters are stored in clear."""
     if is_remote(address) and "@" in urlsplit(address).netloc:
         raise ConfigurationError(
             f"The address {shown_address(address)} has a user name or password in it.",
@@ -92,7 +92,7 @@ def refuse_password(address: str) -> None:
 
 
 def refuse_unspreadable(settings: Settings, spread: int | None) -> None:
-    """Raise ConfigurationError when the parts of a run could not meet: that is known before anything is spent."""
+    """Raise ConfigurationError, before anything is spent, when a run cannot be spread."""
     if spread is None:
         return
     url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""

@@ -1,4 +1,4 @@
-"""A person's decision about an attempt that no run may decide: on record, and never while a run goes on."""
+"""A person's decision about an attempt that no run may decide: on record, and never during a run of its catalog."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Decision(StrEnum):
 
     #: The same request goes out once more with the next run; the service makes nothing twice for one request ID.
     RESEND = "resend"
-    #: Whatever the service has for it is given up; a retry makes a new attempt, which is paid for.
+    #: What the service may have made is abandoned; a retry makes a new attempt, which is paid for.
     WRITE_OFF = "write_off"
     #: The person found the service's job for it; the next run follows that job.
     JOB = "job"
@@ -82,7 +82,7 @@ async def settle(
 
 @asynccontextmanager
 async def _lease(ledger: Ledger, environment: str, catalog: str, acquire: Acquire) -> AsyncIterator[Lease]:
-    """The lease of a catalog, as long as a person decides. Raises Overlap."""
+    """The lease of a catalog, for a decision. Raises Overlap."""
     run_id = RunId(f"settle-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
     lease = await acquire(ledger, environment, catalog, run_id)
     try:
@@ -113,7 +113,7 @@ class SettlementFilter:
 def next_runs(
     ledger: Ledger, limit: timedelta, choice: SettlementFilter
 ) -> tuple[list[Unsettled], list[Unsettled]]:
-    """What is in doubt and not yet for a person: what the next run resends, and what is with a run that lives."""
+    """What is in doubt and not yet for a person: what the next run resends, and what a live run drives."""
     waiting: list[Unsettled] = []
     driven: list[Unsettled] = []
     for item in filter(choice.fits, in_doubt(ledger, limit)):
@@ -190,7 +190,7 @@ def _scope(item: Unsettled) -> tuple[str, str]:
 
 
 def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unsettled:
-    """The attempt that a settlement is about. Raises ConfigurationError when it is none to decide about so."""
+    """The attempt that a settlement is about. Raises ConfigurationError when that decision is not possible."""
     found = open_attempt(ledger, settlement.request_id)
     if found is None:
         raise ConfigurationError(
@@ -215,7 +215,7 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
         return ConfigurationError(
             f"Request {found.attempt.request_id} is {state} for {duration(age)}; "
             f"a person decides after {limit.total_seconds() / 3600:g} h only.",
-            remedy="Run the same import again: it goes on with it.",
+            remedy="Run the same import again: it resumes it.",
         )
     return ConfigurationError(
         f"Request {found.attempt.request_id} is {state}: there is nothing to decide.",

@@ -38,18 +38,18 @@ class RunSpec:
     edition: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
-    #: False when environment and edition are only what is set, or nothing: nobody named them for this file.
+    #: False when environment and edition are from the settings, or none: not named for this file.
     environment_named: bool = True
     edition_named: bool = True
-    #: The run whose results file the source is, where its manifest lies next to it.
+    #: The run whose results file the source is, by the manifest next to it.
     origin: Origin | None = None
-    #: Rows whose failed items a person asks for again.
+    #: Rows whose failed items a person retries.
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
     #: Into how many parts, for as many processes; None: this one drives all rows.
     spread: int | None = None
-    #: A deployment started it: who did may not see this machine's files, so that no message quotes them.
+    #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
     by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
     refresh: RefreshTerms | None = None
@@ -68,7 +68,6 @@ class RunSpec:
         return Scope(self.settings.environment, self.catalog)
 
     def only(self, row: Row) -> bool:
-        """Whether a row is worked on."""
         return self.selection is None or self.selection.chooses(row)
 
     def out_of(self, run_id: RunId) -> Path:
@@ -78,8 +77,8 @@ class RunSpec:
 def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSpec:
     """Raises ConfigurationError and InputRefused.
 
-    A results file of an earlier run goes on with the catalog, the environment and the edition of that run; an
-    edition that is empty is none. `by_deployment`: no path may leave the allowed folders.
+    A results file has the catalog, the environment and the edition of its run; an edition that is empty is none.
+    `by_deployment`: no path may leave the allowed folders.
     """
     settings = read_settings()
     if by_deployment:

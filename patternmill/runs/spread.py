@@ -1,7 +1,7 @@
 """A spread run: its rows in parts, each driven by a process elsewhere, and supervised by the run.
 
-The run reads, checks, plans, keeps the lease, and ends and publishes as any other. In between it assigns its parts,
-reads in the ledger how far they are, assigns a lost one again, and in the end drives itself what nobody did.
+The run reads, checks, plans, keeps the lease, ends and publishes as any other. In between it assigns its parts, reads
+in the ledger how far they are, assigns a lost one again, and in the end drives itself what no worker drove.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
@@ -23,7 +23,7 @@ from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import PartProgress
 from patternmill.planning.partition import cut
 from patternmill.planning.plan import PlannedRow
-from patternmill.runs.assignment import assignment, assignments, with_address
+from patternmill.runs.assignment import assignment, assignments
 from patternmill.runs.lease import TAKEOVER_AFTER
 from patternmill.runs.part_worker import COUNTS, Part, PartWork
 from patternmill.runs.run import Run
@@ -34,25 +34,25 @@ logger = logging.getLogger(__name__)
 #: A part is assigned to so many processes, one after the other, before the run drives it itself.
 MOST_STARTS = 3
 _INTERVAL = timedelta(seconds=1)
-#: How long nobody may begin with a part before the run drives it itself: all workers are busy, or gone.
+#: A part that no worker begins within this time is driven by the run itself: all workers are busy, or gone.
 _PATIENCE = timedelta(seconds=90)
 #: A stopped run waits so long for its parts to drain: Prefect kills its process 30 seconds after its signal.
 _DRAIN = timedelta(seconds=17)
-#: How long a part of which every row has ended may take to report it: what is shown of it must not hold the run up.
+#: How long a part of which every row has ended may take to report it: its display must not delay the run.
 _LINGERING = timedelta(seconds=60)
-#: How often whoever started a process is asked whether it ended.
+#: How often a worker pool is asked whether its process ended.
 _ASK = timedelta(seconds=5)
 
 
 @dataclass(frozen=True)
 class PartGrant:
-    """A part as it is assigned: all that its process needs to know, and nothing secret."""
+    """A part as it is assigned: what its process needs, and nothing secret."""
 
     run_id: RunId
     number: int
     grant: int
     environment: str
-    #: What it holds, for people.
+    #: Its rows, for people.
     name: str
 
 
@@ -60,13 +60,13 @@ class WorkerHandle(Protocol):
     """A process that a part was assigned to."""
 
     async def is_gone(self) -> bool:
-        """Whether it certainly works no more, as far as whoever started it knows."""
+        """Whether it certainly works no more, as far as its pool knows."""
 
     async def dismiss(self) -> None:
-        """It is not waited for any more: if it has not begun, it should not."""
+        """Stop waiting for it: if it has not begun, it should not."""
 
     async def await_end(self) -> None:
-        """Wait for its own end: it has reported in the ledger that it is done."""
+        """Wait for the end of a process that has reported the end of its part."""
 
 
 class WorkerPool(Protocol):
@@ -110,7 +110,7 @@ class PartSupervisor:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`drive` is how this process drives a part that no other one does."""
+        """`drive`: how this process drives a part that no worker drives."""
         self._run, self._workers, self._drive = run, workers, drive
         self._clock, self._sleep = clock, sleep
         self._parts: list[_SupervisedPart] = []
@@ -127,12 +127,9 @@ class PartSupervisor:
                 await self._sleep(_INTERVAL.total_seconds())
                 await self._check()
         except LedgerError as error:
-            # The run's end will say so.
             self._run.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
         finally:
             await self._dismiss_all()
-
-    # -- inside
 
     async def _put_on_record(self, parts: Sequence[Sequence[PlannedRow]]) -> None:
         run = self._run
@@ -144,7 +141,7 @@ class PartSupervisor:
         ]
 
     async def _assign(self, part: _SupervisedPart) -> None:
-        """Assign a part, for the first time or again; whoever had it is fenced off."""
+        """Assign a part, for the first time or again; an earlier worker is fenced off."""
         lease = self._run.writer.lease
         assert lease is not None, "a run has a lease"
         number = await self._run.writer.write(lambda ledger: ledger.assign_part(lease, part.number))
@@ -164,19 +161,17 @@ class PartSupervisor:
         part.here = asyncio.create_task(self._drive_here(grant))
 
     async def _drive_here(self, grant: PartGrant) -> None:
-        """In this process, as another one would."""
         try:
             assigned = await asyncio.to_thread(assignment, grant.run_id, grant.number, grant.environment)
             settings = self._run.spec.settings
             address = {"studio_url": settings.studio_url, "api_key": settings.api_key}
-            assigned = with_address(assigned, assigned.settings.model_copy(update=address))
+            assigned = replace(assigned, settings=assigned.settings.model_copy(update=address))
             async with PartWork(assigned, grant.grant) as part:
                 await self._drive(part)
         except PatternmillError as error:
             self._run.halt.begin(HaltReason(Outcome.FAILED, error.code, str(error)))
 
     async def _check(self) -> None:
-        """Exchange with all parts what they did and what halts the run, then supervise each."""
         run_id, halt = self._run.record.run_id, self._run.halt.on_record()
 
         def exchange(ledger: Ledger) -> list[PartProgress]:
@@ -218,7 +213,7 @@ class PartSupervisor:
             await self._assign(part)
 
     def _lingers(self, part: _SupervisedPart, report: PartProgress) -> bool:
-        """Whether all is done, and has been for a while, without the part's last report."""
+        """Whether all its rows have ended for a while, without the part's last report."""
         through = report.state is PartState.BEGUN and report.counts.get("ended", 0) >= part.rows
         if not through or report.counts.get("in_flight", 0):
             part.through_at = None
@@ -228,7 +223,7 @@ class PartSupervisor:
         return now - part.through_at >= _LINGERING.total_seconds()
 
     async def _is_lost(self, part: _SupervisedPart, report: PartProgress) -> bool:
-        """Whether nobody works at the part any more, or ever will."""
+        """Whether no process works at the part, or ever will."""
         if part.here is not None or report.state is PartState.LEFT:
             return True
         now = self._clock()
@@ -240,7 +235,7 @@ class PartSupervisor:
                 # Another one would not be begun either.
                 part.starts = MOST_STARTS
             return True
-        # Believed at the second check only: its last report may have been on its way at the first.
+        # Counts at the second check only: its last report may not have been written at the first.
         if part.gone:
             return True
         if part.worker is not None and now - part.asked_at >= _ASK.total_seconds():
@@ -258,7 +253,7 @@ class PartSupervisor:
         return self._clock() - self._stopped_at >= _DRAIN.total_seconds()
 
     async def _dismiss_all(self) -> None:
-        """No process of ours, and none that was started for the run, goes on for long after it."""
+        """No process that was started for the run outlives it by long."""
         here = [part.here for part in self._parts if part.here is not None]
         for task in here:
             task.cancel()
@@ -269,13 +264,6 @@ class PartSupervisor:
 
 
 async def spread(run: Run, workers: WorkerPool, drive: Callable[[Part], Awaitable[None]]) -> None:
-    """Drive a run's rows through as many processes as was asked for."""
+    """Drive a run's rows through as many processes as its spec says."""
     assert run.spec.spread is not None, "asked to be spread"
     await PartSupervisor(run, workers, drive).work(run.spec.spread)
-
-
-async def drive_without_prefect(part: Part) -> None:
-    """Drive a part's rows in this process, with nobody watching."""
-    async with asyncio.TaskGroup() as shards:
-        async for shard in part.engine.opened_shards():
-            shards.create_task(part.engine.drive(shard, part.engine.make))

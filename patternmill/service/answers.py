@@ -8,13 +8,11 @@ from typing import Any
 
 
 class ExchangeResult(StrEnum):
-    """How far one exchange came."""
-
-    #: The whole answer is here, whatever its status.
+    #: The whole answer was received, whatever its status.
     ANSWERED = "answered"
-    #: Not one byte of the request left this machine: sending again does no harm.
+    #: Not one byte of the request left this machine: resending does no harm.
     NOT_SENT = "not_sent"
-    #: The request may have been executed; its answer did not come, or not whole.
+    #: The request may have been executed; its answer was lost, or cut.
     LOST = "lost"
 
 
@@ -26,7 +24,7 @@ class Trouble(StrEnum):
     NAME_NOT_FOUND = "name_not_found"
     CONNECT = "connect"
     CONNECT_TIMEOUT = "connect_timeout"
-    #: The certificate cannot be verified; HANDSHAKE: it did not come to a certificate.
+    #: The certificate cannot be verified; HANDSHAKE: none was received.
     TLS = "tls"
     HANDSHAKE = "handshake"
     PROXY = "proxy"
@@ -57,23 +55,23 @@ class Answer:
     date: str | None = None
 
     @property
-    def good(self) -> bool:
+    def usable(self) -> bool:
         """A success status with JSON in it."""
-        return self.status in GOOD and self.trouble is Trouble.NONE
+        return self.status in USABLE and self.trouble is Trouble.NONE
 
     @property
     def service_failed(self) -> bool:
-        """The service, or the way to it, is not well; it says nothing about the item."""
+        """The service or the network failed; this is not about the item."""
         if self.exchange is not ExchangeResult.ANSWERED or self.status is None:
             return True
-        return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.good)
+        return self.status >= 500 or self.status == 408 or (self.status in SUCCESS and not self.usable)
 
     @property
     def overloaded(self) -> bool:
-        """A sign that less should be asked at once."""
+        """A sign that fewer requests should be made at once."""
         return self.status in {429, 503} or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
 
 
 #: The success statuses that can carry a job.
-GOOD = frozenset({200, 201, 202})
+USABLE = frozenset({200, 201, 202})
 SUCCESS = range(200, 300)

@@ -1,4 +1,4 @@
-"""One exchange with the service: a POST goes out, and whatever happens comes back as an Answer."""
+"""One exchange with the service: a POST goes out, and the result, whatever happens, is an Answer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class StudioClient:
         return url
 
     async def _content(self, response: httpx.Response) -> bytes:
-        """The bytes of the answer, unpacked if it came packed although we asked for it plain."""
+        """The bytes of the answer, decompressed if need be, although it was requested plain."""
         stream = response.stream
         assert isinstance(stream, httpx.AsyncByteStream)
         parts, size = [], 0
@@ -123,7 +123,7 @@ class AnswerTooLargeError(Exception):
 
 
 class UnreadableEncodingError(Exception):
-    """The answer is packed in a way that was not asked for, or is damaged."""
+    """The answer has an encoding that was not requested, or is damaged."""
 
 
 def _headers(key: str, user_agent: str) -> httpx.Headers:
@@ -173,7 +173,7 @@ def _parsed(content: bytes) -> tuple[Any, Trouble]:
 
 
 def _fault(error: Exception) -> Answer:
-    """What an exception means. Its own text is not used: it can hold addresses.
+    """What an exception means. Its own text is not used: it can contain addresses.
 
     Only the aiohttp error behind the httpx one is believed: the transport calls a connection that closed
     after the request went out a ConnectTimeout, and taking that for "not sent" would buy twice.

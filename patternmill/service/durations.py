@@ -37,13 +37,13 @@ class Durations:
 
     Jobs that still run count as well as those that ended, so that quick ones, which end first, are not
     taken for all. While few have ended, lognormals of many medians and spreads, each as likely as what was
-    seen makes it, say what the bins without a sight are like.
+    seen makes it, fill the bins in which nothing was seen.
     """
 
     def __init__(self) -> None:
         self._ran: Bins = np.zeros(BINS)
         self._ended: Bins = np.zeros(BINS)
-        #: The first ends as they were seen: the bins that an end lies between, to be judged anew with each fit.
+        #: The first ends as they were seen: the bins that each is between, placed anew with each fit.
         self._sights: Counter[tuple[int, int]] = Counter()
         #: Of the lognormals: the share of jobs alive at each edge.
         self._alive = _expected_at_first()
@@ -59,7 +59,6 @@ class Durations:
         return self._observed >= self._refresh_at
 
     def ran(self, since: float, until: float) -> None:
-        """A job was running from age `since` to age `until`."""
         first, last, lengths = _parts(since, until)
         self._ran[first:last] += lengths
         self._observed += 1
@@ -90,7 +89,7 @@ class Durations:
     def _believe(self) -> None:
         """Weigh what was seen against the lognormals, and against a vague belief that anything can be.
 
-        Only the first two say when an end probably was: the third would see ends where nobody was looking.
+        Only the first two decide when an end probably was: the third would place ends where no job was polled.
         """
         alive, hazard = _middle(self._alive), _hazard(self._alive)
         ended, ran = self._placed(hazard)
@@ -218,7 +217,7 @@ def _posterior(running: Bins, sights: Counter[tuple[int, int]]) -> Bins:
 
 
 def _expected(weights: Bins) -> Bins:
-    """The share alive at each edge, over all lognormals that are not out of the question."""
+    """The share alive at each edge, over all lognormals that are at all likely."""
     likely = weights > 1e-5
     return _weighed(np.exp(-_dooms()[likely]).T, weights[likely])
 

@@ -1,4 +1,4 @@
-"""A stop that reaches everybody who waits, at once."""
+"""A stop that ends all waits at once."""
 
 from __future__ import annotations
 

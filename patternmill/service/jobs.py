@@ -12,11 +12,24 @@ RUNNING = "running"
 SUCCEEDED = "succeeded"
 FAILED = "failed"
 
-RESULT_FIELD = {Stage.PATTERN: "patternId", Stage.PRODUCT: "productId"}
-#: Fields that name a picture of what was asked for, before those that may name one of anything.
-_OWN_PICTURES = {
-    Stage.PATTERN: ("patternImageUrl", "patternUrl"),
-    Stage.PRODUCT: ("productImageUrl", "productUrl", "mockupUrl"),
+
+@dataclass(frozen=True)
+class StageOnWire:
+    """What the interface calls the parts of one stage."""
+
+    #: The operation that creates it.
+    create: str
+    #: The field of a job's result that has its ID.
+    result_field: str
+    #: Fields that name a picture of it, before those that may name one of anything.
+    pictures: tuple[str, ...]
+
+
+ON_WIRE = {
+    Stage.PATTERN: StageOnWire("patterns/create", "patternId", ("patternImageUrl", "patternUrl")),
+    Stage.PRODUCT: StageOnWire(
+        "products/create", "productId", ("productImageUrl", "productUrl", "mockupUrl")
+    ),
 }
 _PICTURES = (
     *("imageUrl", "previewUrl", "pictureUrl", "thumbnailUrl"),
@@ -37,22 +50,25 @@ class Job:
 
     def result_id(self, stage: Stage) -> str | None:
         """The ID of what was asked for; whatever else the result carries is not it."""
-        return _identifier(self._result.get(RESULT_FIELD[stage]))
+        return _identifier(self._result.get(ON_WIRE[stage].result_field))
 
     def picture_url(self, stage: Stage) -> str | None:
         """The address of a picture of what was asked for, when the service names one."""
-        names = (*_OWN_PICTURES[stage], *_PICTURES)
+        names = (*ON_WIRE[stage].pictures, *_PICTURES)
         return _picture(self._result, names) or _picture(self.raw, names)
 
     def is_of_another_kind(self, stage: Stage) -> bool:
-        """Whether the service itself says that this job makes something else than `stage` does."""
-        if self.result_id(stage) is not None:
-            return False
-        others = (field for other, field in RESULT_FIELD.items() if other is not stage)
-        if any(_identifier(self._result.get(field)) for field in others):
-            return True
-        kind = self.kind.casefold()
-        return kind == "pattern" if stage is Stage.PRODUCT else bool(kind) and "pattern" not in kind
+        """Whether this job makes something else than `stage` does, by its result, or else by its kind."""
+        return stage not in self.made if self.made else self.has_another_kind(stage)
+
+    @property
+    def made(self) -> frozenset[Stage]:
+        return frozenset(stage for stage in Stage if self.result_id(stage) is not None)
+
+    def has_another_kind(self, stage: Stage) -> bool:
+        """The interface names the kind of pattern jobs alone: any other may be a product's, but no pattern's."""
+        kind = self.kind.strip().casefold()
+        return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
 
     @property
     def _result(self) -> dict[str, Any]:
@@ -61,7 +77,7 @@ class Job:
 
 
 def read_job(body: Any) -> Job | None:
-    """The job in an answer's body; None when it names no usable job ID. A missing status word reads ""."""
+    """The job in an answer's body; None when it names no usable job ID. A missing status reads ""."""
     job_id = _identifier(body.get("jobId")) if isinstance(body, dict) else None
     if job_id is None:
         return None
@@ -96,7 +112,6 @@ def _printable(url: str) -> bool:
 
 
 def _reason(error: Any) -> str:
-    """The text of a failure, wherever the service put it."""
     if isinstance(error, dict):
         error = error.get("message") or error.get("code") or ""
     return clean(error) if isinstance(error, str) and error.strip() else "the service gave no reason"

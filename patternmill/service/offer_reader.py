@@ -38,7 +38,7 @@ GUESSES = 3
 #: Questions for pages after the first, and written categories that are asked for as IDs.
 MOST_PAGES = 500
 MOST_ASKED_FOR = 100
-#: Nobody answered: what is offered may still be known from before.
+#: The code when no answer came: an earlier offer may be known.
 UNREACHABLE = "unreachable"
 AT_ONCE = 8
 LONGEST_WAIT = timedelta(minutes=1)
@@ -50,7 +50,7 @@ async def read_offer(
 ) -> Offer:
     """The offer, as far as it can be read. Raises ServiceStopped when the key or the address is refused.
 
-    `written`: categories that a person named. Those that an incomplete list does not have are asked for as IDs.
+    `written`: categories that a person named. Those that an incomplete list lacks are looked up as IDs.
     """
     reader = _Reader(post, limiter, policy)
     found = await reader.categories()
@@ -71,7 +71,7 @@ class _Reader:
         self._post, self._limiter = post, limiter
         self._free = asyncio.Semaphore(AT_ONCE)
         self._policy = replace(policy, longest_pause=timedelta(seconds=4))
-        #: The questions for a next page that were asked, and the kind of question that led to one.
+        #: The requests for a next page that were sent, and the kind of request that led to one.
         self._tried: set[bytes] = set()
         self._proven: str | None = None
 
@@ -91,17 +91,16 @@ class _Reader:
             answer = await self._ask("categories/get", {"categoryId": category_id})
         if answer.status in STOPPING:
             raise _stopped(STOPPING[answer.status], answer)
-        return answer.body if answer.good else None
+        return answer.body if answer.usable else None
 
     async def asked(self, texts: Sequence[str]) -> list[Category]:
-        """The categories that the service knows by these IDs."""
         found = await asyncio.gather(*map(self._asked, texts))
         return [category for category in found if category is not None]
 
     async def _asked(self, text: str) -> Category | None:
         async with self._free:
             answer = await self._ask("categories/get", {"categoryId": text}, GUESSES)
-        return read_unlisted_category(answer.body, text) if answer.good else None
+        return read_unlisted_category(answer.body, text) if answer.usable else None
 
     async def _listing(self) -> Any:
         answer = await self._ask("categories/list", {})
@@ -111,7 +110,7 @@ class _Reader:
         if answer.exchange is ExchangeResult.NOT_SENT:
             remedy = "See that the service's address is right and that it is up."
             raise ServiceStopped(sentence(answer), code=UNREACHABLE, remedy=remedy)
-        return answer.body if answer.good else None
+        return answer.body if answer.usable else None
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
         """The list with one more page, by the first question that leads on: the kind that led here, then the others."""
@@ -123,14 +122,14 @@ class _Reader:
             proven = step.method == self._proven
             answer = await self._ask("categories/list", step.question, TRIES if proven else GUESSES)
             sent = frozenset(map(str, step.question.values()))
-            page = read_category_list(answer.body, found, sent) if answer.good else None
+            page = read_category_list(answer.body, found, sent) if answer.usable else None
             if page is not None and _leads_on(page, found, known=proven or step.stated):
                 self._proven = step.method
                 return page
         return None
 
     async def _ask(self, operation: str, question: Mapping[str, object], tries: int = TRIES) -> Answer:
-        """The first answer that settles something, or the last of some tries."""
+        """The first answer that is not a passing failure, or the last one."""
         number = 1
         while True:
             await self._limiter.acquire()

@@ -1,4 +1,4 @@
-"""How a create, and how a job, can end: what the engine learns from the wire."""
+"""How a create, and how a job, can end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The service calls the request invalid. Final for this item."""
+    """The service refused the request as invalid. Final for this item."""
 
     code: str
     message: str
@@ -44,24 +44,24 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A person decides; the run goes on with other items."""
+    """A person decides; other items continue."""
 
     code: str
     message: str
-    #: The fate of the request is unknown, and the same request may be sent again by the next run.
+    #: Whether the request was executed is unknown; the next run may resend it.
     in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class InDoubt:
-    """The run was stopped while the fate of the request was unknown."""
+    """The run was stopped before it was known whether the request was executed."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class NotBegun:
-    """The run was stopped, and it is certain that the service never had this request."""
+    """The run was stopped, and the service never had this request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +74,14 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The service itself said that the job failed, with this reason (cleaned, at most 500 characters)."""
+    """The service reported the job as failed, with this reason (cleaned, at most 500 characters)."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class GaveUp:
-    """The job did not end in time. Its ID is good: the next run asks again."""
+    """The job did not end in time; the next run polls it again."""
 
     job_id: str
     reason: str

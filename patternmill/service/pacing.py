@@ -1,4 +1,4 @@
-"""How much is asked of the service at once and a second: a window and rates that learn, and a breaker."""
+"""Load on the service: a window of jobs and rates of requests, both adaptive, and a circuit breaker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Clock = Callable[[], float]
 class Window:
     """The most jobs in flight at once. Overload halves it, success grows it back; products go first.
 
-    A slot is held from before a create until its job ended. First come, first served within a stage.
+    A slot is occupied from before a create until its job ended. First come, first served within a stage.
     """
 
     #: Overload is so many signs of it among the last so many answers to creates.
@@ -32,7 +32,7 @@ class Window:
         self._proven = float(ceiling)
         self._shrunk_at = -float("inf")
         self._recent: deque[bool] = deque(maxlen=self.AMONG)
-        self._held = 0
+        self._occupied = 0
         self._waiting: dict[Stage, deque[asyncio.Future[None]]] = {
             Stage.PRODUCT: deque(),
             Stage.PATTERN: deque(),
@@ -43,9 +43,9 @@ class Window:
         return int(self._limit)
 
     async def acquire(self, stage: Stage) -> None:
-        """Wait for a slot. Cancelled while waiting, it holds none."""
-        if self._held < self.limit and not any(self._waiting.values()):
-            self._held += 1
+        """Wait for a slot. Cancelled while waiting, it occupies none."""
+        if self._occupied < self.limit and not any(self._waiting.values()):
+            self._occupied += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[stage].append(turn)
@@ -56,7 +56,7 @@ class Window:
             raise
 
     def release(self) -> None:
-        self._held -= 1
+        self._occupied -= 1
         self._admit()
 
     def accepted(self) -> None:
@@ -69,7 +69,7 @@ class Window:
     def overloaded(self, sent_at: float) -> None:
         """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
 
-        One such answer among many good ones is an accident and changes nothing.
+        One such answer among many successes is an accident and changes nothing.
         """
         if sent_at <= self._shrunk_at:
             return
@@ -83,10 +83,10 @@ class Window:
 
     def _admit(self) -> None:
         for turns in self._waiting.values():
-            while turns and self._held < self.limit:
+            while turns and self._occupied < self.limit:
                 turn = turns.popleft()
                 if not turn.done():
-                    self._held += 1
+                    self._occupied += 1
                     turn.set_result(None)
 
     def _leave(self, turn: asyncio.Future[None], stage: Stage) -> None:
@@ -97,7 +97,7 @@ class Window:
 
 
 class RateLimiter:
-    """Requests a second, first come, first served. Learns a limit that nobody set from 429 answers.
+    """Requests a second, first come, first served. Adapts to a limit that is not configured by 429 answers.
 
     Below nine tenths of the rate that was last too much it grows fast, above slowly.
     """
@@ -105,7 +105,7 @@ class RateLimiter:
     #: Growth with each request sent: at most a tenth, and a hundredth, a second.
     FAST, SLOW = 0.015, 0.0015
     CUT = 0.8
-    #: The rate is too much when so many of the last so many answers say so.
+    #: The rate is too much at so many 429 among the last so many answers.
     SIGNS, AMONG = 2, 40
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
@@ -139,7 +139,7 @@ class RateLimiter:
         return await turn
 
     def close(self) -> None:
-        """Whoever waits, or comes later, may not send."""
+        """No request is sent any more, waiting or later."""
         self._closed = True
         if self._pump_task is not None:
             self._pump_task.cancel()
@@ -149,12 +149,11 @@ class RateLimiter:
                 turn.set_result(False)
 
     def accepted(self) -> None:
-        """A request was served."""
         self._recent.append(False)
         self._accepted.append(self._clock())
 
     def limited(self, sent_at: float, pause: float) -> None:
-        """A request sent at `sent_at` was answered 429: nobody sends for `pause` seconds, then slower."""
+        """A request sent at `sent_at` was answered 429: no request for `pause` seconds, then slower."""
         self._slow_down(sent_at)
         self._paused_until = max(self._paused_until, self._clock() + pause)
         self._resumed_at = max(self._resumed_at, self._paused_until)
@@ -174,7 +173,7 @@ class RateLimiter:
         self._tokens = min(self._tokens, 0.0)
 
     def _cut(self, now: float) -> float:
-        """The next rate. Far off, after a cut that did not help, what was served since tells more than steps."""
+        """The next rate. After a cut that did not help, from what was served since rather than in steps."""
         since = max(now - 5.0, self._resumed_at)
         if now - since >= 1.0:
             return min(self._rate * self.CUT, sum(at > since for at in self._accepted) / (now - since))
@@ -184,7 +183,7 @@ class RateLimiter:
         return max(1.0, self._rate / 20)
 
     def _fill(self, now: float) -> None:
-        """Let tokens and the rate grow for the time that passed; a pause lets neither."""
+        """Add tokens and raise the rate for the time that passed, pauses excepted."""
         since = max(self._filled_at, min(now, self._paused_until))
         passed = now - since
         self._filled_at = now
@@ -196,7 +195,6 @@ class RateLimiter:
         self._rate = min(self._rate * (1 + min(growth, 0.1 if fast else 0.01) * min(passed, 1.0)), self._most)
 
     def _delay(self) -> float:
-        """Seconds until the next request may go out."""
         now = self._clock()
         self._fill(now)
         if now < self._paused_until:
@@ -215,19 +213,17 @@ class RateLimiter:
 
 
 class BreakerState(StrEnum):
-    """What the breaker lets through."""
-
     CLOSED = "closed"
     #: No create goes out.
     OPEN = "open"
-    #: One create is out, to see.
+    #: One create is out, as a probe.
     PROBING = "probing"
 
 
 class Breaker:
-    """Holds new items back while the service fails again and again, and now and then lets one through to see.
+    """Stops creates while the service fails again and again, and sends a probe now and then.
 
-    Any good answer, of a poll too, closes it. After `patience` seconds without one it is `hopeless`.
+    Any success, of a poll too, closes it. After `patience` seconds without one it is `hopeless`.
     """
 
     def __init__(
@@ -249,11 +245,10 @@ class Breaker:
         self._probe_at = 0.0
         self._changed = asyncio.Event()
         self.state = BreakerState.CLOSED
-        self.last_good: float | None = None
+        self.last_success: float | None = None
 
     @property
     def hopeless(self) -> bool:
-        """Open for so long that the run should stop."""
         return self.state is not BreakerState.CLOSED and self._clock() - self._opened_at >= self._patience
 
     async def ready(self) -> bool:
@@ -273,24 +268,22 @@ class Breaker:
         return False
 
     def succeeded(self) -> None:
-        """The service answered as one that works."""
         self._failures = 0
-        self.last_good = self._clock()
+        self.last_success = self._clock()
         if self.state is not BreakerState.CLOSED:
             self._pause = self._first_pause
             self._change_to(BreakerState.CLOSED)
 
     def failed(self) -> None:
-        """The service, or the connection to it, failed."""
         self._failures += 1
         if self.state is BreakerState.CLOSED and self._failures >= self._allowed:
             self._opened_at = self._clock()
-            self._hold()
+            self._open()
         elif self.state is BreakerState.PROBING:
             self._pause = min(self._pause * 2, self._longest_pause)
-            self._hold()
+            self._open()
 
-    def _hold(self) -> None:
+    def _open(self) -> None:
         self._probe_at = self._clock() + self._pause
         self._change_to(BreakerState.OPEN)
 

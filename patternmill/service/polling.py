@@ -1,4 +1,4 @@
-"""One scheduler asks for all jobs: each when an answer is likely, all together within a rate."""
+"""One scheduler polls all jobs: each when its end is likely, all together within a rate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Ask = Callable[[str], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class PollPolicy:
-    """How eagerly jobs are asked for."""
+    """How often jobs are polled."""
 
     #: Polls a second that all jobs share while nothing is urgent. The limiter's rate is the hard bound.
     rate: float = 5.0
@@ -40,7 +40,7 @@ class PollPolicy:
     fewest: float = 3.5
     fewest_short: float = 10.0
     most: float = 40.0
-    #: Jobs asked eagerly while nothing is known of their kind; the others wait for what these show.
+    #: Jobs polled eagerly while no durations of their stage are known; the others wait for these.
     scouts: int = 6
     #: A scout's gaps grow by this share of its age, up to so many seconds.
     scout_growth: float = 0.3
@@ -57,7 +57,7 @@ class PollPolicy:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A job that somebody waits for. Times are of the poller's clock."""
+    """A job that is waited for. Times are of the poller's clock."""
 
     job_id: str
     stage: Stage
@@ -65,7 +65,7 @@ class Followed:
     deadline: float
     end: asyncio.Future[JobEnd]
     scout: bool
-    #: What its first gap is multiplied with: jobs of one age are asked at different ages, and teach of one another.
+    #: What its first gap is multiplied with: jobs that begin together are polled at different ages.
     phase: float = 1.0
     #: The age at which it was last known to run.
     ran_until: float = 0.0
@@ -79,7 +79,7 @@ class Followed:
 
 
 class Poller:
-    """Follows jobs to their end. Every wait ends: done, failed, unresolved, or gave up waiting."""
+    """Follows jobs to their end. Every wait ends: succeeded, failed, unresolved, or gave up."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Poller:
         self._clock = clock
         self._heap: list[tuple[float, int, int, Followed]] = []
         self._count = 0
-        #: In order of their coming.
+        #: In the order in which they were added.
         self._jobs: dict[Stage, dict[Followed, None]] = {stage: {} for stage in Stage}
         self._durations = {stage: Durations() for stage in Stage}
         self._free = asyncio.Semaphore(self._policy.at_once)
@@ -104,7 +104,7 @@ class Poller:
         self._scheduler: asyncio.Task[None] | None = None
         self._polls: set[asyncio.Task[None]] = set()
         self._warned: set[str] = set()
-        self._last_good = float("-inf")
+        self._last_success = float("-inf")
         self._abandoned = False
 
     @property
@@ -128,7 +128,7 @@ class Poller:
             self._jobs[stage].pop(job, None)
 
     def abandon(self) -> None:
-        """End every wait, now and later: nothing is asked any more."""
+        """End every wait, now and later, without another poll."""
         self._abandoned = True
         for job in [job for jobs in self._jobs.values() for job in jobs]:
             self._end(job, _gave_up(job.job_id))
@@ -149,7 +149,7 @@ class Poller:
             self._scheduler.add_done_callback(self._scheduler_ended)
 
     def _scheduler_ended(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours must not leave anybody waiting for ever."""
+        """A fault of the scheduler ends every wait."""
         error = None if task.cancelled() else task.exception()
         for job in [job for jobs in self._jobs.values() for job in jobs] if error else []:
             if error and not job.end.done():
@@ -195,13 +195,13 @@ class Poller:
         return max(job.accepted_at + max(next_age, age + policy.shortest_gap), now)
 
     def _scout_age(self, job: Followed, age: float) -> float:
-        """When nothing is known, some are asked at growing gaps from the start; the others wait for what these show."""
+        """While no durations are known, scouts are polled at growing gaps from the start."""
         policy = self._policy
         gap = min(0.1 + policy.scout_growth * age, 1.5 + 0.15 * self.following, policy.scout_gap)
         return age + gap * (1.0 if age else job.phase)
 
     def _step(self, known: Durations) -> float:
-        """How much of the spread of durations lies between two polls: less, the fewer jobs share the rate."""
+        """How much of the spread of durations is between two polls: less, the fewer jobs share the rate."""
         policy = self._policy
         short = min(1.0, max(0.0, (30.0 - known.typical) / 20.0))
         fewest = policy.fewest + short * (policy.fewest_short - policy.fewest)
@@ -209,7 +209,7 @@ class Poller:
         return known.spread / min(max(polls, fewest), policy.most)
 
     def _longest_gap(self, known: Durations) -> float:
-        """With few jobs left each is asked often, so that a run's end does not wait for a rare question."""
+        """With few jobs left each is polled often, so that a run's end does not wait for a rare poll."""
         fair = 2.0 * self.following / self._policy.rate
         return min(max(fair, 0.02 * known.typical, self._policy.shortest_gap), self._policy.longest_gap)
 
@@ -227,14 +227,13 @@ class Poller:
             poll.add_done_callback(self._poll_ended)
 
     async def _next(self) -> Followed:
-        """The job that is due first, when it is due."""
         while True:
             while self._heap and self._heap[0][2] != self._heap[0][3].turn:
                 heapq.heappop(self._heap)
             wait = self._heap[0][0] - self._clock() if self._heap else None
             if wait is not None and wait <= TOGETHER:
                 job = heapq.heappop(self._heap)[3]
-                # Asked from now on: what is learned while it is must not have it asked again.
+                # Being polled from now on: what is learned meanwhile must not schedule it again.
                 job.due = self._clock()
                 return job
             self._woken.clear()
@@ -260,15 +259,15 @@ class Poller:
     def _process(self, job: Followed, answer: Answer, asked_at: float) -> None:
         now = self._clock()
         age = now - job.accepted_at
-        if answer.good:
-            self._last_good = now
-        well = job.failures > 0 and self._last_good >= job.failing_since
+        if answer.usable:
+            self._last_success = now
+        well = job.failures > 0 and self._last_success >= job.failing_since
         asked = Polled(job.job_id, job.stage, timedelta(seconds=age), job.failures + 1, well)
         decision = decide_poll(answer, asked, self._resend)
         if answer.status == 429 and isinstance(decision, AskAgain) and decision.delay:
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
             self._limiter.limited(asked_at, requested)
-        elif answer.good:
+        elif answer.usable:
             self._limiter.accepted()
         if isinstance(decision, AskAgain):
             self._ask_again(job, decision, now, asked_at - job.accepted_at)
@@ -323,7 +322,7 @@ class Poller:
             self._plan_anew(stage)
 
     def _plan_anew(self, stage: Stage) -> None:
-        """What was just learned may call for an earlier question, or a later one."""
+        """What was just learned may call for an earlier poll, or a later one."""
         for job in self._jobs[stage]:
             if job.failures == 0 and not job.end.done() and job.turn and job.due > self._clock():
                 self._plan(job)

@@ -1,4 +1,4 @@
-"""What the machine says about the way out: a proxy, if one is set for the address, and nothing else."""
+"""The proxy that the machine's environment sets for an address."""
 
 from __future__ import annotations
 

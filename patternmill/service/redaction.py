@@ -1,4 +1,4 @@
-"""Text that comes from the service, made fit for errors, logs and files."""
+"""Text from the service, made safe for errors, logs and files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 LONGEST = 500
 MASK = "[key removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description")
-#: A shorter key is as likely to be part of an ordinary word.
+#: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
 
 
@@ -27,7 +27,7 @@ def mask_deeply(value: Any, secret: str) -> Any:
 
 
 def reason_in(body: Any, depth: int = 4) -> str:
-    """The text that tells why, in an error answer of any plausible shape; "" when there is none."""
+    """The reason in an error answer of any plausible shape; "" when there is none."""
     if isinstance(body, str):
         return body
     if isinstance(body, list) and depth:

@@ -1,4 +1,4 @@
-"""The one place that decides what an answer means: resend, wait, or how it ended. Pure functions."""
+"""Decides what an answer means: resend, wait, or how it ended. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from patternmill.service.outcomes import (
 )
 from patternmill.states import Stage
 
-#: Gives a number from 0 to 1.
+#: Returns a number from 0 to 1.
 Jitter = Callable[[], float]
 
 REDIRECTS = range(300, 400)
-#: "Done; what came of it is elsewhere": the only redirect that speaks of the request as processed.
+#: The only redirect that means that the request was executed.
 SEE_OTHER = 303
 #: The key or the account is wrong: every other item would be answered the same.
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
 #: The address is wrong, or the service does not know what this one request names.
 MISADDRESSED = frozenset({404, 405, 406, 410, 415, 421, 426})
-#: Statuses below 500 that say nothing about the item: the same request may do better later.
+#: Statuses below 500 that are not about the item: the same request may succeed later.
 PASSING = frozenset({408, 423, 425, 499})
 REPEATED = 409
 RATE_LIMITED = 429
@@ -49,7 +49,7 @@ REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class ResendPolicy:
-    """How long one create is worth resending, and how patiently."""
+    """How long, and at which pauses, one create is resent."""
 
     create_timeout: timedelta = timedelta(minutes=10)
     in_doubt_limit: timedelta = timedelta(hours=12)
@@ -68,7 +68,7 @@ class ResendPolicy:
     jitter: Jitter = random.random
 
     def pause(self, tries: int) -> timedelta:
-        """Doubles from try to try, and is spread over its upper half."""
+        """Doubles from try to try, and is randomized in its upper half."""
         longest = min(self.first_pause * (1 << min(tries - 1, 20)), self.longest_pause)
         return longest * (0.5 + 0.5 * self.jitter())
 
@@ -87,9 +87,9 @@ class Situation:
     redirected: bool = False
     #: The job that an earlier answer named for this very request.
     known_job_id: str | None = None
-    #: The service has answered anything in this run.
+    #: The service has answered any request of this run.
     reached: bool = True
-    #: The service has answered somebody well while this create was tried.
+    #: The service has answered another request well while this create was tried.
     well: bool = True
     #: A create of this operation was accepted, in this run or before.
     works: bool = False
@@ -107,7 +107,7 @@ class ResendAfter:
     delay: timedelta
     #: The request that was just sent may have been executed.
     in_doubt: bool
-    #: The service requested this pause: nobody else sends a create before it is over.
+    #: The service requested this pause: no other create is sent before it is over.
     server_requested: bool = False
     #: The answer was a redirect.
     redirected: bool = False
@@ -128,7 +128,6 @@ PollDecision = AskAgain | Succeeded | Failed | GaveUp | Unresolved | Conflict | 
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """What the answer to a create leads to."""
     status = answer.status
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
         return _unanswered(answer, now, policy)
@@ -164,7 +163,6 @@ class Polled:
 
 
 def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecision:
-    """What the answer to a poll leads to."""
     status = answer.status
     if answer.exchange is ExchangeResult.NOT_SENT and answer.trouble is Trouble.TLS:
         return _stopped("tls", answer, in_doubt=False)
@@ -174,7 +172,7 @@ def decide_poll(answer: Answer, job: Polled, policy: ResendPolicy) -> PollDecisi
         return _stopped("redirected", answer, in_doubt=False)
     if status in {404, 410} and _is_job_unknown(answer, job, policy):
         return Unresolved("job_unknown", f"The service does not know the job {job.job_id} any more.")
-    if answer.good:
+    if answer.usable:
         return _progress(answer, job, policy)
     return _poll_pause(answer, job.tries, policy)
 
@@ -187,7 +185,6 @@ def _is_job_unknown(answer: Answer, job: Polled, policy: ResendPolicy) -> bool:
 
 
 def sentence(answer: Answer) -> str:
-    """The answer, for people."""
     reason = f": {answer.detail}" if answer.detail else ""
     if answer.status is None:
         return f"No answer from the service{reason}."
@@ -236,7 +233,7 @@ def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisi
 
 
 def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
-    """Tried long enough: one item is left to a person; a service that answers nobody stops the run."""
+    """Tried long enough: a person decides about the item; a service that answers nothing stops the run."""
     if not well:
         return _stopped("service_away", answer, in_doubt)
     return Unresolved("no_clear_answer", f"{sentence(answer)} It was asked for long enough.", in_doubt)
@@ -254,7 +251,7 @@ def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 
 
 def _refused(code: str, answer: Answer, now: Situation) -> Refused | Unresolved:
-    """The service says no to this item. A request that may have been executed before stays in doubt all the same."""
+    """The service refuses this item. A request that may have been executed before stays in doubt all the same."""
     if not now.in_doubt and (not now.redirected or code == "redirected"):
         return Refused(code, sentence(answer))
     return Unresolved(
@@ -270,7 +267,7 @@ def _misaddressed(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 
 
 def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    """An answer that may be about the way to the service: one item's when others do well, else the run's."""
+    """Perhaps of another server than the service: about one item when others succeed, else about the run."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
     if now.unclear_requests >= most:
         return _stopped(code, answer, now.in_doubt or answer.status == SEE_OTHER, item_refused=True)
@@ -280,7 +277,9 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
         return ResendAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
     if executed and now.works:
         return Unresolved(
-            code, f"{sentence(answer)} That is how some answer what they have executed.", in_doubt=True
+            code,
+            f"{sentence(answer)} Some services answer so when they have executed the request.",
+            in_doubt=True,
         )
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
@@ -288,7 +287,7 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
 
 
 def is_unclear(answer: Answer, *, works: bool) -> bool:
-    """Whether the answer may be about the way to the service. `works`: a create of this operation was accepted."""
+    """Whether another server than the service may have answered. `works`: a create of this operation was accepted."""
     if answer.status is None or answer.status in STOPPING:
         return False
     if works and answer.status in MISADDRESSED and answer.trouble is Trouble.NONE:
@@ -310,7 +309,7 @@ def _names_a_repeated_id(answer: Answer) -> bool:
 
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
-    """The service has this ID already. Only a job that we know to be ours is taken over."""
+    """The service has this ID already. Only a job that is known to be of this request is followed."""
     job = read_job(answer.body)
     if job and job.job_id == now.known_job_id:
         return Accepted(job)
@@ -320,7 +319,7 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
 
 
 def _success_or_doubt(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    job = read_job(answer.body) if answer.good else None
+    job = read_job(answer.body) if answer.usable else None
     if job is None:
         return _again(answer, now, policy)
     if now.known_job_id is not None and job.job_id != now.known_job_id:
@@ -343,7 +342,7 @@ def _progress(answer: Answer, asked: Polled, policy: ResendPolicy) -> PollDecisi
 
 
 def end_of_job(job: Job, stage: Stage) -> Succeeded | Failed | Unresolved | None:
-    """How a job that was to make this ended, if it did. One that made something else is for a person to look at."""
+    """How a job that was to make this ended, if it did. A person decides about one that made something else."""
     if job.status not in {SUCCEEDED, FAILED}:
         return None
     if job.is_of_another_kind(stage):

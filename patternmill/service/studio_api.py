@@ -1,4 +1,4 @@
-"""The service as the engine sees it: make a create certain, follow a job to its end, read the offer."""
+"""The service as the engine sees it: create until the outcome is known, follow a job, read the offer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from patternmill.service.answers import Answer, ExchangeResult
 from patternmill.service.client import StudioClient
 from patternmill.service.interrupt import Interrupt
 from patternmill.service.job_lookup import look_up
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.outcomes import (
     Accepted,
@@ -38,7 +38,6 @@ from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, dec
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
-CREATE = {Stage.PATTERN: "patterns/create", Stage.PRODUCT: "products/create"}
 POLL = "jobs/get"
 
 
@@ -62,7 +61,7 @@ class Pace:
 
 @dataclass(slots=True)
 class _Sending:
-    """One create on its way to being certain."""
+    """One create, until its outcome is known."""
 
     operation: str
     body: bytes
@@ -77,7 +76,7 @@ class _Sending:
 
 
 class StudioApi:
-    """Everything that is asked of the service, paced and resent. Safe for many tasks of one event loop."""
+    """All requests to the service, paced and resent. Safe for many tasks of one event loop."""
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class StudioApi:
         self._policy = policy or ResendPolicy()
         self._clock = clock
         pace = pace or Pace()
-        #: Held by the engine, from before a create until its job ended.
+        #: The engine acquires it for each item, from before a create until its job ended.
         self.window = Window(pace.max_in_flight, clock=clock)
         self._creates = RateLimiter(pace.create_rate, clock=clock)
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
@@ -104,7 +103,7 @@ class StudioApi:
         #: Operations of which a create was accepted, in this run or before.
         self._working: set[str] = set()
         #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
-        self._unclear: dict[str, set[int]] = {operation: set() for operation in CREATE.values()}
+        self._unclear: dict[str, set[int]] = {wire.create: set() for wire in ON_WIRE.values()}
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
@@ -135,8 +134,8 @@ class StudioApi:
         await self.close()
 
     def known_to_work(self, stages: Iterable[Stage]) -> None:
-        """Creates of these were accepted by this service before: "not found" is then about one item."""
-        self._working.update(CREATE[stage] for stage in stages)
+        """Creates of these were accepted before, so that "not found" is about one item."""
+        self._working.update(ON_WIRE[stage].create for stage in stages)
 
     async def create(
         self,
@@ -147,13 +146,13 @@ class StudioApi:
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> CreateEnd:
-        """Send `body` until its fate is certain, waiting as the service requests.
+        """Resend `body` until its outcome is known, waiting as the service requests.
 
         `age`: how long ago this very request was first sent by an earlier run; None when it never was.
         `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
         """
         began = self._clock() - (age or timedelta(0)).total_seconds()
-        sending = _Sending(CREATE[stage], body, known_job_id, stopping, age is not None, began)
+        sending = _Sending(ON_WIRE[stage].create, body, known_job_id, stopping, age is not None, began)
         while True:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."
@@ -176,7 +175,7 @@ class StudioApi:
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
 
-        Raises ServiceStopped when nobody answers so that it can be read.
+        Raises ServiceStopped without a readable answer.
         """
         return await look_up(self._ask, job_id, self._policy)
 
@@ -189,11 +188,11 @@ class StudioApi:
         return await read_offer(self._post, self._polls, self._policy, written)
 
     def drain(self) -> None:
-        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls go on."""
+        """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
         self._draining.begin()
 
     def abandon(self) -> None:
-        """Nothing is asked any more: creates under way end InDoubt, jobs that run end GaveUp."""
+        """Nothing is asked any more: open creates end InDoubt, open jobs GaveUp."""
         self._draining.begin()
         self._abandoned.begin()
         self._poller.abandon()
@@ -206,10 +205,8 @@ class StudioApi:
         self._polls.close()
         await self._client.close()
 
-    # -- inside
-
     async def _await_turn(self, sending: _Sending) -> CreateEnd | None:
-        """Wait until this create may go out; None when it may. Nothing else happens before it is sent."""
+        """Wait until this create may be sent; None when it may, and then it is sent next."""
         if self._is_stopping(sending):
             return _unsent(sending)
         try:
@@ -244,7 +241,7 @@ class StudioApi:
         return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
     def _situation(self, sending: _Sending) -> Situation:
-        good = self._breaker.last_good
+        success = self._breaker.last_success
         return Situation(
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
@@ -252,7 +249,7 @@ class StudioApi:
             redirected=sending.redirected,
             known_job_id=sending.known_job_id,
             reached=self._reached,
-            well=good is not None and good >= sending.first_sent,
+            well=success is not None and success >= sending.first_sent,
             works=sending.operation in self._working,
             answered_well=self._answered_well,
             unclear_requests=len(self._unclear[sending.operation]),
@@ -261,7 +258,6 @@ class StudioApi:
     def _pace(
         self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, sent_at: float
     ) -> None:
-        """Adapt how much is asked to what was answered."""
         if isinstance(decision, Accepted):
             self.window.accepted()
             self._creates.accepted()
@@ -288,9 +284,8 @@ class StudioApi:
         return answer
 
     def _learn(self, answer: Answer) -> None:
-        """What any answer says of the service as a whole."""
         self._reached = self._reached or answer.exchange is ExchangeResult.ANSWERED
-        self._answered_well = self._answered_well or answer.good
+        self._answered_well = self._answered_well or answer.usable
         if answer.service_failed:
             self._breaker.failed()
         else:

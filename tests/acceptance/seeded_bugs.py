@@ -126,7 +126,7 @@ def poll_error_is_failure() -> None:
 
     def seeded(answer: Answer, *args: Any) -> Any:
         decision = decide(answer, *args)
-        if isinstance(decision, AskAgain) and not answer.good:
+        if isinstance(decision, AskAgain) and not answer.usable:
             return Failed("the service could not be asked")
         return decision
 

@@ -31,7 +31,6 @@ class PresentRow:
 
 
 def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
-    """The rows of a run in the order of its file, as the ledger knows them at this moment."""
     for rows, attempts in ledger.rows_with_attempts(record.run_id):
         for row in rows:
             yield _present(row, attempts, record)

@@ -13,7 +13,7 @@ from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.ledger import Ledger
 
 #: The tables that are not written out: `patternmill results` writes inputs and rows as they were, and leases and parts
-#: are of use only while a run goes on.
+#: are of use only during a run.
 LEFT_OUT = frozenset({"inputs", "run_rows", "leases", "run_parts"})
 #: All others, with their columns and their order.
 TABLES: dict[str, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""Whether the ledger agrees with itself: the database's own check, and what must hold between its tables."""
+"""Whether the ledger is consistent: the database's own check, and its tables against one another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STATES = frozenset(state.value for state in AttemptState)
 
 
 def problems(ledger: Ledger) -> Iterator[str]:
-    """What is wrong, a sentence each; nothing when all is well. Best asked while no run writes."""
+    """What is wrong, a sentence each. Reliable only while no run writes."""
     yield from (f"The database finds: {text}" for text in ledger.database.check())
     for check in CHECKS.values():
         yield from check(ledger)
@@ -96,7 +96,7 @@ def _priced(booked: tuple[int, int] | None) -> str:
 
 
 def _approvals_agree(ledger: Ledger) -> Iterator[str]:
-    """What was drawn from each approval, against the attempts under it; and nothing that it does not reach to."""
+    """What was drawn from each approval, against the attempts under it."""
     for approval, purchases, amount, owed, owed_amount in ledger.database.rows(
         "SELECT p.id, p.purchases, p.amount, count(a.request_id), coalesce(sum(a.price), 0) FROM approvals p "
         "LEFT JOIN attempts a ON a.approval_id = p.id AND a.state NOT IN ('withdrawn', 'rejected') "
@@ -114,7 +114,7 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
         "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.approved IS NULL "
         "OR i.approved <> 1) ORDER BY a.request_id"
     ):
-        yield f"Request {request_id} was bought under an approval that does not reach to it."
+        yield f"Request {request_id} was bought under an approval that does not cover it."
 
 
 def _events_agree(ledger: Ledger) -> Iterator[str]:
@@ -170,7 +170,6 @@ def _is_whole(compressed: bytes, sha256: str) -> bool:
         return False
 
 
-#: What is checked, in words, and by what.
 CHECKS: dict[str, Check] = {
     "accepted requests have their jobs": _jobs_are_known,
     "no two requests share a job": _jobs_are_of_one_request,

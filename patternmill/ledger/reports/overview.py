@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -53,7 +54,6 @@ class OpenAttempts:
 
 
 def in_numbers(ledger: Ledger, records: Iterable[RunRecord]) -> Iterator[RunInNumbers]:
-    """Each of these runs in numbers."""
     for record in records:
         yield RunInNumbers(record, rows_by_status(ledger, record), spent_by_run(ledger, record.run_id))
 
@@ -84,7 +84,7 @@ def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
 
 
 def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
-    """What the service still owes an answer for, or a person a decision."""
+    """What waits for the service's answer, or for a person's decision."""
     rows = ledger.database.rows(
         "SELECT i.environment, i.catalog, i.stage, a.state, count(*), "
         "min(CASE a.state WHEN 'accepted' THEN a.accepted_at ELSE a.intended_at END) "
@@ -111,7 +111,6 @@ def job_seconds(ledger: Ledger, environment: str, stage: Stage) -> float | None:
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
-    """The catalogs that have something, as (catalog, environment)."""
     rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
     return sorted((catalog, environment) for catalog, environment in rows)
 
@@ -122,20 +121,19 @@ def _spent(stage: str, items: int, amount: int) -> Spent:
 
 
 def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:
-    counts: dict[RowStatus, int] = {}
+    counts: Counter[RowStatus] = Counter()
     for text, count in ledger.database.rows(
         f"SELECT substr(standing, {_STATUS_BEGINS}, {_STATUS_LENGTH}) AS status, count(*) "  # noqa: S608
         "FROM run_rows WHERE run_id = :run_id AND standing IS NOT NULL GROUP BY status",
         {"run_id": run_id},
     ):
-        status = RowStatus(text.partition('"')[0])
-        counts[status] = counts.get(status, 0) + count
-    return counts
+        counts[RowStatus(text.partition('"')[0])] += count
+    return dict(counts)
 
 
 def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
     last = "SELECT max(l.attempt) FROM attempts l WHERE l.item_key ="
-    counts: dict[RowStatus, int] = {}
+    counts: Counter[RowStatus] = Counter()
     for understood, pattern, product, count in ledger.database.rows(
         "SELECT CASE WHEN r.product_key IS NULL THEN 0 ELSE 1 END AS understood, p.state, q.state, count(*) "  # noqa: S608
         "FROM run_rows r "
@@ -147,8 +145,8 @@ def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
         status = RowStatus.REFUSED
         if understood:
             status = row_outcome(_in_state(pattern), _in_state(product), record.outcome).status
-        counts[status] = counts.get(status, 0) + count
-    return counts
+        counts[status] += count
+    return dict(counts)
 
 
 def _in_state(state: str | None) -> Attempt | None:

@@ -16,7 +16,6 @@ from patternmill.states import AttemptState, Outcome, Stage
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
-    """A run's input, read again from the ledger's copy of its bytes."""
     name = record.source.rpartition("/")[2]
     return parse_catalog(ledger.input_of(record), name=name, encoding=record.input_encoding, empty=True)
 
@@ -58,7 +57,7 @@ def _row_result(
 def _trace(
     stage: Stage, key: ItemKey | None, attempts: Attempts, ended: Mapping[str, Any] | None
 ) -> ItemTrace | None:
-    """`ended`: what was fixed as the run ended. Attempts that came later are left out, and open ones as they were."""
+    """`ended`: what was fixed as the run ended. Later attempts are left out, and open ones are as they were."""
     if key is None:
         return None
     those = attempts.get(key, ())

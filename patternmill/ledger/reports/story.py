@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId
@@ -126,14 +126,7 @@ def _item_by_key(ledger: Ledger, key: ItemKey) -> Iterator[ItemStory]:
 def _item(values: tuple[Any, ...]) -> ItemStory:
     key, environment, catalog, stage, sku, pattern_key, content, created_at = values
     return ItemStory(
-        ItemKey(key),
-        environment,
-        catalog,
-        Stage(stage),
-        sku,
-        pattern_key and ItemKey(pattern_key),
-        json.loads(content),
-        created_at,
+        key, environment, catalog, Stage(stage), sku, pattern_key, json.loads(content), created_at
     )
 
 
@@ -161,7 +154,6 @@ def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:
 
 
 def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> Iterator[RunOfRow]:
-    """The row in every run that had it, the oldest first."""
     rows = ledger.database.rows(
         "SELECT w.run_id, w.line, w.row, w.pattern_key, w.product_key, w.standing "
         "FROM run_rows w JOIN runs r ON r.run_id = w.run_id "
@@ -172,32 +164,15 @@ def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> It
     for run_id, line, row, pattern_key, product_key, outcome in rows:
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
-        yield RunOfRow(
-            record,
-            line,
-            json.loads(row),
-            pattern_key and ItemKey(pattern_key),
-            product_key and ItemKey(product_key),
-            RowOutcome.from_json(json.loads(outcome)) if outcome else None,
-        )
+        ended = RowOutcome.from_json(json.loads(outcome)) if outcome else None
+        yield RunOfRow(record, line, json.loads(row), pattern_key, product_key, ended)
 
 
 def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
     prices = ledger.database.rows(
         "SELECT price FROM attempts WHERE item_key = :key ORDER BY attempt", {"key": item.key}
     )
-    return ItemStory(
-        item.key,
-        item.environment,
-        item.catalog,
-        item.stage,
-        item.sku,
-        item.pattern_key,
-        item.content,
-        item.created_at,
-        ledger.attempts_of(item.key),
-        tuple(price for (price,) in prices),
-    )
+    return replace(item, attempts=ledger.attempts_of(item.key), prices=tuple(price for (price,) in prices))
 
 
 def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:

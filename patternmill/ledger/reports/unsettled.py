@@ -34,7 +34,6 @@ _QUERY = (
 
 
 def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
-    """The attempt with this request ID, whatever its state."""
     where = "WHERE a.request_id = :request_id"
     return next(_unsettled(ledger, f"{_QUERY}{where}", {"request_id": request_id}), None)
 
@@ -45,7 +44,7 @@ def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
 
 
 def in_doubt(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
-    """Requests without an answer that are young enough for the next run of their catalog to send them again."""
+    """Requests without an answer that the next run of their catalog resends."""
     return [
         item
         for item in _open_or_held(ledger)
@@ -61,7 +60,7 @@ def age_of(ledger: Ledger, item: Unsettled) -> timedelta | None:
 
 
 def is_for_a_person(ledger: Ledger, item: Unsettled, limit: timedelta) -> bool:
-    """Whether no run goes on with an attempt by itself."""
+    """Whether no run resumes an attempt by itself."""
     state = item.attempt.state
     if state not in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         return state is AttemptState.HELD

@@ -227,8 +227,8 @@ def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
     ("damage", "told"),
     [
         ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
-        ("UPDATE approval_items SET approved = 0", "under an approval that does not reach to it"),
-        ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not reach to it"),
+        ("UPDATE approval_items SET approved = 0", "under an approval that does not cover it"),
+        ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not cover it"),
     ],
 )
 def test_a_ledger_that_disagrees_with_itself_is_found(ledger: Ledger, damage: str, told: str) -> None:

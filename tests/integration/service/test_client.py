@@ -53,7 +53,7 @@ def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte()
         assert headers["accept-encoding"] == "identity"
         assert "cookie" not in headers
         assert body == BODY
-        assert answer.good
+        assert answer.usable
         assert answer.body["jobId"] == "job-1"
 
     asyncio.run(main())
@@ -192,7 +192,7 @@ def test_an_unreadable_answer_keeps_its_status(answer: bytes, status: int, troub
     """It is answered, but not good."""
     heard = asyncio.run(ask(says(answer)))
     assert (heard.exchange, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
-    assert not heard.good
+    assert not heard.usable
 
 
 def test_deeply_nested_json_with_escapes_is_survived() -> None:
@@ -235,7 +235,7 @@ def test_an_answer_over_the_cap_is_dropped(answering) -> None:
 def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
     """gzip is tolerated; what is damaged or of another kind is lost."""
     packed = gzip.compress(JOB)
-    assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).good
+    assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).usable
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
         answer = asyncio.run(ask(says(reply(OK, body, f"Content-Encoding: {kind}"))))
         assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
@@ -370,7 +370,7 @@ def test_cancelling_gives_the_connection_slot_back() -> None:
                 assert all(isinstance(end, asyncio.CancelledError) for end in ended)
             slow = False
             answers = await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(9)))
-            assert all(answer.good for answer in answers)
+            assert all(answer.usable for answer in answers)
 
     asyncio.run(main())
 
@@ -388,7 +388,7 @@ def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("no_proxy", raising=False)
             async with client(server.url) as made:
-                assert (await made.post("jobs/get", BODY)).good
+                assert (await made.post("jobs/get", BODY)).usable
             async with client("http://studio.invalid/v1") as made:
                 assert (await made.post("jobs/get", BODY)).status == 503
             assert proxy.requests[0][0].startswith("POST http://studio.invalid/v1/jobs/get")

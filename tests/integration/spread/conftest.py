@@ -20,7 +20,7 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import import_spec
-from patternmill.runs.spread import PartGrant, drive_without_prefect, spread
+from patternmill.runs.spread import PartGrant, spread
 from patternmill.settings import load_settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Audit, ExpectedRow, Hostile, Plan, audit
@@ -97,7 +97,7 @@ class Site:
     async def run(self, **asked: Any) -> RunEnding:
         """Spread it, and end it."""
         async with self.begun(**asked) as work:
-            await spread(work.begun, self.processes, drive_without_prefect)
+            await spread(work.begun, self.processes, lambda part: part.engine.drive_all())
             ending = await work.end()
             await work.publish()
         return ending

@@ -9,7 +9,6 @@ from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import PartWork
-from patternmill.runs.spread import drive_without_prefect
 
 #: The exit code of a part that was given to somebody else.
 FENCED = 9
@@ -19,7 +18,7 @@ async def main(run_id: str, number: str, grant: str, environment: str) -> int:
     work = PartWork(assignment(RunId(run_id), int(number), environment), int(grant))
     try:
         async with work as part:
-            await drive_without_prefect(part)
+            await part.engine.drive_all()
     except LeaseLost:
         return FENCED
     reason = part.halt.reason

@@ -11,7 +11,7 @@ import pytest
 
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs import spread as spread_module
-from patternmill.runs.spread import drive_without_prefect, spread
+from patternmill.runs.spread import spread
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
 from tests.hostile import Plan, Rule, Times
@@ -66,7 +66,9 @@ def test_a_run_that_is_taken_over_fences_its_parts(site: MakeSite) -> None:
     async def taken_over() -> int:
         async with made.begun(max_in_flight=WINDOW) as work:
             run = work.begun
-            spreading_it = asyncio.create_task(spread(run, made.processes, drive_without_prefect))
+            spreading_it = asyncio.create_task(
+                spread(run, made.processes, lambda part: part.engine.drive_all())
+            )
             await until(lambda: creates(made) >= WINDOW)
             ledger = open_ledger(load_settings())
             hold = run.writer.lease
@@ -143,7 +145,9 @@ def test_a_stopped_run_stops_its_parts(site: MakeSite) -> None:
 
     async def stopped() -> Outcome:
         async with made.begun(max_in_flight=WINDOW) as work:
-            running = asyncio.create_task(spread(work.begun, made.processes, drive_without_prefect))
+            running = asyncio.create_task(
+                spread(work.begun, made.processes, lambda part: part.engine.drive_all())
+            )
             await until(lambda: creates(made) >= WINDOW)
             work.begun.stop("Stopped by a test.")
             await running

@@ -74,8 +74,8 @@ def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
     async def main() -> None:
         depth = Depth(2)
         first, second, third = ((1, ItemKey(name), count) for name, count in (("a", 1), ("b", 2), ("c", 1)))
-        depth.hold(first)
-        depth.hold(second)
+        depth.enter_at_once(first)
+        depth.enter_at_once(second)
         waiting = asyncio.ensure_future(depth.enter(third))
         for group in (first, second):
             await asyncio.sleep(0)
@@ -117,9 +117,9 @@ def reason(outcome: Outcome, code: str = "why") -> HaltReason:
 def test_a_halt_is_of_its_stages() -> None:
     """A limit of patterns leaves products alone."""
     halt = Halt()
-    assert halt.reason is None and not any(map(halt.holds, Stage))
+    assert halt.reason is None and not any(map(halt.halts, Stage))
     halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
-    assert [halt.holds(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
+    assert [halt.halts(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
 
 
 def test_the_first_reason_counts() -> None:
@@ -213,7 +213,7 @@ def test_options_come_from_the_settings() -> None:
     assert (options.max_in_flight, options.attempts, options.shard_rows) == (7, 3, 9)
     assert options.failure_limit == FailureLimit(count=3)
     assert (options.limits.patterns, options.limits.products, options.limits.run_amount) == (4, 5, 600)
-    assert (options.price(Stage.PATTERN), options.price(Stage.PRODUCT)) == (5, 0)
+    assert (options.pattern_price, options.product_price) == (5, 0)
 
 
 def test_a_budget_without_prices_is_refused() -> None:

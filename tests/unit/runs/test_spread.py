@@ -24,7 +24,7 @@ from patternmill.runs.part_worker import Part, PartWork
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import import_spec
-from patternmill.runs.spread import PartGrant, PartSupervisor, WorkerHandle, drive_without_prefect
+from patternmill.runs.spread import PartGrant, PartSupervisor, WorkerHandle
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, PartState, RowStatus, Stage
 
@@ -56,7 +56,7 @@ class Spreads:
         async def soon(seconds: float) -> None:
             await asyncio.sleep(0.005)
 
-        return PartSupervisor(run, hands or Nobody(), drive_without_prefect, sleep=soon)
+        return PartSupervisor(run, hands or Nobody(), lambda part: part.engine.drive_all(), sleep=soon)
 
     def __call__(self, catalog: str, **options: Any) -> RunEnding:
         async def main() -> RunEnding:
@@ -151,7 +151,7 @@ def test_what_failed_before_is_retried_once(spreads: Spreads, service: Service) 
         grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         again = PartWork(assignment(run.record.run_id, 1, "staging"), grant)
         async with again as part:
-            await drive_without_prefect(part)
+            await part.engine.drive_all()
         return await run.end()
 
     assert asyncio.run(main()).rows[RowStatus.FAILED] == 1
@@ -221,7 +221,7 @@ class Lingering:
 
     async def _linger(self, given: PartGrant) -> None:
         async with PartWork(assignment(given.run_id, given.number, given.environment), given.grant) as part:
-            await drive_without_prefect(part)
+            await part.engine.drive_all()
             await part.writer.write(part._report(PartState.BEGUN))
             await asyncio.sleep(3600)
 
@@ -283,7 +283,7 @@ def test_a_stopped_run_begins_nothing_in_a_part(spreads: Spreads, service: Servi
         assert hold is not None
         grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         async with PartWork(assignment(run.record.run_id, 1, "staging"), grant) as part:
-            await drive_without_prefect(part)
+            await part.engine.drive_all()
         await run.end()
         return part
 

@@ -40,7 +40,7 @@ def test_products_go_before_patterns_and_each_in_their_order() -> None:
         window.release()
         await asyncio.gather(*tasks)
         assert order == ["x", "y", "a", "b"]
-        assert window._held == 0
+        assert window._occupied == 0
 
     virtual.run(main())
 
@@ -67,7 +67,7 @@ def test_nobody_is_lost_and_no_slot_leaks_when_waits_are_cancelled() -> None:
             await asyncio.sleep(chance.random() / 5)
             chance.choice(tasks).cancel()
         assert most == 3
-        assert window._held == 0
+        assert window._occupied == 0
         await asyncio.wait_for(window.acquire(Stage.PATTERN), 1)
 
     virtual.run(main())
@@ -87,7 +87,7 @@ def test_a_slot_granted_in_the_moment_of_cancelling_is_passed_on() -> None:
         await _settle()
         assert first.cancelled()
         assert second.done()
-        assert window._held == 1
+        assert window._occupied == 1
 
     virtual.run(main())
 
