@@ -217,9 +217,9 @@ def main() -> None:
     parser.add_argument("--product-seconds", type=float, default=0.0)
     parser.add_argument("--sigma", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    pace = Pace(given.pattern_seconds, given.product_seconds, given.sigma, given.seed)
-    asyncio.run(serve(pace, given.port))
+    arguments = parser.parse_args()
+    pace = Pace(arguments.pattern_seconds, arguments.product_seconds, arguments.sigma, arguments.seed)
+    asyncio.run(serve(pace, arguments.port))
 
 
 if __name__ == "__main__":

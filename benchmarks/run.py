@@ -99,11 +99,11 @@ def measure_all(scenarios: Sequence[Scenario], contenders: Sequence[str]) -> lis
             for scenario in scenarios:
                 for contender in turns(scenario, contenders):
                     measurements.append(bench.measure(scenario, contender))
-                    _say(measurements[-1])
+                    _print(measurements[-1])
     return measurements
 
 
-def _say(m: Measurement) -> None:
+def _print(m: Measurement) -> None:
     verdict = (
         m.fault.splitlines()[0] if m.fault else f"{m.cpu / m.rows * 1000:.1f} ms CPU a row, {m.wall:.1f} s"
     )

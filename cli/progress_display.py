@@ -25,7 +25,7 @@ class Display:
         self._run: Run | None = None
         self._ended = threading.Event()
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """Print a line that stays."""
         self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
@@ -53,7 +53,7 @@ class Display:
         while not self._ended.wait(_LINE_EVERY):
             line = progress_line(self._run) if self._run else ""
             if line and line != last:
-                self.say(line)
+                self.print(line)
                 last = line
 
 

@@ -228,10 +228,10 @@ def _settings_of(ledger: Ledger, request_id: RequestId) -> Settings:
 
 
 async def _look_up(settings: Settings, job_id: str) -> Job | None:
-    from cli.launcher import service_at_hand
+    from cli.launcher import available_service
     from patternmill.service.studio_api import StudioApi
 
-    with service_at_hand(settings) as settings:
+    with available_service(settings) as settings:
         async with StudioApi.from_settings(settings) as api:
             return await api.job(job_id)
 
