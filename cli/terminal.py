@@ -1,4 +1,4 @@
-"""What is written on a terminal: texts of files, people and the service as themselves, never as control characters."""
+"""Writes to a terminal; control characters in texts of files, people and the service are escaped."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from patternmill.catalog.problems import visible
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Write lines; each character that a terminal obeys, or that nobody sees, is written as an escape."""
+    """Write lines, with control and invisible characters as escapes."""
     click.echo(printable(str(text)), err=err, nl=nl)
 
 
 def printable(text: str) -> str:
-    """The lines of a text, fit for a terminal."""
     return "\n".join(map(visible, text.split("\n")))

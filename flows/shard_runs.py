@@ -1,4 +1,4 @@
-"""How rows are driven: shard by shard as nested flow runs here, or in parts by workers elsewhere."""
+"""Drives rows: by shards as nested flow runs, or in parts on other workers."""
 
 import asyncio
 
@@ -24,6 +24,6 @@ async def drive_shards(run: ActiveRun) -> None:
     driven.set(run)
     async with asyncio.TaskGroup() as group:
         async for rows in run.engine.opened_shards():
-            # A function, because a text would be a format, and a sku with a brace in it no valid one.
+            # A function, because a text would be a template, and a sku may have braces.
             as_flow = shard.with_options(flow_run_name=rows.describe)
             group.create_task(drive_shard(run, rows, as_flow))
