@@ -40,7 +40,7 @@ class Job:
     seconds: float
     ends_at: float
     polls: int = 0
-    #: The first poll that was told the end.
+    #: Of the first poll that returned the end.
     seen_at: float | None = None
 
 
@@ -200,7 +200,7 @@ def _content_length(head: bytes) -> int:
 
 
 async def serve(pace: Pace, port: int) -> None:
-    """Until standard input closes, which it does when whoever started us is gone."""
+    """Until standard input closes, which it does when the parent process ends."""
     studio = Studio(pace)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Wire(studio), "127.0.0.1", port, backlog=4096)

@@ -78,16 +78,8 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
         watched.display.print("Starting …")
         with available_service(spec.settings) as settings:
-            spec = replace(spec, settings=settings)
             connection.wait()
-            flow = _flow_of(request) if connection.is_available else None
-            try:
-                with connection.circuit_breaker(), watched.display.showing():
-                    code = run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
-            except PatternmillError:
-                # Else Prefect's client would keep sending at exit, to a server that has ended by then.
-                connection.complete_record(watched.flow_run_id)
-                raise
+            code = _drive(request, replace(spec, settings=settings), watched, connection)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
             recorded = connection.complete_record(flow_run_id, watched.known_ends)
@@ -99,6 +91,17 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _drive(request: RunRequest, spec: RunSpec, watched: _WatchedRun, connection: PrefectConnection) -> int:
+    flow = _flow_of(request) if connection.is_available else None
+    try:
+        with connection.circuit_breaker(), watched.display.showing():
+            return run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
+    except PatternmillError:
+        # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+        connection.complete_record(watched.flow_run_id)
+        raise
 
 
 def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from patternmill.catalog.problems import visible
@@ -10,6 +12,14 @@ from patternmill.catalog.problems import visible
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Write lines, with control and invisible characters as escapes."""
     click.echo(printable(str(text)), err=err, nl=nl)
+
+
+def confirmed(question: str, refusal: str) -> bool:
+    """The answer to a question; without a terminal it prints the refusal, and is no."""
+    if not sys.stdin.isatty():
+        echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
+        return False
+    return click.confirm(question, default=False)
 
 
 def printable(text: str) -> str:

@@ -1,5 +1,6 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 from prefect_host.internals import batch_events
 from prefect_host.record import close_earlier_attempts
-from prefect_host.service_blocks import addressed
+from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.part_runs import require_workers
@@ -69,7 +70,8 @@ async def import_rows(spec: RunSpec) -> State[Any]:
     await close_earlier_attempts()
     await require_workers(spec)
     with stop_on_signals() as stopping:
-        async with Pipeline(await addressed(spec), announce) as work:
+        spec = replace(spec, settings=await addressed_settings(spec.settings))
+        async with Pipeline(spec, announce) as work:
             await read_file(work)
             await check_rows(work)
             await await_approval(work)

@@ -28,12 +28,10 @@ class PrefectBreaker:
         *,
         patience: timedelta = timedelta(seconds=12),
         on_change: Callable[[bool], None] = lambda is_open: None,
-        answers: Callable[[str, float], bool] = server_answers,
     ) -> None:
         self._api_url = api_url
         self._patience = patience.total_seconds()
         self._on_change = on_change
-        self._answers = answers
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="prefect-breaker", daemon=True)
         self.is_open = False
@@ -54,7 +52,7 @@ class PrefectBreaker:
         # Counts the time of the check too: a server may accept connections and never answer.
         answered = time.monotonic()
         while not self._over.wait(CHECK_SECONDS):
-            if self._answers(self._api_url, ANSWER_SECONDS):
+            if server_answers(self._api_url, ANSWER_SECONDS):
                 answered = time.monotonic()
             if (time.monotonic() - answered >= self._patience) != self.is_open:
                 self.is_open = not self.is_open

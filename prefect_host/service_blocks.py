@@ -6,14 +6,12 @@ that name.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from prefect.blocks.system import Secret
 from prefect.variables import Variable
 from pydantic import SecretStr
 
-from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings, with_service
 
 
@@ -25,10 +23,6 @@ def url_variable(environment: str) -> str:
 def key_block(environment: str) -> str:
     """The Secret block with the key: its name has no underscores."""
     return f"patternmill-api-key-{environment.replace('_', '-')}"
-
-
-async def addressed(spec: RunSpec) -> RunSpec:
-    return replace(spec, settings=await addressed_settings(spec.settings))
 
 
 async def addressed_settings(settings: Settings) -> Settings:

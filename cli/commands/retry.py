@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.run_options import approve_option, run_options
-from cli.terminal import echo
+from cli.terminal import confirmed, echo
 from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -73,7 +72,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
             echo(line)
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
-    if not yes and not _is_confirmed():
+    if not yes and not confirmed("Begin?", "Not begun"):
         return EXIT_REFUSED
     from cli.launcher import run_request
 
@@ -125,10 +124,3 @@ def _purchases(bought: Purchases, options: RunOptions) -> str:
     priced = options.pattern_price or options.product_price
     amount = f" for {money(bought.amount, options.currency)}" if priced else ""
     return goods(bought.patterns, bought.products) + amount
-
-
-def _is_confirmed() -> bool:
-    if not sys.stdin.isatty():
-        echo("Not begun: there is no terminal to ask on. Add --yes to run it.", err=True)
-        return False
-    return click.confirm("Begin?", default=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import confirmed, echo
 from patternmill.errors import ConfigurationError, Overlap
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
@@ -250,7 +249,8 @@ def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: 
         return EXIT_CODES[Outcome.COMPLETED]
     for line in _many_lines(items, ledger.now(), settings.currency, resend=options.resend):
         echo(line)
-    if not options.yes and not _is_confirmed(len(items)):
+    question = f"Decide so about {plural(len(items), 'request')}?"
+    if not options.yes and not confirmed(question, "Not decided"):
         return EXIT_REFUSED
     decision = Decision(options.decisions[0])
     settled = asyncio.run(settle_many(ledger, items, decision, reason=reason, by=options.who, limit=limit))
@@ -279,13 +279,6 @@ def _many_lines(
         yield f"To send again, each under its own ID: {requests}{booked}."
     else:
         yield f"To write off: {requests}{booked}; a retry would buy them anew."
-
-
-def _is_confirmed(count: int) -> bool:
-    if not sys.stdin.isatty():
-        echo("Not decided: there is no terminal to ask on. Add --yes to decide.", err=True)
-        return False
-    return click.confirm(f"Decide so about {plural(count, 'request')}?", default=False)
 
 
 def _report(settled: SettledBatch) -> int:
