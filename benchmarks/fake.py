@@ -40,7 +40,7 @@ class Job:
     seconds: float
     ends_at: float
     polls: int = 0
-    #: The first poll that was told the end.
+    #: Of the first poll that returned the end.
     seen_at: float | None = None
 
 
@@ -200,7 +200,7 @@ def _content_length(head: bytes) -> int:
 
 
 async def serve(pace: Pace, port: int) -> None:
-    """Until standard input closes, which it does when whoever started us is gone."""
+    """Until standard input closes, which it does when the parent process ends."""
     studio = Studio(pace)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Wire(studio), "127.0.0.1", port, backlog=4096)
@@ -217,9 +217,9 @@ def main() -> None:
     parser.add_argument("--product-seconds", type=float, default=0.0)
     parser.add_argument("--sigma", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    pace = Pace(given.pattern_seconds, given.product_seconds, given.sigma, given.seed)
-    asyncio.run(serve(pace, given.port))
+    arguments = parser.parse_args()
+    pace = Pace(arguments.pattern_seconds, arguments.product_seconds, arguments.sigma, arguments.seed)
+    asyncio.run(serve(pace, arguments.port))
 
 
 if __name__ == "__main__":

@@ -117,13 +117,13 @@ def main() -> None:
     parser.add_argument("--url", required=True, help="the service's base address")
     parser.add_argument("--file", type=Path, required=True)
     parser.add_argument("--window", type=int, required=True)
-    given = parser.parse_args()
-    rows = rows_of(given.file)
+    arguments = parser.parse_args()
+    rows = rows_of(arguments.file)
     began = time.monotonic()
-    if given.peer == "plain":
-        made = asyncio.run(plain(given.url, rows, given.window))
+    if arguments.peer == "plain":
+        made = asyncio.run(plain(arguments.url, rows, arguments.window))
     else:
-        made = prefect_map(given.url, rows, given.window)
+        made = prefect_map(arguments.url, rows, arguments.window)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     score = {"made": made, "seconds": time.monotonic() - began, "cpu": usage.ru_utime + usage.ru_stime}
     print(json.dumps({**score, "peak_rss": usage.ru_maxrss}), flush=True)

@@ -119,7 +119,7 @@ def targets(measurements: Sequence[Measurement]) -> list[str]:
     return [line for line in lines if line]
 
 
-def _said(what: str, value: str, reached: bool) -> str:
+def _target_line(what: str, value: str, reached: bool) -> str:
     return f"- {'reached' if reached else 'MISSED'}: {what}: {value}"
 
 
@@ -128,7 +128,7 @@ def _cpu_target(measurements: Sequence[Measurement], scenario: str) -> str:
     if not ours or not plain:
         return ""
     ratio = ours.cpu / plain.cpu
-    return _said(
+    return _target_line(
         f"CPU a row at most half of the plain script's, 500 in flight, start-up included, {ours.rows} rows",
         f"{ratio:.2f}",
         ratio <= 0.5,
@@ -139,7 +139,7 @@ def _makespan_target(measurements: Sequence[Measurement]) -> str:
     ours = typical(measurements, "short", OURS)
     if not ours or not ours.over_shortest:
         return ""
-    return _said(
+    return _target_line(
         "makespan at most 1.05 of the shortest possible",
         f"{ours.over_shortest:.3f}",
         ours.over_shortest <= 1.05,
@@ -153,7 +153,7 @@ def _polling_target(measurements: Sequence[Measurement]) -> str:
     pattern = ours.service["kinds"]["pattern"]
     value = f"{pattern['polls_mean']:.1f} polls, {pattern['lag_median']:.2f} s"
     reached = pattern["polls_mean"] <= 5 and pattern["lag_median"] < 2
-    return _said(
+    return _target_line(
         "at most 5 polls a job and a median lag under 2 s, jobs of 75 s that are alike", value, reached
     )
 
@@ -162,6 +162,6 @@ def _memory_target(measurements: Sequence[Measurement]) -> str:
     ours = typical(measurements, "memory", OURS)
     if not ours:
         return ""
-    return _said(
+    return _target_line(
         f"peak memory under 350 MB at {ours.rows} rows", f"{ours.peak_mb:.0f} MB", ours.peak_mb < 350
     )

@@ -99,11 +99,11 @@ def measure_all(scenarios: Sequence[Scenario], contenders: Sequence[str]) -> lis
             for scenario in scenarios:
                 for contender in turns(scenario, contenders):
                     measurements.append(bench.measure(scenario, contender))
-                    _say(measurements[-1])
+                    _print(measurements[-1])
     return measurements
 
 
-def _say(m: Measurement) -> None:
+def _print(m: Measurement) -> None:
     verdict = (
         m.fault.splitlines()[0] if m.fault else f"{m.cpu / m.rows * 1000:.1f} ms CPU a row, {m.wall:.1f} s"
     )
@@ -142,19 +142,19 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def chosen(given: argparse.Namespace) -> list[Scenario]:
-    scenarios = [s for s in SCENARIOS if not given.only or s.name in given.only or s.name == "startup"]
-    if given.quick:
+def chosen(args: argparse.Namespace) -> list[Scenario]:
+    scenarios = [s for s in SCENARIOS if not args.only or s.name in args.only or s.name == "startup"]
+    if args.quick:
         scenarios = [quickened(s) for s in scenarios]
-    if given.rows:
-        scenarios = [s if s.name == "startup" else replace(s, rows=given.rows) for s in scenarios]
+    if args.rows:
+        scenarios = [s if s.name == "startup" else replace(s, rows=args.rows) for s in scenarios]
     return scenarios
 
 
 def main() -> int:
-    given = arguments()
-    scenarios = chosen(given)
-    measurements = measure_all(scenarios, given.contender)
+    args = arguments()
+    scenarios = chosen(args)
+    measurements = measure_all(scenarios, args.contender)
     text = written(scenarios, measurements, " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
     RESULTS.mkdir(exist_ok=True)
     facts = {"machine": machine(), "measurements": [m.to_json() for m in measurements]}

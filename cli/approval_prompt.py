@@ -1,4 +1,4 @@
-"""A person's approval of a plan, before anything is begun: asked for on a terminal, or given with `--approve`."""
+"""A person's approval of a plan before anything is begun: on a terminal, or with `--approve`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,11 @@ from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 
 
-def asks_for_approval(settings: Settings) -> bool:
-    """Whether any plan needs a person's approval."""
-    return settings.approve_above_items is not None or settings.approve_above_cost is not None
-
-
 async def approved(spec: RunSpec, digest: str | None) -> bool:
-    """Whether the plan may be carried out; a person is asked where there is one.
+    """Whether the plan may be carried out; asks on a terminal if it needs an approval.
 
-    `digest` names the plan that is approved, by its beginning. Raises ApprovalNeeded when nobody can be asked, and
-    ConfigurationError when another plan is named.
+    `digest` is the approved plan's, or its beginning. Raises ApprovalNeeded without a terminal, and
+    ConfigurationError when the digest is another plan's.
     """
     async with Pipeline(spec) as work:
         await work.read()
@@ -47,19 +42,19 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
 async def _approve_by_digest(work: Pipeline, proposal: Proposal, digest: str) -> bool:
     if not proposal.to_buy or await _is_approved(work, proposal, digest):
         return True
-    its = proposal.digest()
-    if len(digest) < LEAST_DIGEST or not its.startswith(digest.lower()):
+    current = proposal.digest()
+    if len(digest) < LEAST_DIGEST or not current.startswith(digest.lower()):
         raise ConfigurationError(
-            f"The plan's digest is {its[:LEAST_DIGEST]}, and {digest!r} is approved.",
+            f"The plan's digest is {current[:LEAST_DIGEST]}, and {digest!r} is approved.",
             code="another_plan",
-            remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or fewer than "
-            f"{LEAST_DIGEST} characters are given. Nothing was bought.",
+            remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
+            f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
     return await _approve(work, proposal)
 
 
 async def _is_approved(work: Pipeline, proposal: Proposal, digest: str) -> bool:
-    """Whether that plan was approved before, and what is left of it rests on the approval."""
+    """Whether that plan was approved before, and its approval covers what is left."""
     try:
         earlier = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
     except ApprovalNeeded:
@@ -72,18 +67,14 @@ async def _ask(work: Pipeline, preview: Preview, proposal: Proposal) -> bool:
         raise approval_needed(proposal)
     for line in plan_lines(preview, work.checked, proposal.digest()):
         echo(line)
-    if not click.confirm(_question(proposal), default=False):
+    if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
         echo("Not begun: the plan was not approved.", err=True)
         return False
     return await _approve(work, proposal)
 
 
-def _question(proposal: Proposal) -> str:
-    return f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?"
-
-
 async def _approve(work: Pipeline, proposal: Proposal) -> bool:
-    """Whether it could be: where approvers have a code, it is asked for."""
+    """Record the approval; False when the approval code is wrong."""
     if not _knows_the_code(work.spec.settings):
         echo("Not begun: that is not the approval code.", err=True)
         return False
@@ -97,7 +88,7 @@ def _knows_the_code(settings: Settings) -> bool:
         return True
     if not sys.stdin.isatty():
         raise ConfigurationError(
-            "PATTERNMILL_APPROVAL_CODE is set: whoever approves types the code.",
+            "PATTERNMILL_APPROVAL_CODE is set: an approval needs the code.",
             code="approval_code",
             remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
         )

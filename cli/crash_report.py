@@ -33,7 +33,7 @@ def masked_traceback(error: BaseException) -> str:
 
 
 def write_report(error: BaseException) -> Path | None:
-    """Write the traceback to a new file under `<home>/logs`; None when that cannot be done."""
+    """Write the traceback to a new file under `<home>/logs`; None when that fails."""
     try:
         directory = _home() / "logs"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

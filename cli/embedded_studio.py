@@ -1,4 +1,4 @@
-"""The embedded studio as a process of its own: on a free loopback port, with a key of its own."""
+"""Runs the embedded studio as a process, on a free loopback port and with its own key."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ REMEDY = "set PATTERNMILL_STUDIO_URL to a service."
 
 @dataclass(frozen=True)
 class RunningStudio:
-    """Where an embedded studio answers, and with which key."""
-
     #: Ends with the version segment, as PATTERNMILL_STUDIO_URL does.
     url: str
     key: SecretStr
@@ -38,8 +36,8 @@ def embedded_studio(
 ) -> Iterator[RunningStudio]:
     """Serve the studio while the context lasts, or share the one that another command serves on this home.
 
-    Its jobs, pictures and key stay under `<home>/studio`. Raises ConfigurationError when the one that runs
-    is for another environment, PatternmillError when it does not start.
+    Its jobs, pictures and key are kept under `<home>/studio`. Raises ConfigurationError when the running one is for
+    another environment, PatternmillError when it does not start.
     """
     directory = home.resolve() / "studio"
     private_folder(directory)
@@ -89,6 +87,6 @@ def _await_ready(process: SharedProcess, ready_file: Path) -> dict[str, Any]:
 def _check_environment(running: dict[str, Any], wanted: str) -> None:
     if running["environment"] != wanted:
         raise ConfigurationError(
-            f"An embedded studio for {running['environment']} runs on this home, and {wanted} is wanted.",
+            f"An embedded studio for {running['environment']} runs on this home, and {wanted} is requested.",
             remedy="Wait for the command that uses it, or set another PATTERNMILL_HOME.",
         )

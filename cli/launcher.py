@@ -1,4 +1,4 @@
-"""A run from the command line: servers of its own where none are named, the flow, the display, the summary."""
+"""A run from the command line: its own servers where none are configured, the flow, the display, the summary."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from cli.approval_prompt import approved, asks_for_approval
+from cli.approval_prompt import approved
 from cli.plan_text import ending_lines, plan_lines
 from cli.progress_display import Display
 from cli.terminal import echo
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.runs.approval import has_threshold
 from patternmill.runs.context import Launch, launched
 from patternmill.runs.pipeline import Pipeline, read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -26,7 +27,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
-from prefect_host.connection import Screen
+from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import run_in_thread
 from tasks.gallery_pictures import keep_pictures
 
@@ -40,9 +41,9 @@ _MOST_CHANGES = 60
 
 
 def show_plan(spec: RunSpec) -> int:
-    """Print what a run would change and make just now; writes and spends nothing."""
+    """Print what a run would change and make now; writes and spends nothing."""
     spec = replace(spec, file=read_input(spec))
-    with service_at_hand(spec.settings) as settings:
+    with available_service(spec.settings) as settings:
         for line in asyncio.run(_planned(replace(spec, settings=settings))):
             echo(line)
     return 0
@@ -64,59 +65,62 @@ def _change_lines(changes: Changes) -> Iterator[str]:
 
 
 def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) -> int:
-    """Run what is asked for to its end and print the summary; returns the exit code.
+    """Run a request to its end and print the summary; returns the exit code.
 
-    `spec` is what `request` comes to; `approve` the digest of a plan, or its beginning. Raises InputRefused for an
-    input that cannot be used, before any server is started.
+    `spec` is made from `request`; `approve` is a plan's digest, or its beginning. Raises InputRefused for an
+    unusable input, before any server is started.
     """
     spec = replace(spec, file=read_input(spec))
     _refuse_spread_over_embedded_studio(spec)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
-    watched = _Watched()
-    with Screen(spec.settings.home, watched.display.say) as screen:
-        watched.display.say("Starting …")
-        with service_at_hand(spec.settings) as settings:
-            spec = replace(spec, settings=settings)
-            screen.wait()
-            flow = _flow_of(request) if screen.is_there else None
-            try:
-                with screen.watched_over(), watched.display.showing():
-                    code = run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
-            except PatternmillError:
-                # Else Prefect's client would go on at the end of the process, with a server that is gone by then.
-                screen.settle(watched.flow_run_id)
-                raise
+    watched = _WatchedRun()
+    with PrefectConnection(spec.settings.home, watched.display.print) as connection:
+        watched.display.print("Starting …")
+        with available_service(spec.settings) as settings:
+            connection.wait()
+            code = _drive(request, replace(spec, settings=settings), watched, connection)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
-            recorded = screen.settle(flow_run_id, watched.known_ends)
-        address = screen.run_address(flow_run_id) if recorded and flow_run_id else None
-        for line in ending_lines(watched.begun, watched.state_message, address, screen.outlives_the_run):
+            recorded = connection.complete_record(flow_run_id, watched.known_ends)
+        address = connection.run_address(flow_run_id) if recorded and flow_run_id else None
+        for line in ending_lines(watched.begun, watched.state_message, address, connection.outlives_run):
             echo(line)
-    if not screen.delivered:
-        # Prefect's client would go on for minutes, trying to reach a server that is gone.
+    if not connection.delivered:
+        # Prefect's client would try for minutes to reach a server that is gone.
         sys.stdout.flush()
         os._exit(code)
     return code
 
 
+def _drive(request: RunRequest, spec: RunSpec, watched: _WatchedRun, connection: PrefectConnection) -> int:
+    flow = _flow_of(request) if connection.is_available else None
+    try:
+        with connection.circuit_breaker(), watched.display.showing():
+            return run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
+    except PatternmillError:
+        # Else Prefect's client would keep sending at exit, to a server that has ended by then.
+        connection.complete_record(watched.flow_run_id)
+        raise
+
+
 def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
     if spec.spread is not None and spec.settings.studio_url is None:
         raise ConfigurationError(
-            "A run can be spread only where every worker reaches the service, and no address is named.",
+            "A run can be spread only where every worker reaches the service, and its address is not set.",
             remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
         )
 
 
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:
-    if digest is None and not asks_for_approval(spec.settings):
+    if digest is None and not has_threshold(spec.options):
         return True
-    with service_at_hand(spec.settings) as settings:
+    with available_service(spec.settings) as settings:
         return asyncio.run(approved(replace(spec, settings=settings), digest))
 
 
 def _flow_of(request: RunRequest) -> Flow[..., Any]:
-    """To be imported once Prefect's client knows its server."""
+    """Imported late: Prefect reads its server's address on import."""
     if isinstance(request, RetryRequest):
         from flows.retry_failed import retry_failed
 
@@ -140,8 +144,8 @@ def _parameters(request: RunRequest) -> dict[str, Any]:
 
 
 @contextmanager
-def service_at_hand(settings: Settings) -> Iterator[Settings]:
-    """The settings with a service: that which they name, or an embedded studio while the context lasts."""
+def available_service(settings: Settings) -> Iterator[Settings]:
+    """The settings with a service: the one they name, or an embedded studio while the context lasts."""
     if settings.studio_url is not None:
         yield settings
         return
@@ -151,8 +155,8 @@ def service_at_hand(settings: Settings) -> Iterator[Settings]:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
 
 
-class _Watched:
-    """One run of this process: its flow, what became of it, and what a person's signals do to it."""
+class _WatchedRun:
+    """One run of this process: its flow, its outcome, and its reaction to signals."""
 
     def __init__(self) -> None:
         self.display = Display()
@@ -166,7 +170,7 @@ class _Watched:
         return self.begun.record.prefect_flow_run_id if self.begun else self._flow_run_id
 
     async def run(self, spec: RunSpec, flow: Flow[..., Any] | None, parameters: dict[str, Any]) -> int:
-        """Run it, as a flow where there is one; returns the exit code.
+        """Run it, as a flow unless that is None; returns the exit code.
 
         Raises what the steps before the first purchase raise.
         """
@@ -189,8 +193,8 @@ class _Watched:
         except PatternmillError:
             raise
         except Exception as error:
-            # A server that went away at the start or at the end; the run itself does not depend on it.
-            self.display.say(f"The Prefect server does not answer ({type(error).__name__}).")
+            # The server was lost at the start or at the end; the run itself does not depend on it.
+            self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
             return
         if state.state_details.flow_run_id is not None:
             self._flow_run_id = str(state.state_details.flow_run_id)
@@ -210,11 +214,11 @@ class _Watched:
     def _on_begin(self, run: Run) -> None:
         self.begun = run
         if run.spec.origin is not None:
-            self.display.say(run.spec.origin.sentence())
+            self.display.print(run.spec.origin.sentence())
         self.display.watch(run)
 
     def known_ends(self) -> KnownEnds | None:
-        """What the Prefect server is to show of an ended run."""
+        """What the Prefect server should show of an ended run."""
         if self.begun is None or self.begun.ending is None:
             return None
         from prefect_host.record import KnownEnds
@@ -226,20 +230,22 @@ class _Watched:
         return KnownEnds(top, {**shards, **task_run_states(self.begun)})
 
     def keep_pictures(self) -> None:
-        """Where the studio is our own, and ends with this command: put its pictures next to the gallery."""
+        """Copy the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
         if run is not None and run.results is not None and run.spec.settings.embedded:
             settings = run.spec.settings
             assert settings.studio_url is not None, "the embedded studio has an address"
             out = run.results.out
-            keep_pictures(out, settings.home / "pictures", settings.studio_url, self.display.say)
+            keep_pictures(out, settings.home / "pictures", settings.studio_url, self.display.print)
 
     def on_signal(self, name: str) -> None:
-        """The first one stops the run in order; the next one, or one before there is a run, ends it at once."""
+        """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
         if run is None or self._loop is None or run.ending is not None or run.is_stopped:
-            self.display.say("Ended at once; the same command goes on from here.")
+            self.display.print("Ended at once; the same command resumes the run.")
             os._exit(_INTERRUPTED)
         drain = duration(run.spec.options.drain)
-        self.display.say(f"Stopping: jobs in flight are followed for {drain}. Once more ends at once.")
+        self.display.print(
+            f"Stopping: jobs in flight are followed for {drain}. A second signal ends it at once."
+        )
         self._loop.call_soon_threadsafe(run.stop, f"Stopped by {name}.")

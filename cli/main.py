@@ -25,7 +25,7 @@ EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 
-#: What is raised before anything is spent; a service that stops a run later is that run's outcome.
+#: Raised before anything is spent; a service that stops a run later is that run's outcome.
 NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
 
 #: Verb: its module, which has a click command called `command`, and its summary in the list of verbs.
@@ -96,7 +96,7 @@ def patternmill() -> None:
 
     \b
     Exit codes:
-      0    every row has its product (check: every row is good)
+      0    every row has its product (check: every row is valid)
       3    completed with failures (check: some rows are refused)
       2    refused before anything was spent: the file, a setting or the command line is wrong,
            or the plan waits for a person's approval
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one verb and return the exit code; whatever goes wrong becomes a message on stderr."""
+    """Run one verb and return the exit code; every error becomes a message on stderr."""
     try:
         _refuse_prefect_password()
         return _exit_code(patternmill.main(arguments, prog_name="patternmill", standalone_mode=False))
@@ -168,13 +168,13 @@ def _unexpected(error: Exception) -> int:
     where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
     _report_error(
         f"Something unexpected happened: {summary}",
-        f"{where} The ledger has what was begun: run the command again.",
+        f"{where} The ledger has all requests: run the command again to resume.",
     )
     return EXIT_FAILED
 
 
 def _discard_stdout() -> None:
-    """Keep the interpreter from complaining about the closed pipe when it flushes at its end."""
+    """Else the interpreter complains about the closed pipe at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -65,7 +65,7 @@ def _item_lines(plan: Plan) -> Iterator[str]:
 
 
 def ending_lines(run: Run | None, message: str, address: str | None, lasting: bool) -> Iterator[str]:
-    """The summary of a run that has ended: outcome, what was made, where the files are, where to look."""
+    """The summary of an ended run: outcome, what was made, where the files are."""
     if run is None or run.ending is None or run.results is None:
         yield message or "The run ended before it was complete; run the same command again."
         return

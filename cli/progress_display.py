@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: a live display on a terminal, plain lines when piped."""
+"""A run's progress: a live display on a terminal, plain lines when piped."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Display:
         self._run: Run | None = None
         self._ended = threading.Event()
 
-    def say(self, text: str) -> None:
-        """Print a line that stays."""
+    def print(self, text: str) -> None:
+        """Print a line above the progress bar."""
         self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def watch(self, run: Run) -> None:
@@ -53,7 +53,7 @@ class Display:
         while not self._ended.wait(_LINE_EVERY):
             line = progress_line(self._run) if self._run else ""
             if line and line != last:
-                self.say(line)
+                self.print(line)
                 last = line
 
 
@@ -80,7 +80,6 @@ class _ProgressBar(Progress):
 
 
 def progress_line(run: Run) -> str:
-    """Rows, what was made of them, how fast, what is waited for, and why the run stops."""
     progress, halted = run.progress, run.halt.reason
     done_before = progress.done_before + progress.refused
     left = progress.seconds_left

@@ -1,4 +1,4 @@
-"""The options of `import`, `refresh` and `retry`, made of the request that they are collected into."""
+"""The options of `import`, `refresh` and `retry`, made from the fields of their request."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Command = Callable[..., Any]
 approve_option = click.option(
     "--approve",
     metavar="DIGEST",
-    help="Approves the plan with this digest (or its first 12 characters), as --plan-only shows it.",
+    help="Approve the plan with this digest, or its first 12 characters, as --plan-only shows it.",
 )
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%"}
 
 
 def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Options for the fields of a request, which the command gets as `request`.
+    """Options for the fields of a request, its own before the common ones; the command gets them as `request`.
 
     Those that are `by_hand` are declared at the command, as arguments for instance, and collected too.
     """
@@ -37,9 +37,10 @@ def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Calla
             return command(request=_request(model, asked), **values)
 
         schema = model.model_json_schema()
+        fields = sorted(schema["properties"].items(), key=lambda field: field[0] in RunRequest.model_fields)
         options = [
             _option(name, field, required=name in schema.get("required", ()))
-            for name, field in schema["properties"].items()
+            for name, field in fields
             if name not in by_hand
         ]
         made: Command = collected
@@ -56,13 +57,11 @@ def _request(model: type[RunRequest], asked: dict[str, Any]) -> RunRequest:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:
         faults = [f"{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}" for fault in error.errors()]
-        raise ConfigurationError(
-            f"That cannot be asked for: {'; '.join(faults)}.", remedy="See --help."
-        ) from None
+        raise ConfigurationError(f"Wrong options: {'; '.join(faults)}.", remedy="See --help.") from None
 
 
 def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Command], Command]:
-    """`field` is its JSON schema."""
+    """`field` is the JSON schema of the request's field."""
     flag, text = f"--{name.replace('_', '-')}", field["description"]
     if name == "confirm":
         return click.option(
@@ -74,6 +73,7 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
             help=f"{text} Repeatable.",
         )
     kind = field["anyOf"][0] if "anyOf" in field else field
+    many = kind["type"] == "array"
     types: dict[str, Any] = {
         "integer": click.IntRange(kind.get("minimum"), kind.get("maximum")),
         "path": click.Path(path_type=Path),
@@ -81,8 +81,8 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
     return click.option(
         flag,
         type=types.get(kind.get("format", kind["type"])),
-        metavar=_METAVARS.get(name),
-        multiple=kind["type"] == "array",
+        metavar=_METAVARS.get(name, "N" if kind["type"] == "integer" else None),
+        multiple=many,
         required=required,
-        help=text,
+        help=f"{text} Repeatable." if many else text,
     )

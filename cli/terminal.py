@@ -1,6 +1,8 @@
-"""What is written on a terminal: texts of files, people and the service as themselves, never as control characters."""
+"""Writes to a terminal; control characters in texts of files, people and the service are escaped."""
 
 from __future__ import annotations
+
+import sys
 
 import click
 
@@ -8,10 +10,17 @@ from patternmill.catalog.problems import visible
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Write lines; each character that a terminal obeys, or that nobody sees, is written as an escape."""
+    """Write lines, with control and invisible characters as escapes."""
     click.echo(printable(str(text)), err=err, nl=nl)
 
 
+def confirmed(question: str, refusal: str) -> bool:
+    """The answer to a question; without a terminal it prints the refusal, and is no."""
+    if not sys.stdin.isatty():
+        echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
+        return False
+    return click.confirm(question, default=False)
+
+
 def printable(text: str) -> str:
-    """The lines of a text, fit for a terminal."""
     return "\n".join(map(visible, text.split("\n")))

@@ -1,5 +1,6 @@
 """The bulk import: a CSV of prompts and category selections becomes patterns and products."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
 from prefect_host.internals import batch_events
 from prefect_host.record import close_earlier_attempts
-from prefect_host.service_blocks import addressed
+from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.part_runs import require_workers
@@ -47,19 +48,19 @@ async def bulk_import(
 
     Args:
         file: The CSV, as the worker sees its path: from the project's folder, or absolute.
-        catalog: The catalog that the rows belong to; none: named after the file.
-        environment: staging, production, or another name that your addresses have; scopes all identity.
-        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
-        max_patterns: The most patterns to buy; none: no limit.
-        max_products: The most products to buy; none: no limit.
-        max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
-        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
-        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
-        max_in_flight: The most jobs in flight at once; none: as set (200).
-        spread: In how many parts, for as many workers; none: this run drives all rows itself.
-        edition: A name under which everything is bought again, on purpose.
-        encoding: Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance.
-        out: Where the results go; none: results/<catalog>/<run>.
+        catalog: The catalog that the rows belong to. Default: named after the file.
+        environment: staging, production, or another configured environment; each has its own catalogs and purchases.
+        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        max_patterns: The most patterns to buy. Default: no limit.
+        max_products: The most products to buy. Default: no limit.
+        max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
+        confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
+        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
+        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
+        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
+        edition: Buy everything again, on purpose, under this edition's name.
+        encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
+        out: Where the results go. Default: results/<catalog>/<run>.
     """
     return await import_rows(requested(ImportRequest(**locals())))
 
@@ -69,7 +70,8 @@ async def import_rows(spec: RunSpec) -> State[Any]:
     await close_earlier_attempts()
     await require_workers(spec)
     with stop_on_signals() as stopping:
-        async with Pipeline(await addressed(spec), announce) as work:
+        spec = replace(spec, settings=await addressed_settings(spec.settings))
+        async with Pipeline(spec, announce) as work:
             await read_file(work)
             await check_rows(work)
             await await_approval(work)
@@ -78,7 +80,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             except Overlap as overlap:
                 return state_of(Outcome.SKIPPED_OVERLAP, str(overlap))
             except ApprovalNeeded:
-                # It became another plan in the last moment, which is put before a person as well, where one can be.
+                # The plan changed at the last moment; the new one needs an approval too.
                 await await_approval(work)
                 raise
             stopping.attach(work.begun)

@@ -1,4 +1,4 @@
-"""The catalog refresh: a catalog follows its source, and makes only what has changed in it."""
+"""The catalog refresh: updates a catalog from its source; makes only what has changed."""
 
 from typing import Any
 
@@ -39,24 +39,24 @@ async def catalog_refresh(
     encoding: str | None = None,
     out: str | None = None,
 ) -> State[Any]:
-    """Hold the source against the catalog, make what was added or changed, mark what is gone as retired.
+    """Compare the source with the catalog, make what was added or changed, retire what is gone.
 
     Args:
         source: The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.
-        catalog: The catalog that follows it.
-        environment: staging, production, or another name that your addresses have; scopes all identity.
-        retire_at_most: When more rows than this are gone, they wait: a count (20), a share (10%), or both (20,10%).
-        retire: Lets at most so many rows go this once, whatever the limit above says.
-        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
-        max_patterns: The most patterns to buy; none: no limit.
-        max_products: The most products to buy; none: no limit.
-        max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
-        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
-        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
-        max_in_flight: The most jobs in flight at once; none: as set (200).
-        spread: In how many parts, for as many workers; none: this run drives all rows itself.
-        edition: A name under which everything is bought again, on purpose.
-        encoding: Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance.
-        out: Where the results go: a folder, or an address; none: results/<catalog>/<run>.
+        catalog: The catalog to update.
+        environment: staging, production, or another configured environment; each has its own catalogs and purchases.
+        retire_at_most: Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).
+        retire: This once, retire up to this many rows despite the limit above.
+        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        max_patterns: The most patterns to buy. Default: no limit.
+        max_products: The most products to buy. Default: no limit.
+        max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
+        confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
+        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
+        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
+        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
+        edition: Buy everything again, on purpose, under this edition's name.
+        encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
+        out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

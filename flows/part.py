@@ -1,4 +1,4 @@
-"""One part of a spread run: a flow run that a worker runs, wherever it is."""
+"""One part of a spread run: a flow run that any worker may run."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from tasks.prefect_states import part_state, state_of
 from tasks.run_page import progress_shown
 
 
-# Without a template for its name: each is named by the rows that it holds, as it is started.
+# Without a template for its name: the run that starts it names it by its rows.
 @flow(name="part", persist_result=False)
 async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, environment: str) -> State:
     """Make the patterns and products of one part. Started by a run that is spread, never by hand.
@@ -23,8 +23,8 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
     Args:
         run_id: The run that the part belongs to.
         number: Which of its parts.
-        grant: Says that the part was given to this flow run, and to no other since.
-        environment: The run's, by which the worker finds address, key and ledger.
+        grant: The number of the part's assignment, of which only the latest is valid.
+        environment: The run's environment, by which the worker finds address, key and ledger.
     """
     batch_events()
     with stop_on_signals() as stopping:

@@ -1,4 +1,4 @@
-"""Retry what failed: the rows of an earlier run that did not come to their end, and nothing else."""
+"""Retry what failed: the unfinished rows of an earlier run, and nothing else."""
 
 from pathlib import Path
 from typing import Any
@@ -42,25 +42,25 @@ async def retry_failed(
     spread: Parts | None = None,
     out: Path | None = None,
 ) -> State[Any]:
-    """Choose the rows, and import them again from the bytes that the ledger kept of the file.
+    """Choose the rows, and import them again from the ledger's copy of the file.
 
     Args:
-        catalog: The catalog whose run is meant; needed where there are several.
-        environment: staging, production, or another name that your addresses have.
-        run: The run's ID or its beginning, as its summary has it; or `latest`.
-        status: Only rows that have one of these statuses; none: all of these.
-        category: Only rows of these categories, as the file writes them; none: all.
-        code: Only rows with these error codes, as in failures.csv; none: all.
-        sku: Only these rows; none: all.
-        budget: The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.
-        max_patterns: The most patterns to buy; none: no limit.
-        max_products: The most products to buy; none: no limit.
-        max_failures: Begins nothing new when more items than this have failed: a count (25), or a share (10%).
-        confirm: Says that a large purchase in production, or another catalog's products once more, is meant.
-        attempts: How often an item is tried when the service says that its job failed; none: as set (2).
-        max_in_flight: The most jobs in flight at once; none: as set (200).
-        spread: In how many parts, for as many workers; none: this run drives all rows itself.
-        out: Where the results go; none: results/<catalog>/<run>.
+        catalog: The catalog whose run to retry; needed if there are several.
+        environment: staging, production, or another configured environment.
+        run: The run's ID or its beginning, from its summary; or `latest`.
+        status: Only rows with one of these statuses. Default: all of these.
+        category: Only rows of these categories, as written in the file. Default: all.
+        code: Only rows with these error codes, as in failures.csv. Default: all.
+        sku: Only rows with these skus. Default: all.
+        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        max_patterns: The most patterns to buy. Default: no limit.
+        max_products: The most products to buy. Default: no limit.
+        max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
+        confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
+        attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
+        max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
+        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
+        out: Where the results go. Default: results/<catalog>/<run>.
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))
     if not selection.rows:

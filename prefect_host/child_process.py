@@ -1,7 +1,7 @@
-"""Run as a process: the Prefect server or the embedded studio, which ends itself once nobody uses it any more.
+"""The process of the Prefect server or the embedded studio, which ends itself when it has no users left.
 
-The users of the server hold a shared lock; this process waits for the exclusive one. The kernel gives locks
-back however a process ends, so that not even SIGKILL of the last user leaves a server behind.
+Its users have a shared lock; this process waits for the exclusive one. The kernel releases locks however a process
+ends, so that not even SIGKILL of the last user leaves a server behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def end_without_users(lock_path: str) -> None:
-    """Block until the last user is gone, then end this process, holding newcomers off until it has ended."""
+    """Block until there are no users, then end this process; the exclusive lock keeps new users waiting meanwhile."""
     descriptor = os.open(lock_path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The Prefect server that shows a run: the one named, one of our own, or none when neither answers.
+"""The Prefect server that shows a run: the configured one, one of our own, or none when neither answers.
 
 Until a server is chosen nothing here imports Prefect, which reads its settings from the environment as it is imported.
 """
@@ -19,35 +19,35 @@ from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private
 from prefect_host.breaker import PrefectBreaker
 from prefect_host.environment import API_URL, use_server
-from prefect_host.own_server import OwnServer, server_is_there
+from prefect_host.own_server import OwnServer, server_answers
 
 if TYPE_CHECKING:
     from prefect_host.record import KnownEnds
 
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
-#: How long nothing may change on the server before its record is taken for all that there will be.
+#: How long nothing may change on the server before its record counts as final.
 _SETTLING = timedelta(seconds=20)
 _SETTLING_AFTER_A_GAP = timedelta(seconds=5)
 _PATIENCE = timedelta(seconds=12)
-#: Our own server is started again when it dies, and on a busy machine that takes its time.
+#: Our own server is restarted when it dies, which is slow on a busy machine.
 _OWN_PATIENCE = timedelta(seconds=40)
 _LAST_TRY = timedelta(seconds=1)
 _VERSION_SECONDS = 20.0
-_INCOMPLETE = "The Prefect server does not answer any more; its record of this run is not complete."
+_INCOMPLETE = "The Prefect server no longer answers; its record of this run is incomplete."
 
 
-class Screen:
-    """A context in which a run can be watched. Never keeps a run from going on: without a server it says so."""
+class PrefectConnection:
+    """A run's connection to its Prefect server; without one it prints why, and the run continues."""
 
-    def __init__(self, home: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Path, print_line: Callable[[str], None]) -> None:
         self._home = home
-        self._say = say
+        self._print = print_line
         self._own: OwnServer | None = None
         self._breaker: PrefectBreaker | None = None
         self._named = os.environ.get(API_URL)
-        #: Whether a server answers; known after `wait`.
-        self.is_there = False
-        #: Whether everything that Prefect's client had to send was delivered.
+        #: Known after `wait`.
+        self.is_available = False
+        #: Whether Prefect's client could send everything.
         self.delivered = True
 
     def __enter__(self) -> Self:
@@ -65,21 +65,21 @@ class Screen:
             self._own.stop()
 
     def wait(self) -> None:
-        """Wait until the server answers, and point Prefect at it; to be called before Prefect is imported."""
+        """Wait until the server answers, and point Prefect at it. Call it before Prefect is imported."""
         if self._named:
-            self.is_there = self._named_answers(self._named)
+            self.is_available = self._named_answers(self._named)
         elif self._own is not None:
-            self.is_there = self._own_answers(self._own)
-        if self.is_there:
-            # What Prefect's handlers cannot send is not for the terminal.
+            self.is_available = self._own_answers(self._own)
+        if self.is_available:
+            # Else Prefect's handlers print what they cannot send.
             logging.raiseExceptions = False
 
     def _named_answers(self, api_url: str) -> bool:
-        if not server_is_there(api_url):
+        if not server_answers(api_url):
             self._go_without(f"The Prefect server at {_shown(api_url)} does not answer.")
             return False
         use_server(api_url)
-        if asyncio.run(_wants_a_password()):
+        if asyncio.run(_needs_password()):
             self._go_without(f"The Prefect server at {_shown(api_url)} asks for a password: {HOW_TO_LOG_IN}")
             return False
         return True
@@ -92,9 +92,9 @@ class Screen:
             return False
         return True
 
-    def watched_over(self) -> AbstractContextManager[object]:
-        """While it lasts, a server that becomes unavailable holds nothing up."""
-        if not self.is_there:
+    def circuit_breaker(self) -> AbstractContextManager[object]:
+        """While it lasts, the run does not wait for a server that becomes unavailable."""
+        if not self.is_available:
             return nullcontext()
         patience = _OWN_PATIENCE if self._own is not None else _PATIENCE
         self._breaker = PrefectBreaker(os.environ[API_URL], patience=patience, on_change=self._on_change)
@@ -102,54 +102,55 @@ class Screen:
 
     def _on_change(self, is_open: bool) -> None:
         if is_open:
-            self._say("The Prefect server does not answer; the run goes on without it.")
+            self._print("The Prefect server does not answer; the run continues without it.")
 
     def run_address(self, flow_run_id: str) -> str:
-        """Where a person sees the run."""
         base = self._own.ui_url if self._own is not None else (self._named or "").removesuffix("/api")
         return f"{base}/runs/flow-run/{flow_run_id}"
 
     @property
-    def outlives_the_run(self) -> bool:
-        """Whether the address is good after this command has ended."""
+    def outlives_run(self) -> bool:
+        """Whether the server answers after this command has ended."""
         return self._own is None
 
-    def settle(
+    def complete_record(
         self, flow_run_id: str | None, known_ends: Callable[[], KnownEnds | None] = lambda: None
     ) -> bool:
-        """Wait until the record of the run is whole on the server, and agrees with `known_ends`; whether it is.
+        """Wait until the server's record of the run is complete and agrees with `known_ends`; whether it is.
 
-        To be called once the event loop has ended.
+        Call it once the event loop has ended.
         """
-        if not self.is_there:
+        if not self.is_available:
             return False
         from prefect_host.record import deliver
 
-        # The server may have returned since the breaker's last look.
-        if self._breaker is not None and self._breaker.is_open and not server_is_there(os.environ[API_URL]):
+        # The server may have returned since the breaker's last check.
+        if self._breaker is not None and self._breaker.is_open and not server_answers(os.environ[API_URL]):
             self.delivered = deliver(_LAST_TRY)
-            self._say(_INCOMPLETE)
+            self._print(_INCOMPLETE)
             return False
         self.delivered = deliver()
         if flow_run_id is None:
             return self.delivered
         try:
-            whole = asyncio.run(self._settled(UUID(flow_run_id), known_ends()))
+            complete = asyncio.run(self._complete(UUID(flow_run_id), known_ends()))
         except Exception:
-            whole = False
-        if not whole:
-            self._say(_INCOMPLETE)
-        return whole
+            complete = False
+        if not complete:
+            self._print(_INCOMPLETE)
+        return complete
 
-    async def _settled(self, flow_run_id: UUID, ends: KnownEnds | None) -> bool:
-        """Wait for the record, and correct what a server that was unavailable for a while has lost of it."""
+    async def _complete(self, flow_run_id: UUID, ends: KnownEnds | None) -> bool:
+        """Wait for the record, and restore what a server that was unavailable for a while has lost."""
         from prefect.client.orchestration import get_client
 
-        from prefect_host.record import close_inside, correct_flow_runs, settle
+        from prefect_host.record import await_record, close_inside, correct_flow_runs
 
         gap, unknown = self._breaker is not None and self._breaker.has_opened, 0
         async with get_client() as client:
-            counts = await settle(client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING)
+            counts = await await_record(
+                client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING
+            )
             if counts.open:
                 unknown = await close_inside(client, flow_run_id, ends.inside if ends is not None else {})
             if ends is not None:
@@ -158,11 +159,13 @@ class Screen:
 
     def _go_without(self, why: str) -> None:
         self._own = None
-        self._say(f"{why}\nThe run goes on without the Prefect UI; results and ledger do not depend on it.")
+        self._print(
+            f"{why}\nThe run continues without the Prefect UI; results and ledger do not depend on it."
+        )
 
 
-async def _wants_a_password() -> bool:
-    """Whether the server refuses the credential of Prefect's client in this process."""
+async def _needs_password() -> bool:
+    """Whether the server refuses this process's credential."""
     from prefect.client.orchestration import get_client
     from prefect.exceptions import PrefectHTTPStatusError
 

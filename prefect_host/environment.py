@@ -1,6 +1,6 @@
-"""What the environment says to Prefect: in the processes that use a server, and in a server of our own.
+"""Prefect's settings in the environment: for processes that use a server, and for our own server.
 
-Prefect reads its settings from the environment as it is imported; `use_server` is the one place that sets them there.
+Prefect reads them on import; only `use_server` sets them in this process.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from patternmill.private_files import lasting_secret, private_folder
 
 API_URL = "PREFECT_API_URL"
 HOST = "127.0.0.1"
-#: The user's part of what opens our own server; the rest of it is secret.
+#: The user name of our own server's credential; the password is secret.
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
 
 
 def use_server(api_url: str, home: Path | None = None) -> None:
-    """Point Prefect in this process, and in those that it starts, at a server; before Prefect is imported."""
+    """Point Prefect at a server, in this process and those that it starts. Call it before Prefect is imported."""
     os.environ.update(client_environment(api_url, home))
 
 
 def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]:
-    """What the environment must say before Prefect is imported, for a client of the server at `api_url`.
+    """The environment of a client of the server at `api_url`.
 
-    With `home` (our own server) Prefect's files and profiles stay there too; without it (a server of the
-    user's) their Prefect home and profile hold, which may carry the key to that server.
+    With `home` (our own server) Prefect's files and profiles are kept there too; without it (the user's server) the
+    user's Prefect home and profile apply, which may have the key to that server.
     """
     quiet = {
         API_URL: api_url,
@@ -36,10 +36,10 @@ def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]
         # The terminal is ours; the server still gets every log, with its traceback.
         "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_HANDLERS_DEBUG_LEVEL": "CRITICAL",
-        # One "Finished in state" log a task run says nothing that its state does not.
+        # A "Finished in state" log a task run repeats its state.
         "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
         "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
-        # 2, 4 and 8 seconds: a server that restarts is waited for, one that is gone holds nobody up for long.
+        # 2, 4 and 8 seconds: enough for a restart, without a long delay when the server is gone.
         "PREFECT_CLIENT_MAX_RETRIES": "3",
         "PREFECT_API_REQUEST_TIMEOUT": "10",
         "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
@@ -56,11 +56,11 @@ def client_environment(api_url: str, home: Path | None = None) -> dict[str, str]
 
 
 def server_environment(directory: Path, port: int) -> dict[str, str]:
-    """What our own server is set to, in place of the caller's Prefect settings."""
+    """Our own server's settings, in place of the caller's."""
     return {
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
-        # Where it listens, and what the pages tell the browser to talk to.
+        # Where it listens, and which address its pages call.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         "PREFECT_SERVER_UI_API_URL": f"http://{HOST}:{port}/api",
@@ -80,6 +80,6 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
 
 
 def own_password(home: Path) -> str:
-    """What opens our own server on this home, as `user:password`; made once."""
+    """The credential of our own server on this home, `user:password`; made once."""
     directory = private_folder(home.resolve() / "prefect")
     return lasting_secret(directory / "credential", f"{USER}:")

@@ -1,4 +1,4 @@
-"""Prefect's events, many in one request, at a rate that the server can record."""
+"""Sends Prefect's events in batches, at a rate that the server can record."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 logger = logging.getLogger(__name__)
 
-#: Events a second that a server is sent: what one records with one core, and has time left for other calls.
+#: Events a second: what a server with one core records, with time left for other calls.
 RATE = 300.0
 #: While more than so many wait to be sent, no new task run is begun; unless none was accepted for so many seconds.
 MOST_PENDING = 2000
 BACKPRESSURE_SECONDS = 5.0
-#: In one request: some two hundred events, and well below what proxies let through.
+#: In one request: some two hundred events, and well below the limits of proxies.
 MOST_CHARACTERS = 400_000
-#: Until the next request after one of which the server accepted nothing.
+#: After a request of which the server accepted nothing.
 RETRY_SECONDS = 1.0
-#: How long a server that accepts nothing is sent events still, once there will be no more of them.
+#: How long sending goes on without success after the last event was emitted.
 CLOSING_SECONDS = 30.0
-#: Between two looks at what another thread or event loop changes.
+#: Between two checks of what another thread or event loop changes.
 POLL_SECONDS = 0.1
-#: Answers that say that the request itself is at fault.
+#: Status codes for a fault of the request itself.
 REFUSED = (400, 413, 422)
 
 
 class EventsBatch:
-    """Posts events to a Prefect server in their order, many at a time, one request after the other.
+    """Posts events to a Prefect server in order, many at a time, one request after the other.
 
-    What the server has not accepted is kept and posted again, however long it is unavailable; an event that it is
-    sent twice it knows by its ID. A server that is sent more than it records answers nobody any more, and drops what
-    its queue does not hold: so there is a rate, and who would begin more waits for `Backpressure`.
+    What the server has not accepted is kept and posted again, however long it is unavailable; it recognises
+    duplicates by their ID. An overloaded server stops answering and drops what its queue has no room for: hence the
+    rate, and `Backpressure` on new task runs.
     """
 
     #: How many events servers accepted from this process: it grows as long as sending proceeds.
     accepted: ClassVar[int] = 0
-    #: Until this moment of the monotonic clock too many are pending; it passes when the server accepts no more.
+    #: Too many events are pending until this moment of the monotonic clock; it passes when the server accepts none.
     pressure_until: ClassVar[float] = 0.0
 
     def __init__(self, client: PrefectClient) -> None:
@@ -86,7 +86,7 @@ class EventsBatch:
         return not self._closed or (bool(self._pending) and time.monotonic() < self._give_up_at)
 
     def _first(self) -> list[str]:
-        """As many of those pending as go into one request, and at least one."""
+        """As many pending events as fit into one request, and at least one."""
         count = size = 0
         for event in self._pending:
             size += len(event)
@@ -120,13 +120,13 @@ class EventsBatch:
 
 
 class Backpressure:
-    """Holds new task runs up while too many events are pending; to be made on the event loop that begins them."""
+    """Delays new task runs while too many events are pending. Create it on the event loop that begins them."""
 
     def __init__(self) -> None:
         self._polling = asyncio.Lock()
 
     async def wait(self) -> None:
-        """Return at once as a rule. One polls for all who wait."""
+        """Usually returns at once. One caller polls for all that wait."""
         if _is_pressed() or self._polling.locked():
             async with self._polling:
                 while _is_pressed():  # noqa: ASYNC110 - it changes on another event loop

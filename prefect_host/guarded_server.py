@@ -1,8 +1,7 @@
-"""Prefect's server as we run it: for its own address and its own pages, with a page that logs a browser in.
+"""Our own Prefect server: serves its own address and its own pages alone, and has a page that logs a browser in.
 
-Prefect asks for the credential itself (PREFECT_SERVER_API_AUTH_STRING), over HTTP and on its websockets. What it does
-not look at is looked at here, before it: the Host, which a page of a foreign name would have (DNS rebinding), and the
-Origin of whatever another page sends.
+Prefect checks the credential itself (PREFECT_SERVER_API_AUTH_STRING), over HTTP and on its websockets. This checks
+what Prefect does not: the Host, against DNS rebinding, and the Origin, against requests of other pages.
 """
 
 from __future__ import annotations
@@ -21,17 +20,16 @@ from prefect_host.environment import LOGIN_PATH, USER
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-#: Where FastAPI describes the API to anybody.
+#: FastAPI's descriptions of the API, which need no credential.
 _DESCRIPTIONS = frozenset({"/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"})
-#: No page may show the UI inside of itself, and have a person click what they do not see; nor does the UI fetch a
-#: picture of elsewhere that a text has in it, or send anything there.
+#: Against clickjacking, and against pictures and requests to other servers from texts in the UI.
 _SEALED = {
     "X-Frame-Options": "DENY",
     "Content-Security-Policy": "frame-ancestors 'none'; img-src 'self' data: blob:; connect-src 'self'; "
     "form-action 'self'; base-uri 'self'; object-src 'none'",
 }
 
-# The secret is in the fragment, which no browser sends and no log has. Prefect's UI looks for it in that place.
+# The secret is in the fragment, which no browser sends and no log has. Prefect's UI reads it from the local storage.
 _SCRIPT = f"""
 const [secret, ...path] = location.hash.slice(1).split('/');
 history.replaceState(null, '', location.pathname);
@@ -55,7 +53,7 @@ _LOGIN_HEADERS = {
 
 
 class Guard:
-    """Lets through what names this server as its host, and comes from its own pages or from no page at all."""
+    """Lets through requests with this server's Host, and its own Origin or none."""
 
     def __init__(self, app: ASGIApp, authority: str) -> None:
         self._app = app
@@ -76,7 +74,7 @@ class Guard:
             await answer(scope, receive, send)
 
     def _answer(self, scope: Scope) -> Response | None:
-        """What is answered in place of Prefect's server, if anything."""
+        """A response in place of Prefect's server's; None lets the request through."""
         headers = scope["headers"]
         if [value for name, value in headers if name == b"host"] != self._hosts:
             return PlainTextResponse(f"This server is http://{self._authority} alone.\n", 421)
@@ -97,7 +95,7 @@ def _sealed(send: Send) -> Send:
 
 
 def serve() -> None:
-    """Serve until a signal stops it, as `prefect server start` does, by the settings of this process's environment."""
+    """Serve until a signal, as `prefect server start` does, with the settings in the environment."""
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
@@ -105,7 +103,7 @@ def serve() -> None:
     settings = get_current_settings().server
     api = settings.api
     assert api.auth_string is not None, "our own server never answers without a credential"
-    # It may write the UI's files next to Prefect's own, for all users of that installation: before the umask.
+    # Before the umask: it may write the UI's files, for all users of that installation of Prefect.
     app = create_app(final=True)
     os.umask(UMASK)
     uvicorn.run(

@@ -1,7 +1,7 @@
-"""Whatever of Prefect's insides this project rests on: each with its reason, and the public way that was missing.
+"""Every use of Prefect's private names, each with its reason and the public API that is missing.
 
-No other file names a private name of Prefect, or puts anything in the place of one. A release that moves one of these
-fails in tests/unit/prefect_host/test_internals.py by its name.
+No other file uses or replaces a private name of Prefect. A release that moves one fails in
+tests/unit/prefect_host/test_internals.py.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from prefect_host.event_batches import POLL_SECONDS, EventsBatch
 
 SignalHandler = Callable[[int, FrameType | None], None]
 
-#: What Prefect takes for its own handler of SIGTERM.
+#: The name of Prefect's own handler of SIGTERM.
 SIGTERM_HANDLER = "_prefect_sigterm_handler"
-#: How the entry begins that Prefect logs for a task that returns a failed state.
+#: The beginning of Prefect's log entry for a task that returns a failed state.
 RETURNED_STATE_LOG = "Task run failed with state:"
 
 
 def batch_events() -> None:
-    """Let Prefect emit the events of this process through `BatchSender` from now on.
+    """Have Prefect emit this process's events through `BatchSender` from now on.
 
     Why: Prefect's sender has a thread wait for each event, and sends each by itself over a websocket: together more
     than half of what a task run costs. Missing: a setting for it. `EventsWorker.set_client_override` would do for the
@@ -45,9 +45,9 @@ def batch_events() -> None:
 
 
 class BatchSender(EventsWorker):
-    """Prefect's sender of events, with another way to fetch them, and another client where a server takes them.
+    """Prefect's sender of events, which polls for them, and sends them to a server in batches.
 
-    Events to Prefect Cloud go as Prefect sends them.
+    Events to Prefect Cloud are sent as Prefect does.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -66,22 +66,22 @@ class BatchSender(EventsWorker):
 
 
 class _PollingFetcher:
-    """In the place of the sender's thread: a look into the queue now and then costs less than being woken."""
+    """Replaces the sender's thread: polling the queue costs less than a wake-up for each event."""
 
     def __init__(self, events: queue.Queue[Any]) -> None:
         self._events = events
 
     def start(self) -> None:
-        """There is nothing to start, and nothing to shut down."""
+        """Nothing to do, here and in `shutdown`."""
 
     shutdown = start
 
     def submit(self, call: object) -> _PollingFetcher:
-        """The only call that is ever submitted fetches the next event."""
+        """Only fetching the next event is ever submitted."""
         return self
 
     async def aresult(self) -> Any:
-        """The next event; None when there will be no more."""
+        """The next event; None after the last."""
         while True:
             try:
                 return self._events.get_nowait()
@@ -90,10 +90,10 @@ class _PollingFetcher:
 
 
 def drain_senders() -> set[Future[bool]]:
-    """Have Prefect's senders of events and logs send what they hold; one future for each that is not done.
+    """Have Prefect's senders of events and logs send what they have; one future for each that is not done.
 
     Why: a process that ends at once loses what was not sent, and one that ends as usual waits for minutes for a server
-    that is gone. Missing: a public call with a time limit. Not to be called on an event loop.
+    that is gone. Missing: a public call with a time limit. Do not call it on an event loop.
     """
     left: set[Future[bool]] = set()
     for sender in (EventsWorker, APILogWorker):
@@ -107,10 +107,10 @@ _usual_retries: list[int] = []
 
 
 def set_client_retries(retries: int | None) -> None:
-    """Set how often Prefect's clients of this process retry, in calls that go on already too; None: as before.
+    """Set how often Prefect's clients of this process retry, also in calls under way; None: as before.
 
-    Why: a run shall not wait for a server that is gone. Missing: `temporary_settings` reaches only what is called
-    inside of it, and not the other threads and tasks.
+    Why: a run must not wait for a server that is gone. Missing: `temporary_settings` does not reach other threads and
+    tasks.
     """
     client = get_current_settings().client
     if not _usual_retries:
@@ -120,10 +120,10 @@ def set_client_retries(retries: int | None) -> None:
 
 @contextmanager
 def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
-    """Let Prefect take `handler` for its own handler of SIGTERM.
+    """Have Prefect use `handler` as its own handler of SIGTERM.
 
-    Why: each nested flow run would put Prefect's handler back in its place, which kills the run instead of stopping it.
-    Missing: a way to have a flow leave signals in the main thread alone.
+    Why: each nested flow run would restore Prefect's handler, which kills the run instead of stopping it.
+    Missing: an option for a flow to leave signals in the main thread alone.
     """
     before = getattr(engine, SIGTERM_HANDLER, None)
     setattr(engine, SIGTERM_HANDLER, handler)
@@ -134,15 +134,15 @@ def sigterm_handler_kept(handler: SignalHandler) -> Iterator[None]:
 
 
 def response_key(question: str | None) -> str:
-    """Under which key the server has the answer to a flow run that was suspended with `question` as its key.
+    """The key of the form's answer for a flow run that was suspended with the key `question`.
 
-    Why: a flow run begins again from the top, and reads what it was answered before it asks. Missing: the key is known
-    only inside of the call that suspends.
+    Why: a flow run begins again from the top, and reads the answer before it would suspend. Missing: only the call
+    that suspends knows the key.
     """
     return keyset_from_base_key(f"suspended-{question}")["response"]
 
 
-def says_something(record: logging.LogRecord) -> bool:
+def is_for_people(record: logging.LogRecord) -> bool:
     """Whether a log entry of a task run is for people.
 
     Why: Prefect logs a returned state as Python would write it, and then its message again. Missing: a setting.
@@ -151,11 +151,11 @@ def says_something(record: logging.LogRecord) -> bool:
 
 
 def begin_as_writers() -> None:
-    """Let a Prefect server's SQLite transactions wait for their turn as they begin, instead of failing in their middle.
+    """Have a Prefect server's SQLite transactions wait as they begin, instead of failing in their middle.
 
     Why: Prefect begins most of them as readers. One that reads and then writes is refused at once when another has
-    written in between; the client answers by pausing 2, 4, 8 seconds, and nested flow runs that start together do just
-    that to one another (four took 16 s to start, and 3 s with this). Missing: a setting for how they begin.
+    written in between; the client then pauses for 2, 4, 8 seconds. Nested flow runs that start together do that to
+    one another (four took 16 s to start, and 3 s with this). Missing: a setting for how they begin.
     """
     from prefect.server.database.configurations import AioSqliteConfiguration
 

@@ -1,7 +1,7 @@
-"""A Prefect server of our own, with its UI, for those who have none; its history is kept under the home.
+"""Our own Prefect server, with its UI, where no other is configured; its history is kept under the home.
 
-One that dies while it is used is started again, on the same port: Prefect's client retries for some seconds
-and sends what was not confirmed, so that the record of the run stays whole.
+One that dies in use is restarted on the same port: Prefect's client retries for some seconds and sends what was not
+confirmed, so that the record of the run stays complete.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from patternmill.private_files import write_private
 from prefect_host.environment import HOST, LOGIN_PATH, USER, own_password, server_environment, use_server
 from prefect_host.shared_process import SharedProcess, usable_port
 
-#: The first start makes the database, and on a slow disk that takes its time.
+#: The first start makes the database, which is slow on a slow disk.
 READY_SECONDS = 120.0
-#: How often a server that dies in use is started again, and how soon that has happened.
+#: How often a server that dies in use is restarted, and how soon.
 RESTARTS = 3
 RESTART_SECONDS = 2.0
-#: What an earlier command left open on its server, which is most of the record of a large run, is closed in this time.
+#: For closing what an earlier command left open, which may be most of the record of a large run.
 CLOSING_SECONDS = 120.0
 REMEDY = "set PREFECT_API_URL to a server of yours."
 
 
-def server_is_there(api_url: str, timeout: float = 5.0) -> bool:
+def server_answers(api_url: str, timeout: float = 5.0) -> bool:
     """Whether a Prefect API answers at `api_url` (which ends with `/api`)."""
     if not api_url.startswith(("http://", "https://")):
         return False
@@ -43,7 +43,7 @@ def server_is_there(api_url: str, timeout: float = 5.0) -> bool:
 
 
 class OwnServer:
-    """A hold on the server of one home; the server ends with its last hold."""
+    """One user of the server of a home; the server ends with its last user."""
 
     def __init__(self, home: Path, *, port: int | None = None) -> None:
         self.directory = home.resolve() / "prefect"
@@ -61,21 +61,20 @@ class OwnServer:
         return f"{self.ui_url}/api"
 
     def login_url(self) -> str:
-        """Logs the browser in that opens it. For the person's own terminal alone."""
+        """Logs the browser in that opens it: only for the person's own terminal."""
         return f"{self.ui_url}{LOGIN_PATH}#{self._auth_string().removeprefix(f'{USER}:')}/"
 
     @property
     def is_owner(self) -> bool:
-        """Whether this hold started the server."""
         return self._process.child is not None
 
     def start(self) -> None:
-        """Take hold of the running server, or start one. Does not wait for it to answer."""
+        """Join the running server, or start one. Does not wait for it to answer."""
         if not self._process.start_or_join(self._arguments, self._environment):
             self.port = self._last_port()
 
     def for_this_process(self) -> Self:
-        """Take hold of it, and point Prefect in this process at it; before Prefect is imported."""
+        """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
         self.start()
         use_server(self.api_url, self.directory.parent)
         return self
@@ -83,10 +82,10 @@ class OwnServer:
     def wait_ready(self) -> None:
         """Return when the server answers. Raises PatternmillError, with the end of its log, if it does not."""
         if self._process.was_alone:
-            # It takes longer than another command needs to start a run, once the server answers.
+            # Slow, so it is done while the server starts.
             importlib.import_module("prefect_host.record")
         deadline = time.monotonic() + READY_SECONDS
-        while not server_is_there(self.api_url, timeout=2.0):
+        while not server_answers(self.api_url, timeout=2.0):
             if not self._process.is_alive():
                 raise self._process.failure("ended while it started.", REMEDY)
             if time.monotonic() > deadline:
@@ -103,13 +102,13 @@ class OwnServer:
                 raise self._process.failure("ended.", REMEDY)
 
     def stop(self) -> None:
-        """Let go of the server. The last to do so waits for its end."""
+        """Leave the server. The last user waits for its end."""
         with self._changing:
             self._is_supervised = False
             self._process.release()
 
     def __enter__(self) -> Self:
-        if not self._process.is_held:
+        if not self._process.is_in_use:
             self.start()
         try:
             self.wait_ready()
@@ -124,7 +123,7 @@ class OwnServer:
     def _supervise(self) -> None:
         self._is_supervised = True
         if self._process.was_alone:
-            # Nobody runs what this history still shows as running.
+            # Their processes are gone.
             with suppress(Exception):
                 asyncio.run(self._close_abandoned_runs())
         threading.Thread(target=self._keep_running, name="prefect-server-watch", daemon=True).start()
@@ -168,7 +167,7 @@ class OwnServer:
         return own_password(self.directory.parent)
 
     def _last_port(self) -> int:
-        """The port of the server that runs or ran here; kept, so that addresses that people have stay good."""
+        """The port of the server that runs or ran here; kept, so that addresses stay valid."""
         try:
             return int(json.loads((self.directory / "server.json").read_text())["port"])
         except (OSError, ValueError, KeyError, TypeError):

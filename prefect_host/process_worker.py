@@ -1,4 +1,4 @@
-"""Prefect's process worker as we run it: what a run may choose is its parameters, and a stop lets runs drain."""
+"""Prefect's process worker, restricted: a run chooses only its parameters, and a stop lets runs drain."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
     from prefect.client.schemas.objects import FlowRun
 
-#: What deployments of earlier versions set, to no harm.
+#: Set by deployments of earlier versions.
 _HARMLESS = frozenset({"PREFECT_FLOWS_HEARTBEAT_FREQUENCY"})
 
 
 class ForeignSettings(ValueError):
-    """A run was to bring its own command, environment or folder."""
+    """A run sets its own command, environment or folder."""
 
 
 class OwnConfiguration(ProcessJobConfiguration):
@@ -44,9 +44,9 @@ class OwnConfiguration(ProcessJobConfiguration):
         return cls(name=filled.name, labels=filled.labels, stream_output=filled.stream_output)
 
 
-# As an ABC Prefect does not register it in place of its own of the same type, which it would remark upon.
+# Prefect does not register an ABC, which would replace its own worker of this type with a warning.
 class DrainingWorker(ProcessWorker, ABC):
-    """Starts no run any more once `stop` is set."""
+    """Starts no more runs once `stop` is set."""
 
     job_configuration = OwnConfiguration
 

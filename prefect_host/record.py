@@ -1,4 +1,4 @@
-"""The Prefect server's record of a run: waiting until it is whole, and closing what no process will close any more."""
+"""The Prefect server's record of a run: waiting until it is complete, and closing what a lost process left open."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ OPEN_STATES = (
     StateType.PAUSED,
     StateType.CANCELLING,
 )
-#: Of a flow run that has a process; one that is scheduled or paused waits for its process.
+#: The states of a flow run that has a process.
 _DRIVEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
 _LOST = "The process that ran this was lost. What it had begun is in the ledger, and a later one resumed it."
 _PAGE = 200
 _POLL_SECONDS = 0.3
 _REQUEST_SECONDS = 20.0
-#: So many questions may go unanswered while the record settles: SQLite under load was silent for half a minute.
-SILENCES = 2
+#: So many requests may time out: SQLite under load was silent for half a minute.
+MOST_SILENCES = 2
 NOTHING_KNOWN: Mapping[str, State[Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class KnownEnds:
-    """What an import's flow run is to read, and by name what is inside of it: from the ledger, not from Prefect."""
+    """The states of a flow run and, by name, of the runs inside it: from the ledger, not from Prefect."""
 
     top: State[Any]
     inside: Mapping[str, State[Any]]
@@ -58,23 +58,22 @@ class KnownEnds:
 class TaskRunCounts:
     """Of one flow run and those nested in it."""
 
-    #: Without those that stand for nested flow runs.
+    #: Without those of nested flow runs.
     recorded: int
     #: Those not in a final state.
     open: int
 
 
 def lost() -> State[Any]:
-    """The state of what was begun by a process that is gone."""
     return Crashed(message=_LOST)
 
 
 def deliver(patience: timedelta = timedelta(seconds=15)) -> bool:
-    """Send what Prefect's senders in this process still hold; returns whether all of it was sent.
+    """Send what Prefect's senders in this process still have; returns whether all of it was sent.
 
-    To be called outside of an event loop, once the flow has returned. A server that accepts events is waited for;
-    one that accepts none for `patience` is gone, and then only `os._exit` ends the process soon: sending goes on
-    for a while at the interpreter's end.
+    Call it outside of an event loop, once the flow has returned. It waits while the server accepts events. One that
+    accepts none for `patience` is gone; then only `os._exit` ends the process soon, because the senders try for
+    minutes at the interpreter's exit.
     """
     left = drain_senders()
     accepted, until = EventsBatch.accepted, time.monotonic() + patience.total_seconds()
@@ -85,14 +84,14 @@ def deliver(patience: timedelta = timedelta(seconds=15)) -> bool:
     return not left
 
 
-async def settle(
+async def await_record(
     client: PrefectClient, flow_run_id: UUID, *, patience: timedelta = timedelta(seconds=20)
 ) -> TaskRunCounts:
     """Wait until no task run of the flow run, or of one nested in it, is open; returns how far that came.
 
-    A server with a long queue is waited for as long as its record changes; one on which nothing changes for
-    `patience` has no more to come. Raises what Prefect's client raises when the server does not answer; one that
-    takes questions and is silent may be busy with its database, and is asked again before TimeoutError is raised.
+    It waits as long as the record changes, as a long queue may take its time, and for `patience` after that. Raises
+    what Prefect's client raises when the server does not answer. Requests that time out, as when the server is busy
+    with its database, are repeated before TimeoutError is raised.
     """
     before, changed, silences = None, time.monotonic(), 0
     while True:
@@ -101,7 +100,7 @@ async def settle(
                 counts = await _counts(client, flow_run_id)
         except TimeoutError:
             silences += 1
-            if silences > SILENCES:
+            if silences > MOST_SILENCES:
                 raise
             changed = time.monotonic()
             continue
@@ -113,9 +112,9 @@ async def settle(
 
 
 async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:
-    """Let the flow run, and those nested in it, read what is known of them.
+    """Correct the states of the flow run, and of those nested in it.
 
-    A server that was unavailable as a flow run ended has Prefect's own trouble on record for the run's outcome.
+    If the server was unavailable as a flow run ended, its record has Prefect's error instead of the outcome.
     """
     nested = [(run, ends.inside.get(run.name)) for run in await _nested(client, flow_run_id)]
     for run, end in [(await client.read_flow_run(flow_run_id), ends.top), *nested]:
@@ -128,9 +127,9 @@ async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: Know
 async def close_inside(
     client: PrefectClient, flow_run_id: UUID, ends: Mapping[str, State[Any]] = NOTHING_KNOWN
 ) -> int:
-    """Force what is open inside a flow run whose process is gone into the final state known for its name.
+    """Set what is open inside a flow run whose process is gone to the final state in `ends`, else to lost.
 
-    Returns for how many task runs none was known: they read as lost.
+    Returns the number of task runs that `ends` does not have.
     """
     nested, unknown = await _nested(client, flow_run_id), 0
     read = partial(
@@ -151,7 +150,7 @@ async def close_inside(
 async def close_abandoned_runs(client: PrefectClient) -> int:
     """Close every flow run that should have a process, with what is inside; returns how many there were.
 
-    Only for a server of our own that has just been started, with nobody else on it: whoever ran them is dead.
+    Only for our own server when it has just been started and has no other users: the processes are dead.
     """
     abandoned = await _flow_runs(client, {"state": {"type": {"any_": list(_DRIVEN_STATES)}}})
     for run in abandoned:
@@ -161,14 +160,13 @@ async def close_abandoned_runs(client: PrefectClient) -> int:
 
 
 async def close_earlier_attempts() -> None:
-    """Close what an attempt of this flow run left open that was killed, before this one has task runs of its own."""
+    """Close what a killed attempt of this flow run left open, before this one has task runs."""
     if (flow_run.run_count or 1) < 2:
         return
     try:
         async with get_client() as client:
             await close_inside(client, UUID(str(flow_run.id)))
     except Exception as error:
-        # A page that looks wrong is no reason not to run.
         logger.info("Earlier attempts stay open on the page: %s", type(error).__name__)
 
 

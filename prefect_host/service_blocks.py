@@ -1,35 +1,28 @@
-"""Where the service is and with which key, from Prefect's blocks, for a worker whose environment does not say.
+"""The service's address and key from Prefect's blocks, for a worker without them in its environment.
 
-A parameter would be stored in clear and shown: so the deployment names the environment, and its address and key
-are looked up by that name.
+A parameter would be stored and shown in clear: so a run names its environment, and address and key are looked up by
+that name.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from prefect.blocks.system import Secret
 from prefect.variables import Variable
 from pydantic import SecretStr
 
-from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings, with_service
 
 
 def url_variable(environment: str) -> str:
-    """The Prefect Variable with the service's address: names there have no dashes."""
+    """The Prefect Variable with the service's address: its name has no dashes."""
     return f"patternmill_studio_url_{environment.replace('-', '_')}"
 
 
 def key_block(environment: str) -> str:
-    """The Secret block with the key: names there have no underscores."""
+    """The Secret block with the key: its name has no underscores."""
     return f"patternmill-api-key-{environment.replace('_', '-')}"
-
-
-async def addressed(spec: RunSpec) -> RunSpec:
-    """The order with the address and key that Prefect has for its environment, where the settings have none."""
-    return replace(spec, settings=await addressed_settings(spec.settings))
 
 
 async def addressed_settings(settings: Settings) -> Settings:

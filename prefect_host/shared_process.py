@@ -1,11 +1,10 @@
 """A server process that all commands on one home share: started by the first, ended with the last.
 
-Three lock files in its directory hold that, all by `flock`, which the kernel releases however a process
-ends:
+Three lock files in its directory see to that, all by `flock`, which the kernel releases however a process ends:
 
-- `start.lock`: held for the moment of deciding whether to start the process or to join the one that runs;
-- `users.lock`: shared by all who use it; the process itself waits for it, and ends when it gets it;
-- `server.lock`: passed to the process and held for its life: while it is held, the process lives.
+- `start.lock`: locked while a command decides whether to start the process or to join the running one;
+- `users.lock`: shared by all users; the process itself waits for the exclusive lock, and ends when it gets it;
+- `server.lock`: passed to the process and locked as long as it lives.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private, private_folder
 from prefect_host.environment import HOST
 
-#: Run by its path, and with `-P`, so that no directory of the caller's called `cli` is taken for ours.
+#: Run by its path, and with `-P`, so that it does not import from the caller's directory.
 CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 #: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.
 END_SECONDS = 15.0
 LOG_LIMIT = 2_000_000
 LOG_TAIL_LINES = 12
-#: What such a process never sees: settings meant for the run, and its secrets.
+#: Not inherited: settings meant for the run, and its secrets.
 FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
 
 
 class SharedProcess:
-    """One user's hold on the process of one directory."""
+    """One user of the process of a directory."""
 
     def __init__(self, directory: Path, title: str) -> None:
         self.directory = directory
@@ -43,13 +42,13 @@ class SharedProcess:
         self.log_path = directory / "server.log"
         #: The process, if this user started it.
         self.child: subprocess.Popen[bytes] | None = None
-        #: Whether nobody else had a hold when this one was taken.
+        #: Whether there were no other users when this one joined.
         self.was_alone = False
-        self._hold: int | None = None
+        self._user_lock: int | None = None
 
     @property
-    def is_held(self) -> bool:
-        return self._hold is not None
+    def is_in_use(self) -> bool:
+        return self._user_lock is not None
 
     def start_or_join(
         self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]
@@ -58,8 +57,8 @@ class SharedProcess:
         keep_private(self.directory.parent)
         private_folder(self.directory)
         with _locked(self.directory / "start.lock"):
-            if self._hold is None:
-                self._hold = self._take_hold()
+            if self._user_lock is None:
+                self._user_lock = self._lock_as_user()
             life = _open_lock(self.directory / "server.lock")
             try:
                 if not _try_lock(life, fcntl.LOCK_EX):
@@ -70,12 +69,12 @@ class SharedProcess:
                 os.close(life)
 
     def release(self) -> None:
-        """Let go. The last to do so waits for the end of the process."""
-        if self._hold is None:
+        """Leave. The last user waits for the end of the process."""
+        if self._user_lock is None:
             return
-        was_last = _try_lock(self._hold, fcntl.LOCK_EX)
-        os.close(self._hold)
-        self._hold = None
+        was_last = _try_lock(self._user_lock, fcntl.LOCK_EX)
+        os.close(self._user_lock)
+        self._user_lock = None
         if was_last:
             self._await_end()
 
@@ -97,7 +96,7 @@ class SharedProcess:
             remedy=f"See {self.log_path}, or {remedy}",
         )
 
-    def _take_hold(self) -> int:
+    def _lock_as_user(self) -> int:
         hold = _open_lock(self.directory / "users.lock")
         self.was_alone = _try_lock(hold, fcntl.LOCK_EX)
         deadline = time.monotonic() + END_SECONDS
@@ -133,7 +132,7 @@ class SharedProcess:
 
 
 def usable_port(wanted: int) -> int:
-    """`wanted` if it is not 0 and free, otherwise any free port."""
+    """`wanted` if it is free and not 0, otherwise any free port."""
     for port in (wanted, 0):
         with socket.socket() as probe, suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -170,7 +169,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_log(path: Path) -> Iterator[int]:
-    """A log's end, for a process to write to; one that has grown too long begins anew."""
+    """A log for a process to append to; one that is too long is emptied."""
     too_long = path.exists() and path.stat().st_size > LOG_LIMIT
     how = os.O_TRUNC if too_long else os.O_APPEND
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)

@@ -1,8 +1,7 @@
-"""SIGTERM and SIGINT, which stop a verb that serves, a run of the command line, and a run where Prefect started it.
+"""SIGTERM and SIGINT: for verbs that serve, runs of the command line, and runs that Prefect started.
 
-Prefect's own answer to SIGTERM, which is also how a cancellation from its UI arrives, is an exception out of the
-event loop: every task is cancelled at once, what is in flight is left without its end, and no results are written.
-Here the signal stops the run in order instead.
+On SIGTERM, which is also how a cancellation from its UI arrives, Prefect raises an exception in the event loop: every
+task is cancelled at once, and no results are written. Here the signal drains the run instead.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ def until_interrupted() -> threading.Event:
 
 
 def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], None]) -> T:
-    """Run `work` on an event loop in a thread, so that SIGINT and SIGTERM, by name, are this function's alone.
+    """Run `work` on an event loop in a thread; SIGINT and SIGTERM call `on_signal` with their name.
 
-    Prefect takes SIGTERM over for each flow that runs in the main thread, nested ones too, and kills the run
-    by it; in another thread it leaves signals alone.
+    Prefect replaces the handler of SIGTERM for each flow in the main thread, nested ones too, and kills the run on it;
+    in another thread it leaves signals alone.
     """
     returned: list[T] = []
     raised: list[BaseException] = []
@@ -53,7 +52,7 @@ def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], Non
     with _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)):
         thread.start()
         while thread.is_alive():
-            # Not without a timeout: a signal is handled between two waits only.
+            # With a timeout, because signals are handled only between two waits.
             thread.join(_JOIN_SECONDS)
     if raised:
         raise raised[0]
@@ -61,7 +60,7 @@ def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], Non
 
 
 class Stopping:
-    """Stops a run when that is requested; requested before there is one, it stops the run as it begins."""
+    """Stops a run on request; if requested before the run exists, as it begins."""
 
     def __init__(self) -> None:
         #: Who or what requested it.
@@ -90,7 +89,7 @@ class Stopping:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stopping]:
-    """While it lasts, SIGTERM and SIGINT stop in order, if the flow has the main thread and thus its signals."""
+    """While it lasts, SIGTERM and SIGINT drain the run, if the flow is in the main thread."""
     from prefect_host.internals import sigterm_handler_kept
 
     stopping = Stopping()

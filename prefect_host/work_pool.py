@@ -1,4 +1,4 @@
-"""The work pool of our deployments: its name, and the template that leaves a run nothing to set but parameters."""
+"""The work pool of our deployments: its name, and its job template, with which a run sets only parameters."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ TEMPLATE = Path(__file__).resolve().parent.parent / "deployments" / "process-poo
 
 
 def job_template() -> dict[str, Any]:
-    """The base job template of our pool: no variable that a run could set."""
     template: dict[str, Any] = json.loads(TEMPLATE.read_text("utf-8"))
     return template
 
 
 async def ensure_pool(client: PrefectClient) -> None:
-    """Make our pool, or bring one of an earlier version to the template; whatever else was set in it stays."""
+    """Make our pool, or update the template of an existing one; its other settings stay."""
     from prefect.client.schemas.actions import WorkPoolCreate, WorkPoolUpdate
     from prefect.exceptions import ObjectNotFound
 

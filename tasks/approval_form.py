@@ -1,7 +1,7 @@
-"""A plan that waits for a person: its flow run is suspended, so that nothing is held, and asks in the Prefect UI.
+"""A plan that waits for a person's approval: its flow run is suspended, without a lease, with a form in the Prefect UI.
 
-Once it is answered, a worker begins the flow run again from the top. What was asked is in the ledger, the answer is
-at the Prefect server under the name that the ledger keeps; recorded in the ledger, it is what the run rests on.
+Once the form is answered, a worker begins the flow run again from the top. The ledger has the request for approval and
+the key of the answer at the Prefect server; only a decision that is recorded in the ledger approves a plan.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ from tasks.markup import markdown
 from tasks.run_page import show_plan
 
 _MOST_ITEMS = 40
-
-
-UNVERIFIED = "Nobody checks it: this Prefect server knows no users."
-WRONG_CODE = "The approval code of the last answer was not right, so the plan goes on waiting."
+UNVERIFIED = "The name is not verified: this Prefect server has no users."
+WRONG_CODE = "The approval code of the last answer was wrong; the plan still waits."
 
 
 class ApprovalInput(RunInput):
@@ -63,15 +61,15 @@ class ApprovalInputWithCode(ApprovalInput):
     """The form where approvers have a code."""
 
     code: SecretStr = Field(
-        title="Approval code", description="Taken from the server as soon as it is read, and kept nowhere."
+        title="Approval code",
+        description="Deleted from the server as soon as it is read, and stored nowhere.",
     )
 
 
 async def await_approval(work: Pipeline) -> None:
-    """Go on when nobody has to be asked, or has been; else suspend the flow run, which ends this process.
+    """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process.
 
-    A flow run without a deployment cannot be begun again, and never waits: to plan it is refused where an approval
-    is missing.
+    A flow run without a deployment cannot be begun again, so it never waits: planning raises ApprovalNeeded instead.
     """
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
         return
@@ -86,7 +84,7 @@ async def await_approval(work: Pipeline) -> None:
 
 
 async def _record_answer(work: Pipeline, question: Approval, proposal: Proposal) -> str:
-    """Record what was decided since this flow run asked; returns what to add where it is asked again."""
+    """Record the decision since this flow run was suspended; returns a remark for the next form."""
     answer, code = await _answer_to(question)
     remark = ""
     if answer is not None and not approval.is_approval_code(work.spec.settings.approval_code, code):
@@ -103,7 +101,7 @@ async def _record_answer(work: Pipeline, question: Approval, proposal: Proposal)
 
 
 async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
-    """The answer, and the code that came with it, which is taken from the server before anything else is done."""
+    """The answer and its approval code, which is deleted from the server before anything else is done."""
     key, run = response_key(question.question), UUID(flow_run.id)
     values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
     if not values:
@@ -137,7 +135,7 @@ def _form(
         ge=1,
         le=proposal.items,
         title=f"Approve up to so many items (all: {proposal.items})",
-        description="The first rows of the file, as far as so many items go; the rest waits for another approval.",
+        description="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
     base: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
     form: type[ApprovalInput] = create_model("Answer", __base__=base, up_to=(int, up_to))
@@ -150,7 +148,7 @@ def _summary(proposal: Proposal) -> str:
     scope = proposal.plan.scope
     return (
         f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys "
-        f"{goods(*proposal.plan.purchases())}{cost}. It is among the run's artifacts."
+        f"{goods(*proposal.plan.purchases())}{cost}. It is listed in the run's artifacts."
     )
 
 
@@ -172,7 +170,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     if preview.duplicates is not None:
         yield f"> {markdown(preview.duplicates.sentence())}"
         yield ""
-    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile nothing is held."
+    yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile no lease is kept."
     yield f"The form asks for a name. {UNVERIFIED}"
     yield ""
     items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]

@@ -1,4 +1,4 @@
-"""Keeps the embedded studio's pictures next to the gallery: that studio ends with the command that serves it."""
+"""Keeps the embedded studio's pictures next to the gallery: the studio ends with the command that serves it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from patternmill.results.picture_files import FOLDER, picture_name, picture_urls
 
 WIDTH = 256
-#: Drawing takes a good part of a second a picture; whatever is not drawn by then is a tile in the gallery.
+#: Drawing takes most of a second a picture; what is not drawn by then is a tile in the gallery.
 MOST_SECONDS = 60.0
 MOST_PICTURES = 300
 
@@ -25,18 +25,18 @@ def keep_pictures(
     *,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Put the pictures of a run into `out`, from `cache` where they are, else drawn by the studio now."""
+    """Put the pictures of a run into `out`, from `cache` or else drawn by the studio now."""
     urls = list(picture_urls(out / "results.jsonl"))
     missing = [url for url in urls if not (cache / picture_name(url)).exists()]
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     if missing:
         report(
-            f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; to stop leaves the rest out."
+            f"Drawing {min(len(missing), MOST_PICTURES)} pictures for the gallery; stopping leaves the rest out."
         )
     try:
         _draw(missing[:MOST_PICTURES], cache, studio_url, is_stopped)
     except KeyboardInterrupt:
-        report("The rest of the pictures is left out.")
+        report("The remaining pictures are left out.")
     except OSError as error:
         report(f"The pictures could not be drawn ({type(error).__name__}); the gallery shows tiles.")
     share_pictures(out, cache)
@@ -67,12 +67,12 @@ def _draw(urls: list[str], cache: Path, studio_url: str, is_stopped: Callable[[]
 
 
 def _at(url: str, studio_url: str) -> str:
-    """The picture where the studio listens now: its port is another one in each run."""
+    """The picture's address at the studio as it runs now: its port changes."""
     now, then = urlsplit(studio_url), urlsplit(url)
     return urlunsplit((now.scheme, now.netloc, then.path, f"width={WIDTH}", ""))
 
 
 def _copy(source: Path, target: Path) -> None:
-    """No link: what is under the home is for its owner alone, and results are for whom the umask lets in."""
+    """No link: files under the home are private, results have the umask's permissions."""
     if not target.exists():
         shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""The steps that spend: one task run a pattern, one a product. The library retries and records; Prefect shows."""
+"""The steps that spend: one task run a pattern, one a product. The engine retries and records; Prefect shows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from patternmill.planning.items import Item
 from patternmill.runs.run import ActiveRun
 from patternmill.states import Stage
 from prefect_host.event_batches import Backpressure
-from prefect_host.internals import says_something
+from prefect_host.internals import is_for_people
 from tasks.markup import line
 from tasks.prefect_states import failed_state
 from tasks.run_events import item_failed
 
 logger = logging.getLogger(__name__)
 
-# These run once an item, so what Prefect does around them is most of what a row costs. One opaque parameter,
-# because Prefect walks through every one; and a result that is a record already, or it makes one for each.
+# They run once an item, and Prefect's overhead is most of what a row costs. So there is one opaque parameter, because
+# Prefect walks through each, and one result record that all share.
 
 
 class ItemTask:
-    """What a task run is about: Prefect reads its label, and nothing else of it."""
+    """A task run's one parameter: Prefect reads its label, and nothing else of it."""
 
     __slots__ = ("item", "label", "run")
 
@@ -40,7 +40,7 @@ class ItemTask:
 
 
 async def make_item(making: ItemTask) -> Any:
-    """The task run's state: what failed reads as failed, without a traceback for what is in the ledger anyway."""
+    """The task run's state: a failure is a state, without a traceback, because the ledger has its details."""
     try:
         await making.run.engine.make(making.item)
     except (BudgetReached, NotStarted) as reason:
@@ -67,9 +67,9 @@ _TASKS = {
 
 
 def task_step(run: ActiveRun) -> Step:
-    """How a run's items are made as task runs, named after what they make."""
+    """Make items as task runs, named after what they make."""
     # Adding it again changes nothing.
-    logging.getLogger("prefect.task_runs").addFilter(says_something)
+    logging.getLogger("prefect.task_runs").addFilter(is_for_people)
     backpressure = Backpressure()
 
     async def step(item: Item) -> None:
@@ -82,8 +82,8 @@ def task_step(run: ActiveRun) -> Step:
 async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int], Awaitable[object]]) -> None:
     """Drive a shard as a nested flow run; without one when the Prefect server does not answer.
 
-    A shard is driven once, whoever does it: the second call finds nothing left to do. That covers a nested
-    run that never began, one that could not report its end, and one that a retried parent takes for done.
+    The second `drive` finds nothing left to do if the flow run did it. It covers a nested flow run that never
+    began, one that could not report its end, and one that a retried parent takes for done.
     """
     try:
         await as_flow(run.name, shard.number)
@@ -96,5 +96,5 @@ async def drive_shard(run: ActiveRun, shard: Shard, as_flow: Callable[[str, int]
 
 @lru_cache(1)
 def _no_result() -> Any:
-    """The result record of every task run here, made once: results are in the ledger, not in Prefect."""
+    """The result record that all task runs share: results are in the ledger, not in Prefect."""
     return get_result_store().create_result_record(None)

@@ -1,4 +1,4 @@
-"""How texts of files, people and the service are shown in Prefect's UI: as themselves, never as markup or a link.
+"""Escapes texts of files, people and the service for Prefect's UI: shown literally, never as markup or a link.
 
 Both of Prefect's UIs read artifacts, their descriptions and the description of a form as GitHub's markdown with HTML in
 it; the older one reads cells of table artifacts so too. Addresses become links wherever they are: no escape prevents
@@ -13,11 +13,11 @@ import re
 from patternmill.catalog.problems import visible
 
 LONGEST = 1000
-#: What is taken for an address without any markup around it; a pipe would end a cell, and a backtick the code.
+#: What Prefect's UI takes for an address without any markup; a pipe would end a cell, and a backtick the code.
 _ADDRESS = re.compile(r"([^\s|`\\]*(?:://|www\.|@)[^\s|`\\]*)", re.IGNORECASE)
 #: An underscore within a word means nothing, and an ampersand only where an entity begins.
 _MARKUP = re.compile(r"[\\`*\[\]<~|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)")
-#: What means something where a line begins: lists, headings, quotes, rules.
+#: Markup at the beginning of a line: lists, headings, quotes, rules.
 _BEGINNING = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:[-+\s]|$)|[=>#]))")
 
 
@@ -28,7 +28,7 @@ def line(text: str, limit: int = LONGEST) -> str:
 
 
 def markdown(text: str, limit: int = LONGEST) -> str:
-    """The text as itself in markdown, a cell of a table too."""
+    """The text escaped for markdown, table cells included."""
     parts = _ADDRESS.split(line(text, limit))
     shown = (
         f"`{part}`" if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts)
@@ -42,5 +42,5 @@ def cell(text: str) -> str:
 
 
 def log_lines(text: str) -> str:
-    """The text of a log entry, which may have several lines: no control characters, and nothing that becomes a link."""
+    """The lines of a log entry, without control characters or anything that becomes a link."""
     return "\n".join(visible(one) for one in text.split("\n")).replace("://", "[:]//")

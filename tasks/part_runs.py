@@ -34,11 +34,11 @@ DEPLOYMENT = "part/part"
 _PATIENCE = 30.0
 _REMEDY = "See deployments/README.md on several machines, or leave --spread out. Nothing was spent."
 _LOST = "The process that ran this was lost. What it had begun is in the ledger, and was assigned to another."
-_UNNEEDED = "Not begun when it was not needed any more."
+_UNNEEDED = "No longer needed before it began."
 
 
 async def require_workers(spec: RunSpec) -> None:
-    """Raise ConfigurationError when a run is to be spread, and no worker is there that would run a part."""
+    """Raise ConfigurationError when a run should be spread, and no worker is online for its parts."""
     if spec.spread is None:
         return
     async with get_client() as client:
@@ -61,23 +61,23 @@ async def require_workers(spec: RunSpec) -> None:
 class Workers:
     """Assigns parts to whichever worker starts them."""
 
-    async def start(self, given: PartGrant) -> WorkerHandle:
-        # The same part under the same grant is the same flow run, however often it is asked for.
-        key = f"{given.run_id}-{given.number}-{given.grant}"
+    async def start(self, grant: PartGrant) -> WorkerHandle:
+        # Starting the same part under the same grant again returns the same flow run.
+        key = f"{grant.run_id}-{grant.number}-{grant.grant}"
         parameters = {
-            "run_id": given.run_id,
-            "number": given.number,
-            "grant": given.grant,
-            "environment": given.environment,
+            "run_id": grant.run_id,
+            "number": grant.number,
+            "grant": grant.grant,
+            "environment": grant.environment,
         }
         starting = arun_deployment(
-            DEPLOYMENT, parameters=parameters, flow_run_name=given.name, timeout=0, idempotency_key=key
+            DEPLOYMENT, parameters=parameters, flow_run_name=grant.name, timeout=0, idempotency_key=key
         )
         return _FlowRun((await asyncio.wait_for(starting, _PATIENCE)).id)
 
 
 class _FlowRun:
-    """A part's flow run. A server that does not answer holds nothing up: the part's state is in the ledger."""
+    """A part's flow run. A server that does not answer delays nothing: the part's state is in the ledger."""
 
     def __init__(self, run_id: UUID) -> None:
         self._id = run_id
@@ -86,7 +86,7 @@ class _FlowRun:
         return await self._state() in _FINAL
 
     async def dismiss(self) -> None:
-        """Cancelled if it never began, crashed if it did: what is lost is not to be shown as running."""
+        """Set it to Cancelled if it never began, to Crashed if it did, so that it is not shown as running."""
         state = await self._state()
         if state is None or state in _FINAL:
             return
@@ -132,7 +132,7 @@ _FINAL = frozenset({StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, 
 async def begun_part(
     run_id: str, number: int, grant: int, environment: str, stopping: Stopping
 ) -> AsyncIterator[Part]:
-    """The part, begun; its end is put into the ledger. Raises LeaseLost when it is assigned to another by now."""
+    """The part, begun; its end goes into the ledger. Raises LeaseLost when it was reassigned."""
     assigned = await asyncio.to_thread(assignment, RunId(run_id), number, environment)
     work = PartWork(replace(assigned, settings=await addressed_settings(assigned.settings)), grant)
     async with work as part:
@@ -143,7 +143,7 @@ async def begun_part(
 
 
 async def _is_cancelled() -> bool:
-    """Whether it is a person who stops this flow run: a worker that is stopped leaves its state alone."""
+    """Whether a person stops this flow run: a worker that is stopped leaves its state alone."""
     try:
         async with asyncio.timeout(_PATIENCE / 10), get_client() as client:
             state = (await client.read_flow_run(UUID(str(flow_run.id)))).state

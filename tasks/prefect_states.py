@@ -1,4 +1,4 @@
-"""How an outcome reads as a Prefect state: the name is the outcome, the message its numbers."""
+"""Outcomes as Prefect states: the name is the outcome, the message its numbers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from patternmill.states import Outcome, RowStatus
 from patternmill.text import counted, plural
 from tasks.markup import line
 from tasks.publication import publish
+from tasks.retry_steps import choose_rows
 from tasks.run_steps import check_rows, plan_items, read_file
 
-#: A run that was held back by a limit, another run or a person has neither succeeded nor failed.
+#: A run that a limit, another run or a person stopped has neither succeeded nor failed.
 _TYPES = {
     Outcome.COMPLETED: StateType.COMPLETED,
     Outcome.COMPLETED_WITH_FAILURES: StateType.COMPLETED,
@@ -36,28 +37,26 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
 
 
 def shard_state(engine: Engine, shard: Shard) -> State[Any]:
-    """How the nested flow run of a shard reads once its rows were driven."""
     made = engine.made(shard)
     outcome = Outcome.COMPLETED if made == len(shard.rows) else Outcome.COMPLETED_WITH_FAILURES
     return state_of(outcome, f"{made:,} of {plural(len(shard.rows), 'product')}")
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
-    """How the task run of an item reads that was not made."""
     return State(type=StateType.FAILED, name="Failed", message=line(_failure_message(failed)))
 
 
 def _failure_message(failed: RowFailed) -> str:
-    """What went wrong, and what to name when somebody is asked about it."""
+    """The error, with the job and request that support needs to know."""
     names = {"job": failed.job_id, "request": failed.request_id}
     named = ", ".join(f"{kind} {name}" for kind, name in names.items() if name)
     return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
 
 
 def task_run_states(run: Run) -> Mapping[str, State[Any]]:
-    """What the task runs of an ended run are to read, by their names; a name that means two things is left out."""
+    """The states of an ended run's task runs, by name; a name with two different ends is left out."""
     done = State[Any](type=StateType.COMPLETED, name="Completed")
-    states = {str(step.task_run_name): done for step in (read_file, check_rows, plan_items)}
+    states = {str(step.task_run_name): done for step in (choose_rows, read_file, check_rows, plan_items)}
     if run.results is not None:
         states[str(publish.task_run_name)] = done
     items: dict[str, State[Any] | None] = {}
@@ -69,7 +68,6 @@ def task_run_states(run: Run) -> Mapping[str, State[Any]]:
 
 
 def part_state(part: Part) -> State[Any]:
-    """How the flow run of a part reads once it was driven as far as it goes here."""
     rows = len(part.plan.rows)
     made = part.made()
     reason = part.halt.reason

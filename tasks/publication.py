@@ -1,4 +1,4 @@
-"""The steps at the end: the outcome from the ledger, the results files, and pictures where nobody else keeps them."""
+"""The steps at the end: the outcome from the ledger, the results files, and the embedded studio's pictures."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ async def publish(work: Pipeline) -> str:
 
 
 async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
-    """Keep the embedded studio's pictures next to the gallery, in a run that a worker makes.
-
-    The command line does so itself, after its run, so that Ctrl-C can leave it out.
-    """
+    """Only for deployments: the command line draws the pictures after its run, so that Ctrl-C can skip it."""
     if work.spec.settings.embedded and deployment.id is not None:
         await draw_pictures(work, stopping)
 

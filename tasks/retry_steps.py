@@ -1,4 +1,4 @@
-"""The step before a retry: the rows of an earlier run that it works on."""
+"""The step before a retry: choosing the rows of the earlier run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_LEFT_OUT = 10
 
 @task(name="choose", task_run_name="choose the rows", cache_policy=NO_CACHE, persist_result=False)
 async def choose_rows(request: RetryRequest) -> tuple[RunSpec, RetrySelection]:
-    """Raises ConfigurationError when the run, or one of the rows, is not known."""
+    """Raises ConfigurationError when the run, or one of the rows, is unknown."""
     launch, by_deployment = launched.get(), deployment.id is not None
     spec = launch.spec if launch else await asyncio.to_thread(_spec_of, request, by_deployment)
     selection = spec.selection

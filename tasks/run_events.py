@@ -1,8 +1,8 @@
 """Events about runs and their failed items, for automations and other listeners; no decision rests on one.
 
-Once means: a run of the ledger has one event for its beginning, one for its end, and one for each item that failed. A
-flow run that is retried or resumed begins another run of the ledger, which has another ID and events of its own: what
-failed before it, and is not tried again, has none in it. An event may be lost with a process that is killed.
+A run of the ledger has one event for its beginning, one for its end, and one for each item that failed. A flow run
+that is retried or resumed begins another run of the ledger, with another ID and its own events: items that failed
+earlier and are not tried again have none there. An event may be lost with a process that is killed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ RUN_FINISHED = "patternmill.run.finished"
 ITEM_FAILED = "patternmill.item.failed"
 MORE_ITEMS_FAILED = "patternmill.run.more-items-failed"
 
-#: So many failed items have an event each; how many more there were is in one at the end.
+#: So many failed items have an event each; one event at the end counts the rest.
 MOST_ITEMS = 200
 _MOST_LETTERS = 500
 _MOST_SKUS = 10
-#: The IDs of events are derived from what they are about, so that a server that is sent one twice keeps it once.
+#: Event IDs are derived from this and the content, so that a server that receives one twice keeps it once.
 _NAMESPACE = UUID("7d6c1d0e-6d1f-5f0e-9a53-0b1f2f1c7a11")
 
 Send = Callable[..., object]
@@ -43,7 +43,7 @@ _EVENTS: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
 
 
 def run_started(run: Run, send: Send = emit_event) -> None:
-    """The run has its catalog's lease and its plan. To be called by the flow that the run belongs to."""
+    """Call it in the run's flow, once the run has its lease and its plan."""
     _EVENTS[run] = events = RunEvents(run, send)
     patterns, products = run.plan.purchases()
     events.emit(
@@ -59,21 +59,20 @@ def run_started(run: Run, send: Send = emit_event) -> None:
 
 
 def item_failed(run: ActiveRun, item: Item, failed: RowFailed) -> None:
-    """An item ended without what it was to make; a part of a spread run emits nothing."""
+    """A part of a spread run emits nothing."""
     events = _EVENTS.get(run) if isinstance(run, Run) else None
     if events is not None and failed.is_final:
         events.item_failed(item, failed)
 
 
 def run_finished(run: Run, results: Results) -> None:
-    """The run ended: how, in the numbers of the ledger, and where its files are."""
     events = _EVENTS.pop(run, None)
     if events is not None and run.ending is not None:
         events.finished(results)
 
 
 class RunEvents:
-    """The events of one run. All are related to the flow run in which this was made, and to its tags."""
+    """The events of one run, related to the flow run in which this was created, and to its tags."""
 
     def __init__(self, run: Run, send: Send) -> None:
         self._run = run
@@ -143,7 +142,7 @@ class RunEvents:
         related: list[dict[str, str]] | None = None,
         which: str = "",
     ) -> None:
-        """Queue the event for Prefect's sender; never waits, and never raises."""
+        """Queue the event for Prefect's sender; never blocks or raises."""
         record = self._run.record
         scope = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}
         labels = {f"patternmill.{name}": value for name, value in scope.items()}
@@ -167,14 +166,14 @@ class RunEvents:
         }
 
     def _skus(self, item: Item) -> list[str]:
-        """The rows of this run that the item belongs to."""
+        """The rows of this run that share the item."""
         if not isinstance(item, PatternItem):
             return [item.sku]
         return [row.sku for row in self._run.plan.rows if row.pattern == item.key]
 
 
 def _task_run() -> list[dict[str, str]]:
-    """The task run in which this is called, as a related resource."""
+    """The current task run, as a related resource."""
     context = TaskRunContext.get()
     if context is None:
         return []

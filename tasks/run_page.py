@@ -1,4 +1,4 @@
-"""What a run shows on its page in the Prefect UI: progress, then a summary and the failures by cause."""
+"""A run's page in the Prefect UI: progress, then a summary and the failures by cause."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _FIRST_SKUS = 3
 
 @asynccontextmanager
 async def progress_shown(run: ActiveRun) -> AsyncIterator[None]:
-    """Keep a progress artifact on the flow run's page moving while the run goes on, and show its end."""
+    """Update a progress artifact on the flow run's page while the context lasts, and once at its end."""
     page = _ProgressPage(run)
     showing = asyncio.create_task(page.keep_moving())
     try:
         yield
     finally:
-        # More than once: of one that comes with an answer, Python 3.11's `wait_for` makes nothing.
+        # In a loop: Python 3.11's `wait_for` loses a cancellation that comes with its result.
         while not showing.done():
             showing.cancel()
             await asyncio.wait({showing}, timeout=0.5)
@@ -62,8 +62,6 @@ async def progress_shown(run: ActiveRun) -> AsyncIterator[None]:
 
 
 class _ProgressPage:
-    """The progress artifact of one run."""
-
     def __init__(self, run: ActiveRun) -> None:
         self._run = run
         self._artifact: UUID | None = None
@@ -76,7 +74,7 @@ class _ProgressPage:
             await asyncio.sleep(_EVERY)
 
     def _log_waiting(self) -> None:
-        """Log that the ledger is waited for, once as it begins and once as it is over."""
+        """Log once when the run begins to wait for the ledger, and once when that is over."""
         before, self._waiting = self._waiting, self._run.writer.waiting
         if self._waiting and not before:
             logged(f"The run is {self._waiting}.")
@@ -94,7 +92,7 @@ class _ProgressPage:
 
 
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
-    """Put the summary, the failures and the changes, where there are some, on the flow run's page."""
+    """Put the summary, and any failures and changes, on the flow run's page."""
     out, key = results.out.resolve(), f"run-{ending.record.run_id}"
     title = f"{ending.outcome}: {counts_message(ending.rows)}"
     summary = summary_text(run, ending, results)
@@ -116,7 +114,6 @@ async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
 
 
 async def show_plan(digest: str, markdown: str) -> None:
-    """Put a plan that waits for a person on the flow run's page."""
     await _if_possible(
         acreate_markdown_artifact(
             key=f"plan-{digest}", markdown=markdown, description="Waits for a person's approval."
@@ -150,7 +147,7 @@ def _progress_text(run: ActiveRun) -> str:
 
 
 def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
-    """The summary as markdown: counts, money next to what was expected, where the files are, and what went wrong."""
+    """The summary as markdown."""
     record = ending.record
     lines = [
         f"## {ending.outcome}: {counts_message(ending.rows)}",
@@ -186,7 +183,6 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
 
 
 def money_text(spent: Spent, forecast: Cost) -> str:
-    """What a run spent next to what it was expected to."""
     bought = f"{goods(spent.patterns, spent.products)} bought"
     if not forecast.worst and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
@@ -245,7 +241,7 @@ def _changes(out: Path) -> list[dict[str, object]]:
 
 
 async def _if_possible(making: Awaitable[T]) -> T | None:
-    """A page that cannot be written is no reason to stop a run."""
+    """None when the page cannot be written: the run does not stop for it."""
     try:
         return await asyncio.wait_for(making, _PATIENCE)
     except Exception as error:

@@ -16,7 +16,7 @@ from tasks.run_log import logged
 
 
 def requested(request: ImportRequest | RefreshRequest) -> RunSpec:
-    """What the process that runs this flow asks for, else what its parameters say. Raises ConfigurationError."""
+    """The launching process's spec, else one made from the parameters. Raises ConfigurationError."""
     launch = launched.get()
     if launch is not None:
         return launch.spec

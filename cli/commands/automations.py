@@ -1,4 +1,4 @@
-"""The verb `automations`: has the Prefect server send messages about runs, and resume those that crashed."""
+"""The verb `automations`: the Prefect server notifies about runs, and resumes those that crashed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _SLACK = "hooks.slack.com"
     "--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=FILE, hidden=True
 )
 def command(file: Path) -> int:
-    """Apply deployments/automations.yaml to the server that PREFECT_API_URL names; again after each change.
+    """Apply deployments/automations.yaml to the Prefect server at PREFECT_API_URL: messages about runs, and resumption
+    of crashed ones. Repeat it after each change of the file.
 
     \b
     Where the messages go:
-      PATTERNMILL_NOTIFY_URL    a webhook, which gets {"subject": ..., "body": ...}; a Slack webhook is known as such
-      PATTERNMILL_NOTIFY_BLOCK  a notification block of yours, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
-    With neither, only what needs no message is applied: lost runs are found, and crashed ones resumed.
+      PATTERNMILL_NOTIFY_URL    a webhook, which receives {"subject": ..., "body": ...}, or a Slack webhook
+      PATTERNMILL_NOTIFY_BLOCK  your notification block, as TYPE/NAME: sendgrid-email/ops, pager-duty-webhook/ops
+    Without either, no messages are sent: lost runs are only found, and crashed ones resumed.
 
     \b
     Example:
@@ -54,7 +55,7 @@ def command(file: Path) -> int:
 
 
 def apply_automations(file: Path = FILE) -> Iterator[str]:
-    """Make or replace each automation of the file on the server of this process's settings; yields what it did."""
+    """Make or replace each automation of the file on the configured server; yields a line for each."""
     from prefect.client.orchestration import get_client
     from prefect.events.schemas.automations import AutomationCore
 
@@ -75,7 +76,7 @@ def apply_automations(file: Path = FILE) -> Iterator[str]:
 
 
 def automations_of(file: Path, block: UUID | None) -> Iterator[dict[str, Any] | None]:
-    """The file's automations, with `block: notify` resolved; None for one whose message has nowhere to go."""
+    """The file's automations, with `block: notify` resolved; None for one that needs a block where there is none."""
     import importlib
 
     # It comes with Prefect, and without types.
@@ -95,7 +96,7 @@ def _resolved(action: dict[str, Any], block: UUID | None) -> dict[str, Any] | No
 
 
 def notification_block() -> UUID | None:
-    """The block that messages go through; made from the webhook's address where that is set."""
+    """The block that sends messages, made from the webhook's address if that is set."""
     named, url = os.environ.get(NOTIFY_BLOCK), os.environ.get(NOTIFY_URL)
     if named:
         return _named_block(named)
@@ -113,7 +114,7 @@ def _webhook(url: str) -> UUID:
 
     if urlsplit(url).hostname == _SLACK:
         return _saved(SlackWebhook(url=SecretStr(url)))
-    # As a secret value: a webhook's address is its key, and the block's own field would be stored in clear.
+    # As a secret value: a webhook's address is its key, and the block's `url` would be stored in clear.
     block = CustomWebhookNotificationBlock(
         name=BLOCK_NAME,
         url="{{address}}",
@@ -124,7 +125,7 @@ def _webhook(url: str) -> UUID:
 
 
 def _saved(block: Block) -> UUID:
-    # Its type there is that of a function that may be a coroutine function; outside of an event loop it is none.
+    # Typed as if it might return a coroutine, which it does not outside of an event loop.
     saved: Any = block.save(BLOCK_NAME, overwrite=True)
     return UUID(str(saved))
 
@@ -139,5 +140,5 @@ def _named_block(name: str) -> UUID:
         except Exception as error:
             raise ConfigurationError(
                 f"There is no block {name!r} on the Prefect server ({type(error).__name__}).",
-                remedy="Make it in the UI under Blocks, and name it as TYPE/NAME.",
+                remedy="Make it in the UI under Blocks, and set TYPE/NAME.",
             ) from None

@@ -1,4 +1,4 @@
-"""The verb `catalog`: what a catalog has now, from sku to product ID, for spreadsheets and programs."""
+"""The verb `catalog`: writes each sku of a catalog with its product ID, for spreadsheets and programs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _FORMATS = ("csv", "jsonl", "parquet")
 @click.command("catalog")
 @click.argument("name")
 @click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="Default: as the ending of --out says; else csv."
+    "--format", "form", type=click.Choice(_FORMATS), help="Default: by the ending of --out, else csv."
 )
 @click.option("--out", help="A file or an address to write to (default: the terminal).")
 @click.option(
-    "--environment", help="Of the catalog: staging, production, ... (default: as the settings say)."
+    "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 @click.option("--current", is_flag=True, help="Leave out what is retired.")
 def command(name: str, form: str | None, out: str | None, environment: str | None, current: bool) -> int:
-    """Write what the catalog NAME has now: for each sku its latest product, and what that was made from.
+    """Write what the catalog NAME has now: each sku with its latest product, and what that was made from.
 
-    A changed row that failed keeps its old product here. Rows that the source no longer has are `retired`.
+    A changed row that failed keeps its old product. Rows that the source no longer has are `retired`.
 
     \b
     Examples:

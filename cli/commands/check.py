@@ -1,4 +1,4 @@
-"""The verb `check`: every fault of every row, before anything is spent."""
+"""The verb `check`: reports every fault of every row; spends nothing."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
-@click.option(
-    "--encoding", help="Of the file, when it is neither UTF-8 nor UTF-16 with a mark; cp1252, for one."
-)
-@click.option("--all", "everything", is_flag=True, help="List every problem, however many there are.")
+@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
 def command(file: Path, environment: str | None, encoding: str | None, everything: bool) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
-    Categories and options are asked of PATTERNMILL_STUDIO_URL; without it, the embedded studio's are used.
+    Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
 
     \b
-    Exit codes: 0 every row is good; 3 some rows are refused (an import leaves them out); 2 the file is
+    Exit codes: 0 every row is valid; 3 some rows are refused (an import leaves them out); 2 the file is
     refused as a whole, or a setting is wrong.
     """
     from patternmill.catalog.check_report import report_lines
@@ -48,7 +46,7 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
 
 
 def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
-    """What an import would check against now, with what the ledger remembers."""
+    """What an import would check against now, offers in the ledger included."""
     if settings.studio_url is None:
         return _embedded_offer(settings.environment)
     import asyncio
@@ -67,7 +65,7 @@ def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
 
 
 def _embedded_offer(environment: str) -> Offer:
-    """What the embedded studio would answer, without starting it."""
+    """The embedded studio's offer, without starting it."""
     from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
     from studio.offer import categories_get, categories_list
 

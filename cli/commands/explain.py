@@ -1,4 +1,4 @@
-"""The verb `explain`: the whole story of one row or item, in the order in which it happened."""
+"""The verb `explain`: the history of a row or item."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MOST_SHARING = 10
 
 @click.command("explain")
 @click.argument("name", metavar="SKU|PRODUCT|PATTERN|JOB|REQUEST-ID")
-@click.option("--catalog", help="This catalog alone.")
-@click.option("--environment", help="This environment alone: staging, production, ...")
+@click.option("--catalog", help="Only this catalog.")
+@click.option("--environment", help="Only this environment: staging, production, ...")
 def command(name: str, catalog: str | None, environment: str | None) -> int:
-    """Show everything that is known of one row, product, pattern, job or request.
+    """Show the history of one row, product, pattern, job or request.
 
     What was requested and by which runs, each attempt with its request ID, job and result, every change with its
-    time, what failed and why, what it cost, and what a person decided. Reads the ledger alone; times are UTC.
+    time, what failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
 
     \b
     Examples:
@@ -60,7 +60,6 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
 
 
 def story_lines(story: Story, currency: str | None) -> Iterator[str]:
-    """One story, as plain lines."""
     yield f"{story.sku or 'A pattern'} in catalog {story.catalog} ({story.environment})"
     yield from _status_lines(story)
     price = sum(sum(item.prices) for item in story.items)
@@ -91,7 +90,7 @@ def _sharing_lines(story: Story) -> Iterator[str]:
 
 
 def _request_lines(story: Story) -> Iterator[str]:
-    """The row as each run had it, where it differs from the run before."""
+    """The row in each run in which it differs from the run before."""
     before = None
     for seen in story.runs:
         row = seen.row
@@ -102,7 +101,6 @@ def _request_lines(story: Story) -> Iterator[str]:
 
 
 def _choices(content: dict[str, Any]) -> str:
-    """A category and the selections in it."""
     selections = content.get("selections", {})
     return (
         f"{content.get('category', '')} {', '.join(f'{name}={value}' for name, value in selections.items())}"

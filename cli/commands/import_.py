@@ -1,4 +1,4 @@
-"""The verb `import`: a CSV becomes products, as a Prefect flow that can be watched while it runs."""
+"""The verb `import`: a CSV becomes products, as a Prefect flow."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from patternmill.runs.request import ImportRequest
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."
 )
 def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int:
-    """Turn the rows of FILE into patterns and products, and give the rows back with their product IDs.
+    """Turn the rows of FILE into patterns and products, and write results with their product IDs.
 
-    Run it again and it resumes where it was: what is there costs nothing, what was sent is sent again under the
-    same request ID. Rows with mistakes are left out and come back in failures.csv.
+    Run it again and it resumes: nothing is bought twice. Rows with mistakes are left out and listed in
+    failures.csv, to be corrected and imported.
 
     \b
     Examples:
@@ -31,7 +31,7 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int
 
     \b
     Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was
-    spent, or the plan was not approved; 1 failed; 4 another run holds the catalog; 130 interrupted.
+    spent, or the plan was not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
     from cli.launcher import run_request, show_plan
     from patternmill.runs.spec import import_spec

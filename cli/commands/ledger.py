@@ -34,11 +34,11 @@ def command() -> None:
 def check() -> int:
     """Check that the database is whole and that the ledger agrees with itself. Changes nothing.
 
-    Best asked while no run goes on: what a run writes meanwhile can look like a contradiction.
+    Best used while no run is active: what a run writes meanwhile can look like a contradiction.
 
     \b
     Example:
-      patternmill ledger check && echo good
+      patternmill ledger check && echo ok
 
     \b
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
@@ -68,15 +68,17 @@ def check() -> int:
     show_default=True,
     help="csv: one table.",
 )
-@click.option("--table", type=click.Choice(list(TABLES)), help="This table alone; csv needs one.")
+@click.option("--table", type=click.Choice(list(TABLES)), help="Only this table; csv needs one.")
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Into a file (default: to stdout)."
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write (default: the terminal).",
 )
 def export(form: str, table: str | None, out: Path | None) -> int:
-    """Write the ledger out: what was asked for, what came of it, what was approved and spent, what catalogs have.
+    """Write the ledger out: requests, results, approvals, money, catalogs.
 
-    JSONL has a line a record, with the record's table in `table`, values exact. CSV has one table, and is for
-    spreadsheets: cells that would be formulas are defused as in results.csv. Times are UTC.
+    JSONL has a line a record, with its table in `table` and exact values. CSV has one table, for spreadsheets: cells
+    that would be formulas are escaped as in results.csv. Times are UTC.
 
     \b
     Examples:
@@ -94,7 +96,7 @@ def export(form: str, table: str | None, out: Path | None) -> int:
         raise click.UsageError(f"CSV holds one table: name it with --table ({', '.join(TABLES)}).")
     with open_ledger(load_settings(), must_exist=True) as ledger:
         tables = [table] if table else list(TABLES)
-        # A reader that goes away must not leave a statement open behind the ledger's end.
+        # If writing fails, the statement must be closed before the ledger.
         with closing(csv_lines(ledger, tables[0]) if form == "csv" else jsonl(ledger, tables)) as lines:
             _write(lines, out)
     return 0

@@ -1,4 +1,4 @@
-"""The verb `refresh`: a catalog follows its source, and makes only what has changed in it."""
+"""The verb `refresh`: updates a catalog from its source; makes only what has changed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from patternmill.runs.request import RefreshRequest
     "--plan-only", is_flag=True, help="Show what has changed and would be made; nothing is written or spent."
 )
 def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> int:
-    """Let a catalog follow SOURCE: make what was added or changed there, mark what is gone as retired.
+    """Update a catalog from SOURCE: make what was added or changed there, retire what is gone.
 
-    SOURCE is the whole catalog: a path, an http(s) address, or one like s3://bucket/spring.csv (with what reads
-    it installed); compressed by gzip or not. A name in PATTERNMILL_SOURCES stands for an address with a secret.
+    SOURCE is the whole catalog: a path, an http(s) address, or one like s3://bucket/spring.csv (its package must be
+    installed); gzip is read too. For an address with a secret, use its name in PATTERNMILL_SOURCES.
 
-    Unchanged rows cost no call, whatever their order; another selection reuses the pattern; another prompt makes a
-    new pattern and product. A changed row that fails keeps the product that it had. Rows that are gone are retired,
-    but nothing of them when they are more than --retire-at-most, or all: they wait for --retire N.
+    Unchanged rows cost nothing, in whatever order; a changed selection reuses the pattern; a changed prompt makes a
+    new pattern and product. A changed row that fails keeps its product. Rows that are gone are retired; if they are
+    more than --retire-at-most, or all, none is retired until you say how many with --retire N.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
 
     \b
     Exit codes: 0 every row has its product; 3 completed with failures, or rows wait to be retired; 2 refused
-    before anything was spent, or not approved; 1 failed; 4 another run holds the catalog; 130 interrupted.
+    before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
     from cli.launcher import run_request, show_plan
     from patternmill.runs.spec import refresh_spec

@@ -1,4 +1,4 @@
-"""The verb `results`: writes the files of a run again, from the ledger alone."""
+"""The verb `results`: writes the files of a run again, from the ledger."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 @click.command("results")
 @click.argument("run", metavar="RUN")
-@click.option("--out", type=click.Path(path_type=Path), help="Where to (default: results/CATALOG/RUN).")
-@click.option("--catalog", help="Whose run; needed for `latest` where there are several catalogs.")
-@click.option("--environment", help="Whose run: staging, production, ... (default: any).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where the files go (default: results/CATALOG/RUN)."
+)
+@click.option("--catalog", help="The run's catalog; needed for `latest` if there are several.")
+@click.option("--environment", help="The run's environment: staging, production, ... (default: any).")
 def command(run: str, out: Path | None, catalog: str | None, environment: str | None) -> int:
     """Write the results files of RUN again, byte for byte as the run wrote them.
 
-    RUN is a run's ID, the beginning of one, or `latest`. Everything comes from the ledger: the input and the
-    service are not needed. A run that crashed, or still goes on, has its rows as they are now.
+    RUN is a run's ID, its beginning, or `latest`. Everything comes from the ledger: the input and the service are
+    not needed. For a run that crashed, or has not ended, the rows are as they are now.
 
     \b
     Examples:
@@ -64,13 +66,13 @@ def _refuse_skipped(record: RunRecord) -> None:
 
     if not had_lease(record):
         raise ConfigurationError(
-            f"Run {record.run_id} made nothing: {record.reason or 'another run held the catalog'}",
-            remedy="Name the run that held the catalog.",
+            f"Run {record.run_id} made nothing: {record.reason or 'another run had the lease'}",
+            remedy="Name the run that had the catalog's lease.",
         )
 
 
 def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
-    """`latest` for the catalog's latest run, and the like for the latest in its environment."""
+    """`latest` if it is the catalog's latest run, and the like for its environment."""
     from patternmill.ledger.reports.run_lookup import had_lease
     from patternmill.results.atomic_files import LATEST, latest_in
 

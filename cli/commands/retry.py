@@ -1,15 +1,14 @@
-"""The verb `retry`: the rows of an earlier run that did not come to their end, and nothing else."""
+"""The verb `retry`: the unfinished rows of an earlier run, and nothing else."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from cli.run_options import approve_option, run_options
-from cli.terminal import echo
+from cli.terminal import confirmed, echo
 from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -36,18 +35,18 @@ def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> 
     default="",
     metavar="A,B",
     callback=_statuses,
-    help="Default: failed,cancelled,not_started,in_doubt,waiting.",
+    help="Only rows with these statuses. Default: failed, cancelled, not_started, in_doubt, waiting.",
 )
 @run_options(RetryRequest, by_hand=("run", "status"))
-@click.option("--yes", is_flag=True, help="Do not ask. Without a terminal nothing is done without it.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation; needed without a terminal.")
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
 def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bool) -> int:
     """Retry the rows of a catalog's latest run (or RUN) that failed, were stopped, or are in doubt.
 
-    Shows the rows and what they would cost, asks, and then runs them; the file is not needed, its bytes are in the
-    ledger. What is paid for is never bought again, what is under way is resumed. The results hold every row of
-    the file: those not chosen stay as they are. Rows that wait for a decision need `patternmill settle`.
+    Shows the rows and their cost, asks for confirmation, and runs them. The file is not needed: the ledger has its
+    content. What is paid for is never bought again, jobs under way are resumed. The results list every row of the
+    file, also those that were not chosen. Rows that wait for a decision need `patternmill settle`.
 
     \b
     Examples:
@@ -57,8 +56,8 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
 
     \b
     Exit codes: 0 every row has its product, or there is nothing to retry; 3 completed with failures; 2 refused,
-    not confirmed or approved, or only shown for want of a terminal; 1 failed; 4 another run holds the catalog; 130
-    interrupted.
+    not confirmed or approved, or only shown because there is no terminal; 1 failed; 4 another run of this catalog goes
+    on; 130 interrupted.
     """
     from patternmill.ledger.ledger import open_ledger
     from patternmill.runs.retry import select_rows
@@ -73,7 +72,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
             echo(line)
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
-    if not yes and not _is_meant():
+    if not yes and not confirmed("Begin?", "Not begun"):
         return EXIT_REFUSED
     from cli.launcher import run_request
 
@@ -83,7 +82,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
 
 
 def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iterator[str]:
-    """The rows, as far as a screen has room for them, and what they would cost."""
+    """The rows, up to a screenful, and their cost."""
     from patternmill.runs.retry import cost, has_aged
     from patternmill.text import counted, plural
 
@@ -97,7 +96,7 @@ def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iter
     yield f"{plural(len(chosen.rows), 'row')}: {counted({s.value: n for s, n in chosen.by_status.items()})}"
     aged = sum(has_aged(row, now, options) for row in chosen.rows)
     if aged:
-        yield f"{aged} of them are in doubt for too long to be sent again: see `patternmill settle --list`."
+        yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle --list`."
     spent = cost(chosen.rows, options)
     yield f"To buy:  {_purchases(spent.expected, options)}"
     yield f"At most: {_purchases(spent.worst, options)}, if jobs fail again and are tried {options.attempts} times"
@@ -125,10 +124,3 @@ def _purchases(bought: Purchases, options: RunOptions) -> str:
     priced = options.pattern_price or options.product_price
     amount = f" for {money(bought.amount, options.currency)}" if priced else ""
     return goods(bought.patterns, bought.products) + amount
-
-
-def _is_meant() -> bool:
-    if not sys.stdin.isatty():
-        echo("Not begun: there is no terminal to ask on. Add --yes to run it.", err=True)
-        return False
-    return click.confirm("Begin?", default=False)

@@ -1,4 +1,4 @@
-"""The verb `status`: runs, money, who holds a catalog, what is open, and how to go on."""
+"""The verb `status`: runs, money, leases, open requests, and what to do next."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
 def command(catalog: str | None, environment: str | None, everything: bool) -> int:
-    """Show the runs, the newest first, what they bought, what is open or waits for approval, and how to go on.
+    """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
-    Reads the ledger alone, also while a run goes on. Amounts include what is reserved with requests, and are in
+    Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
     PATTERNMILL_CURRENCY, or else in minor units; times are UTC.
 
     \b
@@ -74,7 +74,7 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
 def status_lines(
     ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
 ) -> Iterator[str]:
-    """The whole answer, as plain lines; `most`: how many runs, None for all."""
+    """`most`: how many runs, None for all."""
     from patternmill.ledger.reports import overview
 
     def chosen(found: Iterable[T]) -> list[T]:
@@ -119,15 +119,15 @@ def _run_cells(
     run: RunInNumbers, running: Collection[str], now: float, currency: str | None
 ) -> tuple[str, ...]:
     record, spent = run.record, run.spent
-    goes_on = record.run_id in running
-    ended = record.ended_at.timestamp() if record.ended_at else now if goes_on else None
+    is_running = record.run_id in running
+    ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
     return (
         record.run_id,
         record.catalog,
         record.environment,
         moment(record.started_at),
         "?" if ended is None else duration(ended - record.started_at.timestamp()),
-        record.outcome.value if record.outcome else "running" if goes_on else "crashed",
+        record.outcome.value if record.outcome else "running" if is_running else "crashed",
         f"{spent.patterns:,}",
         f"{spent.products:,}",
         money(spent.amount, currency) if spent.amount else "0",
@@ -150,7 +150,7 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
 
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
-    """Whether the process that holds a catalog lives."""
+    """Whether the lease's process lives."""
 
     from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 
@@ -159,7 +159,7 @@ def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
         return f"{_DEAD} (process {holder.pid}); the next run takes over at once"
     if holder.machine != LeaseHolder.this_process().machine:
         process = f"process {holder.pid} on {holder.machine.partition('/')[0]}"
-        if _beats(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
+        if _has_heartbeat(ledger, lease, 2.5 * HEARTBEAT_INTERVAL.total_seconds()):
             return f"alive ({process})"
         return f"without a heartbeat ({process}); the next run takes over if it stays so"
     if holder.is_stopped():
@@ -169,8 +169,8 @@ def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     return f"alive (process {holder.pid})"
 
 
-def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
-    """A holder on another machine is known by its heartbeat alone."""
+def _has_heartbeat(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
+    """For a holder on another machine, whose process cannot be checked."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         now = ledger.lease(lease.environment, lease.catalog)
@@ -181,7 +181,7 @@ def _beats(ledger: Ledger, lease: HeldLease, patience: float) -> bool:
 
 
 def _approval_lines(approvals: list[Approval], now: float, currency: str | None) -> Iterator[str]:
-    """The plans that wait for a person, and the last decision on each catalog."""
+    """The plans that wait for approval, and the last decision on each catalog."""
     waiting = [one for one in approvals if one.verdict is Verdict.WAITING]
     yield from (_waiting_line(approval, now, currency) for approval in waiting)
     decided = [one for one in approvals if one.verdict in (Verdict.APPROVED, Verdict.REJECTED)]
@@ -229,7 +229,7 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
 
 
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:
-    """For the latest run of each catalog: the command that goes on with it."""
+    """For the latest run of each catalog: the command that retries it."""
     from patternmill.ledger.reports.overview import rows_by_status
     from patternmill.ledger.reports.run_lookup import had_lease
     from patternmill.runs.retry import RETRIABLE

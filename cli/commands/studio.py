@@ -1,4 +1,4 @@
-"""The verb `studio`: serves the embedded studio alone."""
+"""The verb `studio`: serves the embedded studio."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from cli.terminal import echo
     "--environment", help="Category IDs differ by it (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
 def command(port: int, pace: str, environment: str | None) -> int:
-    """Serve the embedded studio, to try things out on.
+    """Serve the embedded studio, for trials.
 
-    It is the service that `patternmill import` starts for itself when no PATTERNMILL_STUDIO_URL is set, with the
-    same jobs, pictures and key: all are kept in the `studio` directory under PATTERNMILL_HOME.
-    Ctrl-C stops it; its jobs outlast that.
+    `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key
+    are kept in the `studio` directory under PATTERNMILL_HOME, also after Ctrl-C stops it.
 
     \b
     Example, in two terminals:

@@ -22,7 +22,7 @@ def command(port: int | None) -> int:
 
     Serves the record that `patternmill import` keeps under PATTERNMILL_HOME (runs, task runs, logs,
     artifacts), prints its address, and stops with Ctrl-C. Imports that run at the same time show up in it.
-    A run on a Prefect server of yours (PREFECT_API_URL) is in that server's history instead.
+    Runs on your own Prefect server (PREFECT_API_URL) are in that server's history instead.
 
     \b
     Example:
@@ -45,7 +45,7 @@ def command(port: int | None) -> int:
 
 
 def login_hint(server: OwnServer) -> str:
-    """The address that logs a browser in, for a person at a terminal; a log names where to find it."""
+    """The address that logs a browser in; a log does not get it, but where to find it."""
     if sys.stdout.isatty():
         return f"{server.login_url()}  (once in each browser; for nobody else)"
     return "`patternmill ui` on a terminal shows the address"

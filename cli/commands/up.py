@@ -37,7 +37,7 @@ _POOL_SECONDS = 60.0
 
 
 class LastingServer(OwnServer):
-    """The server of one home, with what one needs that does not end with a single command."""
+    """The server of one home, with schedules and automations, which a single command's server does not need."""
 
     def _environment(self) -> dict[str, str]:
         return super()._environment() | {
@@ -53,11 +53,11 @@ class LastingServer(OwnServer):
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
 @click.option("--automations", is_flag=True, help="Apply deployments/automations.yaml as well.")
 def command(port: int | None, limit: int | None, automations: bool) -> int:
-    """Serve all that runs need, in one terminal: Prefect's server and UI, a worker, the deployments.
+    """Serve all that runs need in one terminal: Prefect's server and UI, a worker, the deployments.
 
-    Without PATTERNMILL_STUDIO_URL the embedded studio too. Everything is kept under PATTERNMILL_HOME; what
-    `patternmill import` runs at the same time appears in the same UI. Ctrl-C lets the runs drain and write their
-    results, and ends everything; a second one ends it at once.
+    Serves the embedded studio too if PATTERNMILL_STUDIO_URL is not set. Everything is kept under PATTERNMILL_HOME;
+    runs of `patternmill import` appear in the same UI. Ctrl-C lets the runs drain and write their results, and then
+    stops everything; a second Ctrl-C stops at once.
 
     \b
     Example, and then Run -> Custom run of `bulk-import` in the UI:
@@ -71,7 +71,7 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
 
     stop = until_interrupted()
     if os.environ.get("PREFECT_API_URL"):
-        echo("PREFECT_API_URL is set; this serves another one. For that one there is `patternmill worker`.")
+        echo("PREFECT_API_URL is set; this serves another server. Use `patternmill worker` for that one.")
     settings = load_settings()
     with ExitStack() as stack:
         server = stack.enter_context(_lasting_server(settings, port))
@@ -95,13 +95,13 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
     echo("Starting the Prefect server …")
     with server.for_this_process():
         if not server.is_owner:
-            echo("It was running already: schedules and automations rest until it is started anew.")
+            echo("It was running already: schedules and automations are off until it is restarted.")
         yield server
 
 
 @contextmanager
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
-    """What the worker and its runs find in their environment: the server, and the service."""
+    """The environment of the worker and its runs: the server, and the service."""
     environment = {
         **os.environ,
         "PATTERNMILL_HOME": str(settings.home.resolve()),
@@ -118,9 +118,9 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
             **environment,
             "PATTERNMILL_STUDIO_URL": studio.url,
             "PATTERNMILL_API_KEY": studio.key.get_secret_value(),
-            # As with `import`: its products are recorded apart, and galleries keep their pictures.
+            # As with `import`: its products are recorded separately, and galleries keep their pictures.
             "PATTERNMILL_EMBEDDED": "true",
-            # So that a run for another environment is refused: this studio is not that one.
+            # So that a run for another environment is refused.
             "PATTERNMILL_ENVIRONMENT_URLS": json.dumps({settings.environment: studio.url}),
         }
 
@@ -129,13 +129,13 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
 def _worker(
     settings: Settings, environment: Mapping[str, str], limit: int | None, stop: threading.Event
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that ends when this process does, in whatever way that happens.
+    """A worker that ends when this process does, even if that is killed.
 
-    It holds the server and the studio with this process, so that its runs can end in order even then.
+    It inherits the locks of the users of server and studio, so that both outlast its runs.
     """
     limited = ("--limit", str(limit)) if limit else ()
     command = [sys.executable, "-m", "cli.commands.worker", "--lifeline", *limited]
-    holds = [_hold(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
+    locks = [_shared_lock(path) for path in sorted(settings.home.resolve().glob("*/users.lock"))]
     keep_private(settings.home)
     echo("Starting a worker …")
     with open_log(settings.home / "worker.log") as log:
@@ -146,28 +146,28 @@ def _worker(
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=holds,
+            pass_fds=locks,
             # Ctrl-C in the terminal is for this process, which ends the worker in order.
             start_new_session=True,
         )
-    for hold in holds:
-        os.close(hold)
+    for lock in locks:
+        os.close(lock)
     try:
         yield worker
     finally:
         _end(worker, stop)
 
 
-def _hold(lock: Path) -> int:
-    descriptor = os.open(lock, os.O_RDWR)
+def _shared_lock(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_SH)
     return descriptor
 
 
 def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
-    """Let the runs come to their ends; a second Ctrl-C ends them at once."""
+    """Let the runs drain; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
-        echo("Stopping: runs drain, and write their results. Once more ends at once.")
+        echo("Stopping: runs drain, and write their results. A second Ctrl-C stops at once.")
     stop.clear()
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
@@ -184,7 +184,7 @@ def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
 
 
 async def _make_pool() -> None:
-    """Deploying needs it, and the worker would make it only once it has started."""
+    """Deploying needs it before the worker has made it."""
     from prefect.client.orchestration import get_client
 
     async with asyncio.timeout(_POOL_SECONDS), get_client() as client:
@@ -200,7 +200,7 @@ def _deploy(environment: Mapping[str, str]) -> None:
         env=dict(environment),
         capture_output=True,
         text=True,
-        # Ctrl-C is for this process alone, so that nothing is left half registered.
+        # Ctrl-C must not leave the deployments half registered.
         start_new_session=True,
     )
     if done.returncode:
@@ -216,7 +216,9 @@ def _show_addresses(server: OwnServer, environment: Mapping[str, str]) -> None:
     echo(f"Deployments:  {server.ui_url}/deployments")
     echo(f"To log in:    {login_hint(server)}")
     echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
-    echo(f"Files are named as from {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}.")
+    echo(
+        f"Paths of files are relative to {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}."
+    )
     echo("Ctrl-C stops.")
 
 

@@ -1,7 +1,7 @@
-"""The verb `worker`: runs what is scheduled or started from the Prefect UI, and stops it in order.
+"""The verb `worker`: runs what is scheduled or started from the Prefect UI.
 
 Prefect's own `prefect worker start` kills its flow runs when it is stopped, and leaves them shown as running. This is
-the same worker, which first lets its runs end in order: each drains, writes its results, and reports its state.
+the same worker, which first lets each run drain, write its results, and report its state.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _POLL_SECONDS = 0.3
 
 
 @click.command("worker")
-@click.option("--pool", default=POOL, show_default=True, help="The work pool; made if it is not there.")
-@click.option("--name", help="How the UI calls this worker (default: a random name).")
+@click.option("--pool", default=POOL, show_default=True, help="The work pool; made if it does not exist.")
+@click.option("--name", help="This worker's name in the UI (default: a random name).")
 @click.option("--limit", type=click.IntRange(1), help="The most runs at once.")
 @click.option("--lifeline", is_flag=True, hidden=True, help="End when standard input ends.")
 def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> int:
     """Run what is scheduled, or started from the Prefect UI.
 
-    Needs PREFECT_API_URL, and PREFECT_API_AUTH_STRING where the server asks for it. A run chooses its parameters
-    alone: one that brings a command, variables of the environment or a folder is refused. It finds the service and
-    the key in this worker's environment, or else in the Prefect Variable `patternmill_studio_url_ENVIRONMENT` and
-    the Secret block `patternmill-api-key-ENVIRONMENT`.
+    Needs PREFECT_API_URL, and PREFECT_API_AUTH_STRING if the server has a password. A run chooses only its
+    parameters: one that sets a command, environment variables or a folder is refused. Service and key are in this
+    worker's environment, or else in the Prefect Variable `patternmill_studio_url_ENVIRONMENT` and the Secret block
+    `patternmill-api-key-ENVIRONMENT`.
     SIGTERM or Ctrl-C lets the runs drain and write their results, and then ends; a second one ends at once.
 
     \b
@@ -70,7 +70,7 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
 
 
 def folders_of_runs(settings: Settings) -> dict[str, str]:
-    """Where runs may read and write if nothing is set: where they run, and where their worker was started."""
+    """Where runs may read and write by default: their folder, and the one that the worker was started in."""
     if settings.source_folders is not None:
         return {}
     return {"PATTERNMILL_SOURCE_FOLDERS": json.dumps([".", str(Path.cwd())])}
@@ -109,14 +109,14 @@ def _request_stop(stop: asyncio.Event) -> None:
 
 
 def _read_lifeline(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Stop when whoever started this process is gone, in whatever way; anything written by it means nothing."""
+    """Stop when standard input ends, as it does with the process that started this one; ignore what it writes."""
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin.fileno())
         stop.set()
 
 
 async def _end_runs() -> None:
-    """Send each run SIGTERM, and wait until they have ended."""
+    """Send each run SIGTERM, and wait for their ends."""
     import asyncio
 
     signalled: set[psutil.Process] = set()
@@ -134,7 +134,7 @@ def _send(process: psutil.Process, number: signal.Signals) -> None:
 
 
 def children(pid: int | None = None) -> list[psutil.Process]:
-    """The processes that one (by default this one) started and that have not ended."""
+    """The running child processes of a process, by default this one."""
     return [child for child in psutil.Process(pid).children() if _runs(child)]
 
 

@@ -25,38 +25,38 @@ from patternmill.parameters import (
 
 
 class RunRequest(BaseModel):
-    """What every run may be asked for; None: as the settings have it, or no limit."""
+    """The options of every run; None: the settings' value, or no limit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     environment: EnvironmentName | None = Field(
         None,
-        description="staging, production, or another name that your addresses have; scopes all identity.",
+        description="staging, production, or another configured environment; each has its own catalogs and purchases.",
     )
     budget: Count | None = Field(
         None,
-        description="The most to spend, in minor units (50000: €500.00); none: no limit. Needs prices in the settings.",
+        description="The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.",
     )
-    max_patterns: Count | None = Field(None, description="The most patterns to buy; none: no limit.")
-    max_products: Count | None = Field(None, description="The most products to buy; none: no limit.")
+    max_patterns: Count | None = Field(None, description="The most patterns to buy. Default: no limit.")
+    max_products: Count | None = Field(None, description="The most products to buy. Default: no limit.")
     max_failures: MaxFailures = Field(
         None,
-        description="Begins nothing new when more items than this have failed: a count (25), or a share (10%).",
+        description="Begin nothing new once more items than this have failed: a count (25), or a share (10%).",
     )
     confirm: Confirmation | None = Field(
         None,
-        description="Says that a large purchase in production, or another catalog's products once more, is meant.",
+        description="Confirm a large purchase in production, or buying another catalog's products (duplicates) again.",
     )
     attempts: Attempts | None = Field(
         None,
-        description="How often an item is tried when the service says that its job failed; none: as set (2).",
+        description="How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.",
     )
     max_in_flight: Window | None = Field(
-        None, description="The most jobs in flight at once; none: as set (200)."
+        None, description="The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200."
     )
     spread: Parts | None = Field(
         None,
-        description="In how many parts, for as many workers; none: this run drives all rows itself.",
+        description="Spread the rows over this many workers. Default: this run drives all rows itself.",
     )
 
 
@@ -67,15 +67,15 @@ class ImportRequest(RunRequest):
         description="The CSV, as the worker sees its path: from the project's folder, or absolute."
     )
     catalog: str | None = Field(
-        None, description="The catalog that the rows belong to; none: named after the file."
+        None, description="The catalog that the rows belong to. Default: named after the file."
     )
     edition: str | None = Field(
-        None, description="A name under which everything is bought again, on purpose."
+        None, description="Buy everything again, on purpose, under this edition's name."
     )
     encoding: str | None = Field(
-        None, description="Of the file, when it is not UTF-8 or UTF-16: cp1252, for instance."
+        None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
-    out: Path | None = Field(None, description="Where the results go; none: results/<catalog>/<run>.")
+    out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
 
 
 class RefreshRequest(RunRequest):
@@ -85,44 +85,42 @@ class RefreshRequest(RunRequest):
         repr=False,
         description="The whole catalog: a path, an address (https://, s3://, …), or a name of PATTERNMILL_SOURCES.",
     )
-    catalog: CatalogName = Field(description="The catalog that follows it.")
+    catalog: CatalogName = Field(description="The catalog to update.")
     retire_at_most: str | None = Field(
         None,
-        description="When more rows than this are gone, they wait: a count (20), a share (10%), or both (20,10%).",
+        description="Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).",
     )
     retire: Count | None = Field(
-        None, description="Lets at most so many rows go this once, whatever the limit above says."
+        None, description="This once, retire up to this many rows despite the limit above."
     )
     edition: str | None = Field(
-        None, description="A name under which everything is bought again, on purpose."
+        None, description="Buy everything again, on purpose, under this edition's name."
     )
     encoding: str | None = Field(
-        None, description="Of the source, when it is not UTF-8 or UTF-16: cp1252, for instance."
+        None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
     out: str | None = Field(
         None,
         repr=False,
-        description="Where the results go: a folder, or an address; none: results/<catalog>/<run>.",
+        description="Where the results go: a folder or an address. Default: results/<catalog>/<run>.",
     )
 
 
 class RetryRequest(RunRequest):
     """The rows of an earlier run that did not succeed."""
 
-    run: str = Field(
-        "latest", description="The run's ID or its beginning, as its summary has it; or `latest`."
-    )
+    run: str = Field("latest", description="The run's ID or its beginning, from its summary; or `latest`.")
     catalog: str | None = Field(
-        None, description="The catalog whose run is meant; needed where there are several."
+        None, description="The catalog whose run to retry; needed if there are several."
     )
     status: tuple[RetriableStatus, ...] = Field(
-        (), description="Only rows that have one of these statuses; none: all of these."
+        (), description="Only rows with one of these statuses. Default: all of these."
     )
     category: tuple[str, ...] = Field(
-        (), description="Only rows of these categories, as the file writes them; none: all."
+        (), description="Only rows of these categories, as written in the file. Default: all."
     )
     code: tuple[str, ...] = Field(
-        (), description="Only rows with these error codes, as in failures.csv; none: all."
+        (), description="Only rows with these error codes, as in failures.csv. Default: all."
     )
-    sku: tuple[str, ...] = Field((), description="Only these rows; none: all.")
-    out: Path | None = Field(None, description="Where the results go; none: results/<catalog>/<run>.")
+    sku: tuple[str, ...] = Field((), description="Only rows with these skus. Default: all.")
+    out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")

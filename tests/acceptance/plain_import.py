@@ -28,11 +28,11 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service import pacing, studio_api
 from patternmill.service.resend import ResendPolicy
 from patternmill.settings import load_settings
-from prefect_host.connection import Screen
+from prefect_host.connection import PrefectConnection
 from tests.acceptance import points, seeded_bugs
 
 
-class NoScreen(Screen):
+class NoConnection(PrefectConnection):
     """No Prefect server: the command then drives the run itself, as it does when the server is lost."""
 
     def __enter__(self) -> Self:
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     """Do to the program what is asked for, then run its command `import`; returns the exit code."""
     own, theirs = _split(list(arguments))
     given = _parser().parse_args(own)
-    cli.launcher.Screen = NoScreen  # type: ignore[misc]
+    cli.launcher.PrefectConnection = NoConnection  # type: ignore[misc]
     _hurry(given.first_pause, given.young)
     if given.drain is not None:
         _drain_for(timedelta(seconds=given.drain))

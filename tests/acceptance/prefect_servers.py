@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect_host.environment import server_environment
-from prefect_host.own_server import OwnServer, server_is_there
+from prefect_host.own_server import OwnServer, server_answers
 from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
 from tests.prefect_api import PrefectApi
@@ -80,7 +80,7 @@ class NamedServer:
             )
 
     def await_ready(self) -> None:
-        eventually(lambda: server_is_there(self.api.url, timeout=2.0), within=120)
+        eventually(lambda: server_answers(self.api.url, timeout=2.0), within=120)
 
     def _database(self) -> dict[str, str]:
         return {"PREFECT_SERVER_DATABASE_CONNECTION_URL": self.database} if self.database else {}

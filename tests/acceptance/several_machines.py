@@ -23,7 +23,7 @@ import yaml
 
 from cli.commands.worker import children
 from prefect_host.environment import client_environment
-from prefect_host.own_server import server_is_there
+from prefect_host.own_server import server_answers
 from prefect_host.shared_process import usable_port
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT
@@ -139,7 +139,7 @@ def machines(folder: Path) -> Iterator[Machines]:
         stack.enter_context(_process("prefect", *start, environment=server, log=folder / "server.log"))
         api = PrefectApi(f"http://127.0.0.1:{port}/api")
         log = folder / "server.log"
-        eventually(lambda: server_is_there(api.url, timeout=2.0), 120, lambda: log.read_text()[-3000:])
+        eventually(lambda: server_answers(api.url, timeout=2.0), 120, lambda: log.read_text()[-3000:])
         stack.enter_context(
             _process(
                 "prefect", "server", "services", "start", environment=server, log=folder / "services.log"

@@ -305,7 +305,7 @@ def test_a_run_chooses_its_parameters_alone(up: Up) -> None:
 def answer_in_the_ui(up: Up, browser: Browser, code: str) -> None:
     browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
     browser.click("Resume")
-    browser.shows("Nobody checks it")
+    browser.shows("The name is not verified")
     for label, text in {"Decision": "approve", "Your name": "A. Weaver", "Approval code": code}.items():
         browser.fill(label, text)
     browser.click("Submit")
@@ -346,7 +346,7 @@ def test_the_person_clicks(up: Up, browser: Browser) -> None:
     assert not (up.folder / "out").exists()
     browser.open(f"{up.ui}/runs/flow-run/{up.waiting}")
     browser.click("Resume")
-    browser.shows("The approval code of the last answer was not right")
+    browser.shows("The approval code of the last answer was wrong")
 
     answer_in_the_ui(up, browser, CODE)
     assert up.ended(up.waiting)["name"] == "Completed"

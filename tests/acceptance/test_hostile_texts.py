@@ -184,7 +184,7 @@ def test_the_plan_and_its_form(
     if ui:
         browser.until(OPEN_MENU)
     browser.click("Resume")
-    browser.shows("Nobody checks it")
+    browser.shows("The name is not verified")
     assert_only_text(browser, listener)
 
 

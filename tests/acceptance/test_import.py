@@ -191,7 +191,7 @@ def test_a_second_import_buys_nothing(shop: Shop, record: object) -> None:
     before, results = shop.creates(), rows_of(shop.latest("spring") / "results.csv")
     again = shop.run("import", "spring.csv", PREFECT_API_URL="http://127.0.0.1:9/api")
     assert again.returncode == 3
-    assert "goes on without the Prefect UI" in again.stderr
+    assert "continues without the Prefect UI" in again.stderr
     assert shop.creates() == before
     assert rows_of(shop.latest("spring") / "results.csv") == results
 

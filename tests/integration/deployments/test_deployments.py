@@ -32,10 +32,10 @@ import asyncio
 from pathlib import Path
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
-from prefect_host.service_blocks import addressed
+from prefect_host.service_blocks import addressed_settings
 for environment in ("pre-prod", "elsewhere"):
     spec = import_spec(ImportRequest(file=Path("spring.csv"), environment=environment))
-    settings = asyncio.run(addressed(spec)).settings
+    settings = asyncio.run(addressed_settings(spec.settings))
     print(settings.studio_url, settings.api_key and settings.api_key.get_secret_value())
 """
 #: As automation and audit people would look for them.

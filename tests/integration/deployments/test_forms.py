@@ -21,7 +21,7 @@ DIFFERENT: dict[tuple[str, str], tuple[Any, Any, str]] = {
     ("retry-failed", "environment"): (
         EnvironmentName,
         "staging",
-        "staging, production, or another name that your addresses have.",
+        "staging, production, or another configured environment.",
     )
 }
 

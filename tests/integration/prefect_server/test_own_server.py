@@ -13,15 +13,15 @@ import pytest
 
 from patternmill.errors import PatternmillError
 from prefect_host.environment import own_password
-from prefect_host.own_server import OwnServer, server_is_there
+from prefect_host.own_server import OwnServer, server_answers
 
 NAMED = """
     import sys
     from pathlib import Path
-    from prefect_host.connection import Screen
-    with Screen(Path(sys.argv[1]), print) as screen:
-        screen.wait()
-        print(screen.is_there)
+    from prefect_host.connection import PrefectConnection
+    with PrefectConnection(Path(sys.argv[1]), print) as connection:
+        connection.wait()
+        print(connection.is_available)
 """
 HOLD_FOR_EVER = """
     import sys, time
@@ -61,7 +61,7 @@ def test_second_user_joins_the_running_server(server: OwnServer) -> None:
     """A second hold on the same home starts nothing, and its end leaves the server to the first."""
     with OwnServer(server.directory.parent) as joined:
         assert (joined.api_url, joined.is_owner) == (server.api_url, False)
-    assert server_is_there(server.api_url)
+    assert server_answers(server.api_url)
 
 
 def test_server_that_dies_in_use_comes_back_on_its_port(server: OwnServer) -> None:
@@ -70,7 +70,7 @@ def test_server_that_dies_in_use_comes_back_on_its_port(server: OwnServer) -> No
     assert child is not None
     child.kill()
     child.wait()
-    assert eventually(lambda: server_is_there(server.api_url))
+    assert eventually(lambda: server_answers(server.api_url))
     assert server._process.child is not child
 
 
@@ -79,10 +79,10 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
     user = script(HOLD_FOR_EVER, str(own_home))
     assert user.stdout is not None
     api_url = user.stdout.readline().strip()
-    assert server_is_there(api_url)
+    assert server_answers(api_url)
     user.kill()
     user.communicate()
-    assert eventually(lambda: not server_is_there(api_url, timeout=1.0))
+    assert eventually(lambda: not server_answers(api_url, timeout=1.0))
     with OwnServer(own_home) as again:
         assert (again.api_url, again.is_owner) == (api_url, True)
 
@@ -112,5 +112,5 @@ def test_another_server_s_password_comes_from_the_environment(
 
 def test_no_server_is_there_where_none_listens() -> None:
     """A refused connection and an address that is none are both answered with no."""
-    assert not server_is_there("http://127.0.0.1:9/api", timeout=1.0)
-    assert not server_is_there("file:///etc")
+    assert not server_answers("http://127.0.0.1:9/api", timeout=1.0)
+    assert not server_answers("file:///etc")

@@ -17,7 +17,7 @@ from prefect.states import Completed
 
 from prefect_host.environment import own_password
 from prefect_host.own_server import OwnServer
-from prefect_host.record import TaskRunCounts, close_abandoned_runs, close_inside, settle
+from prefect_host.record import TaskRunCounts, await_record, close_abandoned_runs, close_inside
 from tests.prefect_api import api_of
 
 RUN = """
@@ -78,7 +78,7 @@ async def client_of(server: OwnServer) -> AsyncIterator[PrefectClient]:
 def settled(server: OwnServer, flow_run_id: str, patience: float = 20.0) -> TaskRunCounts:
     async def wait() -> TaskRunCounts:
         async with client_of(server) as client:
-            return await settle(client, UUID(flow_run_id), patience=timedelta(seconds=patience))
+            return await await_record(client, UUID(flow_run_id), patience=timedelta(seconds=patience))
 
     return asyncio.run(wait())
 

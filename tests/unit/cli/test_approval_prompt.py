@@ -126,7 +126,7 @@ def test_where_approvers_have_a_code(
     monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
     spec = asked_for(tmp_path, 4)
     digest = digest_of(spec)
-    with pytest.raises(ConfigurationError, match="types the code"):
+    with pytest.raises(ConfigurationError, match="an approval needs the code"):
         heard(spec, digest)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")

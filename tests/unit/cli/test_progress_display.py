@@ -50,7 +50,7 @@ def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -
     display = Display()
     display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
     with display.showing():
-        display.say("[b]4 rows[/b]")
+        display.print("[b]4 rows[/b]")
         deadline = monotonic() + 10
         while "3 of 4 rows" not in screen.getvalue() and monotonic() < deadline:
             sleep(0.01)

@@ -218,7 +218,7 @@ def test_no_doubt_is_invisible(
     out = capsys.readouterr().out
     assert out.index("Nothing waits") < out.index("In doubt, and sent again") < out.index(young.request_id)
     assert driven.request_id not in out
-    assert "Without an answer yet, in runs that hold their catalogs (autumn (staging)): 1." in out
+    assert "Without an answer yet, in runs that go on (autumn (staging)): 1." in out
     assert main.run(["settle", "--catalog", "winter"]) == 0
     assert young.request_id not in capsys.readouterr().out
     past.clock.now += LATER

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from prefect.client.orchestration import PrefectClient
 
-from prefect_host.record import SILENCES, TaskRunCounts, settle
+from prefect_host.record import MOST_SILENCES, TaskRunCounts, await_record
 
 SILENT = None
 
@@ -43,11 +43,11 @@ class Server:
 
 def settled(server: Server, patience: float = 20.0) -> TaskRunCounts:
     client = cast(PrefectClient, server)
-    return asyncio.run(settle(client, UUID(int=1), patience=timedelta(seconds=patience)))
+    return asyncio.run(await_record(client, UUID(int=1), patience=timedelta(seconds=patience)))
 
 
 def test_a_silence_is_waited_out() -> None:
-    assert settled(Server([*[SILENT] * SILENCES, 0])).open == 0
+    assert settled(Server([*[SILENT] * MOST_SILENCES, 0])).open == 0
 
 
 def test_a_silence_uses_up_no_patience() -> None:
@@ -61,4 +61,4 @@ def test_what_does_not_change_is_not_waited_for() -> None:
 
 def test_not_for_ever() -> None:
     with pytest.raises(TimeoutError):
-        settled(Server([SILENT] * (SILENCES + 1)))
+        settled(Server([SILENT] * (MOST_SILENCES + 1)))
