@@ -91,8 +91,8 @@ def words(prefect: Prefect, catalog: str) -> list[Approval]:
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]
 
 
-def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """While it waits no process and no catalog is held and nothing is bought; approved, it goes on to its end."""
+def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """While it waits no process runs, no lease is kept and nothing is bought; approved, it runs to its end."""
     process = worker()
     flow_run = suspended(prefect, service, tmp_path, "approved")
     eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
@@ -112,7 +112,7 @@ def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: P
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
 
 
-def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+def test_plan_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
     """The first rows, each with its pattern; the rest is left for another approval."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "partly")
@@ -124,7 +124,9 @@ def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp
     assert (approved.ceiling.items, approved.purchases) == (3, 3)
 
 
-def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+def test_rejected_plan_is_cancelled(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
     """The run is on record, with its results; nothing was bought."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "rejected")
@@ -138,8 +140,10 @@ def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: P
     assert "rejected-" not in json.dumps(service.record.read_text())
 
 
-def test_nobody_answers(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """Prefect fails the run when its time is over; begun once more, it ends as Cancelled, with the reason."""
+def test_unanswered_plan_is_cancelled_at_its_timeout(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
+    """Prefect fails the run at its timeout; started once more, it ends as Cancelled, with the reason."""
     worker(PATTERNMILL_APPROVAL_TIMEOUT="PT10S")
     flow_run = suspended(prefect, service, tmp_path, "lapsed")
     eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
@@ -148,8 +152,10 @@ def test_nobody_answers(prefect: Prefect, service: Hostile, worker: Start, tmp_p
     assert [said.verdict for said in words(prefect, "lapsed")] == ["lapsed"]
 
 
-def test_a_false_alarm_asks_again(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """A run that is taken for dead while it waits is begun again: it asks the same once more, and can be answered."""
+def test_restarted_waiting_run_requests_the_same_approval(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
+    """A waiting run that is wrongly marked crashed is restarted: it requests the same approval, and can be answered."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "alarmed")
     (before,) = words(prefect, "alarmed")

@@ -47,8 +47,8 @@ def dry_run(folder: Path, zygote: Zygote) -> tuple[list[str], list[str]]:
         return points_of(room_for(folder / "dry", service, zygote), folder / "points")
 
 
-def test_every_kind_of_write_and_call_is_a_point(tmp_path: Path, zygote: Zygote) -> None:
-    """A run's files are all written aside and renamed, and its calls and commits are all seen."""
+def test_every_kind_of_write_and_call_is_a_crash_point(tmp_path: Path, zygote: Zygote) -> None:
+    """A run's files are all written to temporary files and renamed, and its calls and commits are all recorded."""
     points, written = dry_run(tmp_path, zygote)
     kinds = {re.sub(r"(before|after) (.*) #\d+", r"\2", point) for point in points}
     assert kinds >= CALLS | WRITES

@@ -46,7 +46,7 @@ LIMITS = (Limit("patterns/create", 6, 6), Limit("products/create", 6, 6), Limit(
 @pytest.mark.soak
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("told", ["1", None], ids=["told", "untold"])
-def test_a_limit_that_nobody_told(told: str | None, tmp_path: Path, zygote: Zygote) -> None:
+def test_hidden_rate_limit_is_learned(told: str | None, tmp_path: Path, zygote: Zygote) -> None:
     """After the first half minute under 5 % of the answers are 429, and the limit is made use of."""
     limits = tuple(Limit(one.operation, one.rate, one.burst, told) for one in LIMITS)
     plan = Plan(limits=limits, patterns=Times(median=2.0), products=Times(median=2.0))

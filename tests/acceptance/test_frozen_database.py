@@ -20,10 +20,10 @@ pytestmark = pytest.mark.soak
 
 
 @pytest.mark.parametrize(("stopped", "most"), [(False, 100), (True, 60)], ids=["alone", "stopped by Ctrl-C"])
-def test_a_frozen_database_ends_the_run_in_order(
+def test_frozen_database_ends_the_run_in_order(
     tmp_path: Path, zygote: Zygote, postgres_url: str, stopped: bool, most: float
 ) -> None:
-    """It ends in time with the name of the database, Ctrl-C is heard at once, and nothing is bought twice."""
+    """It ends in time with the name of the database, Ctrl-C works at once, and nothing is bought twice."""
     jobs = Times(median=0.3)
     with (
         Frost(postgres_url) as frost,

@@ -174,7 +174,7 @@ def artifacts(up: Up) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("ui", UIS)
-def test_the_plan_and_its_form(
+def test_plan_and_approval_form(
     up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ui: str
 ) -> None:
     """The page that a person approves on, before anything is bought."""
@@ -203,10 +203,10 @@ def ended(up: Up, listener: Listener) -> str:
 
 
 @pytest.mark.parametrize("ui", UIS)
-def test_the_pages_of_the_ended_run(
+def test_pages_of_the_ended_run(
     up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ended: str, ui: str
 ) -> None:
-    """Summary, failures with what the service said, logs, names."""
+    """Summary, failures with the service's reasons, logs, names."""
     pages = artifacts(up)
     seen = [texts[name] for name in ("image", "html link", "angle address", "entities", "backslashes")]
     look(browser, listener, f"{up.ui}{ui}/{pages['summary']}", *seen, texts["odd backtick"])
@@ -227,7 +227,7 @@ def test_the_pages_of_the_ended_run(
     )
 
 
-def test_the_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> None:
+def test_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> None:
     """From disk."""
     browser.open((up.folder / "out" / "gallery.html").as_uri())
     browser.until("document.documentElement?.dataset.ready")
@@ -235,8 +235,8 @@ def test_the_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -
     assert_only_text(browser, listener)
 
 
-def test_the_terminal(up: Up, ended: str) -> None:
-    """Nothing that it obeys is written to it, neither by the verbs that tell of rows nor by `up`."""
+def test_terminal(up: Up, ended: str) -> None:
+    """No control sequence is written to it, neither by the verbs that show rows nor by `up`."""
     environment = clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")}
     said = [up.said]
     for words in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):

@@ -249,8 +249,8 @@ def assert_told(ended: Ended) -> None:
     assert "In the Prefect UI" not in ended.out, ended.said
 
 
-def test_absent_at_the_start(make_room: MakeRoom) -> None:
-    """Nobody listens at the address: it is said once, and the run does without."""
+def test_server_absent_at_the_start(make_room: MakeRoom) -> None:
+    """Nothing listens at the address: one message, and the run continues without a record."""
     room = make_room(ROWS, Plan())
     ended = start_import(room, PREFECT_API_URL="http://127.0.0.1:9/api").wait(BOUND)
     assert_right(room, ended)
@@ -259,8 +259,8 @@ def test_absent_at_the_start(make_room: MakeRoom) -> None:
 
 
 @pytest.mark.parametrize("play", [name(play) for play in LOSSES])
-def test_a_server_that_is_lost(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
-    """The run ends in bounded time with all its goods, and says that the record is not complete."""
+def test_lost_server(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run ends in bounded time with everything made, and reports that the record is not complete."""
     room, playing = played[play]
     ended = playing.result()
     assert_right(room, ended)
@@ -268,16 +268,16 @@ def test_a_server_that_is_lost(played: Mapping[str, tuple[Room, Future[Ended]]],
 
 
 @pytest.mark.parametrize("play", [name(play) for play in GAPS])
-def test_a_server_that_comes_back(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
-    """The run does not wait for it, and its record is whole and true in the end."""
+def test_returning_server(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run does not wait for it, and its record is complete in the end."""
     room, playing = played[play]
     ended = playing.result()
     assert_right(room, ended)
     assert "In the Prefect UI" in ended.out, ended.said
 
 
-def test_every_run_on_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
-    """600 rows in two shards, some of which fail: each task run and flow run is final and says what the ledger says."""
+def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
+    """600 rows in two shards, some of which fail: each task run and flow run is final and agrees with the ledger."""
     quick = Times("uniform", low=0.1, high=0.4)
     fails = tuple(Rule(f"{name}/create", "job_fails", share=0.03) for name in ("patterns", "products"))
     room = make_room(600, Plan(patterns=quick, products=quick, rules=fails))

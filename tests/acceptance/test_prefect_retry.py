@@ -137,7 +137,7 @@ def creates(service: ServiceInThread) -> int:
 
 
 def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
-    """The failed row has had its attempts: the second try asks for nothing, and ends as the first did."""
+    """The failed row has used its attempts: the second try sends nothing, and ends as the first did."""
     broken = runs["broken"]
     first = broken.end()
     runs["refused"].end()
@@ -157,7 +157,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
 
 
 def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
-    """The key was refused in the middle, and then put right: the second try makes what is missing, and only that."""
+    """The key was refused in the middle, and then replaced: the second try makes what is missing, and only that."""
     refused = runs["refused"]
     first = refused.end()
     assert (first["type"], first["name"]) == ("FAILED", "Failed"), first

@@ -65,7 +65,7 @@ def server(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.mark.usefixtures("server")
-def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
+def test_refreshes_of_an_address(tmp_path: Path, site: str) -> None:
     """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
     sheet = tmp_path / "sheets" / "spring.csv"
     address = site.replace("//", "//ann:canary@") + "/spring.csv"

@@ -49,5 +49,5 @@ def played(
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_scenario(name: str, played: dict[str, Future[list[str]]]) -> None:
-    """Nothing goes wrong that the scenario would hear of."""
+    """It finds nothing wrong."""
     assert played[name].result() == []

@@ -116,8 +116,8 @@ class Onlooker:
                     continue
 
 
-def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """A canary in a file is found, plain, cut short and in base64: the search is not blind."""
+def test_search_finds_planted_canaries(tmp_path: Path) -> None:
+    """Plain, cut short and in base64."""
     for content in (KEY.encode(), KEY[4:-5].encode(), base64.b64encode(f"user:{KEY}".encode())):
         (tmp_path / "file").write_bytes(b"x" + content)
         assert found_under(tmp_path, {"KEY": KEY}), content

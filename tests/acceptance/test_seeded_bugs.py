@@ -51,6 +51,6 @@ def test_seeded_bug_is_caught(
     assert any(word in fault for fault in faults), faults
 
 
-def test_every_seeded_bug_is_tried() -> None:
+def test_every_seeded_bug_is_tested() -> None:
     """A bug that nobody seeds proves nothing."""
     assert sorted(seeded_bugs.SEEDED) == sorted(NAMES)

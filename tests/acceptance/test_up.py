@@ -90,7 +90,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
     running.process.wait(90)
 
 
-def test_a_run_from_the_api_and_one_from_the_command_line(up: Up, tmp_path: Path) -> None:
+def test_runs_from_the_api_and_from_the_command_line(up: Up, tmp_path: Path) -> None:
     """The sample catalog by its deployment, then by `import`: both in the one history. Ctrl-C leaves no process."""
     run = up.prefect.begin(
         "bulk-import", file="inputs/spring_catalog.csv", out=str(tmp_path / "out"), environment="staging"
@@ -141,8 +141,8 @@ def test_every_deployment_runs(up: Up, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> None:
-    """Ctrl-C, or a kill that it cannot hear: the run drains and writes its results, and no process is left."""
+def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
+    """Ctrl-C, or a SIGKILL: the run drains and writes its results."""
     jobs = Times(median=4.0)
     with Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service") as service:
         up = begin(tmp_path, **service.environment)
@@ -157,8 +157,8 @@ def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> No
     assert statuses["in_doubt"] == 0, statuses
 
 
-def test_a_schedule_fires(up: Up, tmp_path: Path) -> None:
-    """Each full minute instead of each night: the scheduler makes the run, the worker takes it up, and it follows."""
+def test_schedule_starts_a_refresh(up: Up, tmp_path: Path) -> None:
+    """Each full minute instead of each night: the scheduler creates the run, and the worker runs it."""
     prefect, out = up.prefect, str(tmp_path / "out")
     deployment = prefect.ask("deployments/name/catalog-refresh/catalog-refresh")
     every_minute = {"cron": "* * * * *", "timezone": "Europe/Berlin"}

@@ -202,10 +202,10 @@ def test_cancelled_in_the_ui(
     assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
 
 
-def test_a_worker_that_is_told_to_stop(
+def test_stopped_worker_drains(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """`patternmill worker` lets its runs end in order before it ends itself, and then goes."""
+    """`patternmill worker` lets its runs end in order before it ends itself."""
     process = worker(OUR_WORKER)
     begun = begin_import(prefect, service, tmp_path, "stopped")
     process.send_signal(signal.SIGTERM)
@@ -216,10 +216,10 @@ def test_a_worker_that_is_told_to_stop(
     assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
 
 
-def test_a_killed_run_is_taken_up(
+def test_killed_run_is_restarted(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """SIGKILL of its process: begun again by the automation, it ends well, buys nothing twice, leaves nothing open."""
+    """SIGKILL of its process: restarted by the automation, it completes, buys nothing twice, leaves nothing open."""
     process = worker(PREFECT_WORKER)
     begun = begin_import(prefect, service, tmp_path, "killed", count=12)
     for run in children(process.pid):

@@ -401,13 +401,13 @@ def ahead(
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_fault_alone(case: Case, ahead: Ahead) -> None:
+def test_single_fault(case: Case, ahead: Ahead) -> None:
     """The fault leads to what the catalogue says of it, and to no purchase too many."""
     ahead.result(case)
 
 
-def test_names_are_their_own() -> None:
-    """No two cases have one name: the second would not be tried."""
+def test_case_names_are_unique() -> None:
+    """A second case of the same name would not be run."""
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
 

@@ -64,7 +64,7 @@ def acknowledged_until_killed(url: str, round_: int, lines: int) -> list[str]:
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str) -> None:
+def test_killed_process_loses_no_acknowledged_write(url: str) -> None:
     """SIGKILL as soon as a write returned, several times over one ledger; every acknowledged change is there."""
     acknowledged: set[str] = set()
     for round_, lines in enumerate((1, 9, 40)):

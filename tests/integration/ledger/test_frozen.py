@@ -55,8 +55,8 @@ WAITS: dict[str, Callable[[Ledger], object]] = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_every_wait_ends(frost: Frost, wait: str) -> None:
-    """With an error that names the database and says that it is silent; afterwards the ledger is of use again."""
+def test_operations_on_a_frozen_database_end(frost: Frost, wait: str) -> None:
+    """With an error that names the database as unresponsive; afterwards the ledger can be used again."""
     ledger = Ledger(PostgresDatabase(frost.url))
     begin(ledger, "a")
     frost.is_frozen.set()
@@ -69,7 +69,7 @@ def test_every_wait_ends(frost: Frost, wait: str) -> None:
     ledger.close()
 
 
-def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
+def test_commit_without_an_answer_ends(frost: Frost) -> None:
     """The server freezes between the last statement and the commit."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with pytest.raises(LedgerUnavailable), ledger.transaction():
@@ -80,8 +80,8 @@ def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
     ledger.close()
 
 
-def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
-    """As a read does; a reader who takes his time is not taken for a server that does."""
+def test_frozen_stream_ends(frost: Frost) -> None:
+    """As a read does; a slow reader is not taken for a frozen server."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item(f"i{number}") for number in range(1500)])
@@ -95,8 +95,8 @@ def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
     ledger.close()
 
 
-def test_nobody_connects_without_end(frost: Frost) -> None:
-    """A server that takes the connection and says nothing."""
+def test_connecting_to_a_frozen_server_ends(frost: Frost) -> None:
+    """A server that accepts the connection and answers nothing."""
     frost.is_frozen.set()
     began = time.monotonic()
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
@@ -104,8 +104,7 @@ def test_nobody_connects_without_end(frost: Frost) -> None:
     assert time.monotonic() - began < 6
 
 
-def test_an_answer_that_takes_its_time_within_the_deadline_is_waited_for(frost: Frost) -> None:
-    """Many statements, each quick enough, are no silence."""
+def test_many_quick_statements_are_not_a_freeze(frost: Frost) -> None:
     ledger = Ledger(PostgresDatabase(frost.url))
     with ledger.transaction():
         for _ in range(4):
@@ -113,8 +112,7 @@ def test_an_answer_that_takes_its_time_within_the_deadline_is_waited_for(frost: 
     ledger.close()
 
 
-def test_what_the_address_says_of_keepalives_counts(frost: Frost) -> None:
-    """A setting in the address is not overruled."""
+def test_keepalive_settings_of_the_address_count(frost: Frost) -> None:
     ledger = PostgresDatabase(f"{frost.url}?keepalives_idle=77")
     parameters = ledger._connection.info.get_parameters()
     assert parameters["keepalives_idle"] == "77"
@@ -171,10 +169,10 @@ class Freezing:
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["alone", "stopped by a person"])
-def test_a_run_whose_database_freezes_ends_and_goes_on_later(
+def test_run_over_a_frozen_database_ends_and_can_be_resumed(
     frost: Frost, postgres_url: str, tmp_path: Path, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends in time, its loop is never blocked, it says what it waits for, and nothing is bought twice."""
+    """It ends in time, its loop is never blocked, it names what it waits for, and nothing is bought twice."""
     monkeypatch.setattr(writer, "_SHOWN_AFTER", 0.5)
     service = Service()
     shop = Workshop(tmp_path / "home", service, SecretStr(frost.url))

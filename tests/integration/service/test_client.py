@@ -39,7 +39,7 @@ OK = "200 OK"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 68\r\n\r\n"
 
 
-def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte() -> None:
+def test_request_is_a_post_with_headers_and_exact_body() -> None:
     """POST, JSON, the key as a bearer, the integration's name; no compression asked for."""
 
     async def main() -> None:
@@ -59,8 +59,8 @@ def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte()
     asyncio.run(main())
 
 
-def test_connections_are_kept_and_shared_within_the_limit() -> None:
-    """A hundred requests at once over at most four connections, which serve again."""
+def test_connections_are_reused_within_the_limit() -> None:
+    """A hundred requests at once over at most four connections."""
 
     async def main() -> None:
         async with serving(says(reply(OK))) as server, client(server.url, max_connections=4) as made:
@@ -82,7 +82,7 @@ def test_connections_are_kept_and_shared_within_the_limit() -> None:
         pytest.param(says(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
     ],
 )
-def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
+def test_incomplete_answer_is_lost(answering, trouble) -> None:
     """The request may have been executed, so it is never called unsent."""
     answer = asyncio.run(ask(answering))
     assert answer.exchange is ExchangeResult.LOST
@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
         pytest.param(drips(b"", HEAD, 0.3), id="headers drip"),
     ],
 )
-def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
+def test_deadline_covers_the_whole_answer(answering) -> None:
     """A byte now and then does not keep a request alive."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=0.4))
@@ -105,8 +105,8 @@ def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_a_name_that_is_not_found_is_not_sent() -> None:
-    """1: told apart from a lost answer."""
+def test_host_name_not_found_is_not_sent() -> None:
+    """1: distinct from a lost answer."""
 
     async def main() -> None:
         async with client("http://no-such-host.invalid/v1", 5) as made:
@@ -116,7 +116,7 @@ def test_a_name_that_is_not_found_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_refused_connection_is_not_sent() -> None:
+def test_refused_connection_is_not_sent() -> None:
     """2."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -130,8 +130,8 @@ def test_a_refused_connection_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_is_fine() -> None:
-    """10: a stale keep-alive connection; no request is sent twice by the client itself."""
+def test_stale_connection_is_in_doubt_and_the_next_request_succeeds() -> None:
+    """10: no request is sent twice by the client itself."""
 
     async def main() -> None:
         first = True
@@ -159,8 +159,8 @@ def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
-    """20: the other host hears nothing."""
+def test_redirects_are_not_followed(status: int) -> None:
+    """20: the other host gets no request and no key."""
 
     async def main() -> None:
         async with serving(says(reply(OK))) as other:
@@ -188,14 +188,13 @@ def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
         pytest.param(reply("502 Bad Gateway", b"<h1>proxy</h1>"), 502, Trouble.HTML, id="11 a proxy's page"),
     ],
 )
-def test_an_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
-    """It is answered, but not good."""
+def test_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
     heard = asyncio.run(ask(says(answer)))
     assert (heard.exchange, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
     assert not heard.good
 
 
-def test_deeply_nested_json_with_escapes_is_survived() -> None:
+def test_deeply_nested_json_is_unreadable() -> None:
     """26: also where the parser still accepts it."""
     nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
     heard = asyncio.run(ask(says(reply(OK, nested))))
@@ -224,7 +223,7 @@ def _endless(writer_head: bytes):
         ),
     ],
 )
-def test_an_answer_over_the_cap_is_dropped(answering) -> None:
+def test_answer_over_the_cap_is_dropped(answering) -> None:
     """26: lost, soon, and the client goes on."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=10))
@@ -232,8 +231,8 @@ def test_an_answer_over_the_cap_is_dropped(answering) -> None:
     assert time.monotonic() - began < 9
 
 
-def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
-    """gzip is tolerated; what is damaged or of another kind is lost."""
+def test_unrequested_gzip_is_read() -> None:
+    """A damaged archive, or one of another kind, is lost."""
     packed = gzip.compress(JOB)
     assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).good
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
@@ -301,8 +300,8 @@ def test_certificates_are_verified(
     asyncio.run(main())
 
 
-def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
-    """9: told apart from a bad certificate, and nothing is sent."""
+def test_plain_server_behind_https_is_a_failed_handshake() -> None:
+    """9: distinct from a bad certificate, and nothing is sent."""
 
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
@@ -319,7 +318,7 @@ def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
     asyncio.run(main())
 
 
-def test_the_key_is_masked_wherever_it_is_echoed(caplog: pytest.LogCaptureFixture) -> None:
+def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:
     """In reasons, in bodies, escaped or not; and nothing is logged at all."""
     caplog.set_level(logging.DEBUG)
     echo = (
@@ -344,12 +343,12 @@ def test_the_key_is_masked_wherever_it_is_echoed(caplog: pytest.LogCaptureFixtur
         (b"<p>no</p>", ""),
     ],
 )
-def test_the_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
+def test_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
     """Error bodies are not specified."""
     assert asyncio.run(ask(says(reply("422 Unprocessable", body)))).detail == detail
 
 
-def test_cancelling_gives_the_connection_slot_back() -> None:
+def test_cancelled_request_releases_its_connection() -> None:
     """Requests cancelled while they wait for an answer do not use up the pool."""
 
     async def main() -> None:
@@ -375,10 +374,9 @@ def test_cancelling_gives_the_connection_slot_back() -> None:
     asyncio.run(main())
 
 
-def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
+def test_proxy_of_the_environment_is_used_except_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And netrc never puts another key in the place of ours."""
 
     async def main() -> None:
         async with (
@@ -398,7 +396,6 @@ def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
 
 
 def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A netrc entry for the host is not even read."""
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))

@@ -37,7 +37,7 @@ def seam_and_inside(image: NDArray[np.float64], axis: int) -> tuple[float, float
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_no_seam_stands_out(prompt: str) -> None:
+def test_seams_are_invisible(prompt: str) -> None:
     """The step from the last pixels to the first is no larger than steps inside the tile."""
     image = pixels(prompt)
 

@@ -92,13 +92,13 @@ def approvals(home: Path) -> list[Approval]:
         ledger.close()
 
 
-def test_a_plan_is_refused_asked_about_and_approved(
+def test_plan_is_refused_then_prompted_for_then_approved(
     command: Run,
     environment: dict[str, str],
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Nothing is on record before a person agrees; then the same command runs, and says who did."""
+    """Nothing is on record before a person agrees; then the same command runs, and shows who approved."""
     (tmp_path / "spring.csv").write_text(ROWS)
     ledger = tmp_path / "home" / "ledger.sqlite3"
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")

@@ -49,15 +49,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["S-77777", "job-product-77777", "made-pattern-19444", "request-product-3"])
-def test_story_of_one_row_of_many(home: Path, name: str) -> None:
-    """A row's story takes under a second, however it is asked for, and loads nothing heavy for it."""
+def test_explain_takes_under_a_second(home: Path, name: str) -> None:
+    """By any name of the row, with nothing heavy loaded for it."""
     told, seconds = _measured(home, "explain", name)
     assert "in catalog spring" in told
     assert seconds < SECONDS
 
 
-def test_status_of_many_rows(home: Path) -> None:
-    """The overview too."""
+def test_status_takes_seconds(home: Path) -> None:
     told, seconds = _measured(home, "status")
     assert f"{ROWS:,} succeeded" in told
     assert seconds < SECONDS
