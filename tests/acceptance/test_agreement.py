@@ -75,9 +75,9 @@ def databases(request: pytest.FixtureRequest) -> Iterator[Databases]:
 
 
 def test_every_task_run_agrees_with_the_ledger(databases: Databases, tmp_path: Path, zygote: Zygote) -> None:
-    """2,000 rows of which some fail: one task run an item, all final, each in the ledger's state; and the events too."""
-    quick = Times("uniform", low=0.1, high=0.4)
     """2,000 rows of which some fail: one task run an item, all final, each in the ledger's state; the events too."""
+    quick = Times("uniform", low=0.1, high=0.4)
+    fails = tuple(Rule(f"{name}/create", "job_fails", share=SHARE) for name in ("patterns", "products"))
     with ExitStack() as stack:
         service = stack.enter_context(
             ServiceInThread(Plan(patterns=quick, products=quick, rules=fails), tmp_path / "service")
