@@ -21,7 +21,7 @@ import pytest
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
-from tests.acceptance.test_doors import Up
+from tests.acceptance.test_unauthorized_access import Up
 from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.texts import HOSTILE_TEXTS
 

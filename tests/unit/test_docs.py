@@ -25,8 +25,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (RO
 #: Set by the command line for itself; not for a person.
 INTERNAL = {"embedded"}
 
+TEST_FILES = [str(path.relative_to(ROOT / "tests")) for path in (ROOT / "tests").rglob("*")]
+
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 VARIABLE = re.compile(rf"\b{PREFIX}[A-Z_]*[A-Z]\b")
+TEST_FILE = re.compile(r"(?<![\w/.])(?:tests/[\w/]+(?:\.\w+)?|(?:\w+/)*test_\w+\.py)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
 
 
@@ -126,6 +129,14 @@ def test_every_relative_link_has_a_target(page: Path) -> None:
         assert target.exists(), f"{page.name} links to {link}"
         if fragment:
             assert fragment in anchors(target), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_named_test_file_exists(page: Path) -> None:
+    """Named by its path, with or without `tests/` in front, or by the end of its path."""
+    for name in TEST_FILE.findall(page.read_text(encoding="utf-8")):
+        path = name.removeprefix("tests/").rstrip("/")
+        assert any(f"/{file}".endswith(f"/{path}") for file in TEST_FILES), f"{page.name} names {name}"
 
 
 def test_readme_is_short() -> None:
