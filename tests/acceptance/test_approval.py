@@ -71,9 +71,9 @@ def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> s
     return flow_run
 
 
-def answer(prefect: Prefect, flow_run: str, **said: Any) -> dict[str, Any]:
+def answer(prefect: Prefect, flow_run: str, **fields: Any) -> dict[str, Any]:
     """As the form in the Prefect UI does."""
-    order = {"run_input": {"name": "A. Weaver", **said}}
+    order = {"run_input": {"name": "A. Weaver", **fields}}
     found: dict[str, Any] = prefect.api.post(f"flow_runs/{flow_run}/resume", order)
     return found
 
@@ -83,7 +83,7 @@ def statuses(folder: Path) -> Counter[str]:
         return Counter(row["status"] for row in csv.DictReader(file))
 
 
-def words(prefect: Prefect, catalog: str) -> list[Approval]:
+def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
     """What the ledger has of a catalog's plans; the ledger agrees with itself."""
     settings = Settings(_env_file=None, home=Path(prefect.environment["PATTERNMILL_HOME"]))
     with open_ledger(settings, must_exist=True) as ledger:
@@ -97,7 +97,7 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start
     flow_run = suspended(prefect, service, tmp_path, "approved")
     eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
     assert not service.record.exists() or "approved-" not in service.record.read_text()
-    (waiting,) = words(prefect, "approved")
+    (waiting,) = approvals(prefect, "approved")
     assert waiting.verdict == "waiting"
     artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
     assert [waiting.digest in found["data"] for found in artifacts] == [True]
@@ -105,7 +105,7 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
     assert statuses(tmp_path) == {"succeeded": ROWS}
-    (approved,) = words(prefect, "approved")
+    (approved,) = approvals(prefect, "approved")
     assert (approved.verdict, approved.who, approved.note) == ("approved", "A. Weaver", "for the spring")
     assert approved.purchases == approved.items
     assert not audit(service.record, some_rows(ROWS, about="approved")).double_purchases
@@ -120,7 +120,7 @@ def test_plan_approved_in_part(prefect: Prefect, service: Hostile, worker: Start
     state = prefect.ended(flow_run, within=120)
     assert (state["type"], state["name"]) == ("CANCELLED", "BudgetReached"), state
     assert statuses(tmp_path) == {"succeeded": 2, "not_started": ROWS - 2}
-    (approved,) = words(prefect, "partly")
+    (approved,) = approvals(prefect, "partly")
     assert (approved.ceiling.items, approved.purchases) == (3, 3)
 
 
@@ -135,7 +135,7 @@ def test_rejected_plan_is_cancelled(
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert "A. Weaver: too dear" in state["message"]
     assert statuses(tmp_path) == {"not_started": ROWS}
-    (rejected,) = words(prefect, "rejected")
+    (rejected,) = approvals(prefect, "rejected")
     assert (rejected.verdict, rejected.purchases) == ("rejected", 0)
     assert "rejected-" not in json.dumps(service.record.read_text())
 
@@ -149,7 +149,7 @@ def test_unanswered_plan_is_cancelled_at_its_timeout(
     eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
     assert "Nobody answered in time" in prefect.state(flow_run)["message"]
     assert statuses(tmp_path) == {"not_started": ROWS}
-    assert [said.verdict for said in words(prefect, "lapsed")] == ["lapsed"]
+    assert [one.verdict for one in approvals(prefect, "lapsed")] == ["lapsed"]
 
 
 def test_restarted_waiting_run_requests_the_same_approval(
@@ -158,12 +158,12 @@ def test_restarted_waiting_run_requests_the_same_approval(
     """A waiting run that is wrongly marked crashed is restarted: it requests the same approval, and can be answered."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "alarmed")
-    (before,) = words(prefect, "alarmed")
+    (before,) = approvals(prefect, "alarmed")
     crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
     prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
-    eventually(lambda: words(prefect, "alarmed")[0].question != before.question, 120)
+    eventually(lambda: approvals(prefect, "alarmed")[0].question != before.question, 120)
     eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
-    (again,) = words(prefect, "alarmed")
+    (again,) = approvals(prefect, "alarmed")
     assert (again.id, again.lapses_at) == (before.id, before.lapses_at)
     answer(prefect, flow_run, decision="approve")
     state = prefect.ended(flow_run, within=120)

@@ -87,7 +87,7 @@ def opened(browser: str, path: Path, profile: Path) -> Page:
 
 
 def then(path: Path, script: str) -> Path:
-    """A copy of the page in which a person does what `script` says; the policy would not let it run."""
+    """A copy of the page in which a person runs `script`; the policy would not let it run."""
     html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text())
     copy = path.with_name("tried.html")
     copy.write_text(html.replace("</body>", f"<script>{script}</script></body>"))

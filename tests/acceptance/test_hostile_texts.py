@@ -108,17 +108,19 @@ def up(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> Itera
             "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
             "PATTERNMILL_ATTEMPTS": "1",
         }
-        with (folder / "said").open("wb") as said:
+        with (folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
                 [str(COMMAND), "up"],
                 cwd=folder,
                 env=clean_environment() | service.environment | settings,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
             )
         up = Up(folder, process)
         try:
-            eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+            eventually(
+                lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output
+            )
             file = write_rows(folder / "![n](x) <img src=x> a_b.csv", texts)
             order = {"file": str(file), "environment": "staging", "out": str(folder / "out")}
             up.waiting = up.begin(parameters=order)
@@ -238,9 +240,9 @@ def test_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> No
 def test_terminal(up: Up, ended: str) -> None:
     """No control sequence is written to it, neither by the verbs that show rows nor by `up`."""
     environment = clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")}
-    said = [up.said]
-    for words in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):
-        done = subprocess.run([str(COMMAND), *words], env=environment, capture_output=True, text=True)
-        said += [done.stdout, done.stderr]
-    for text in said:
+    printed = [up.output]
+    for arguments in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):
+        done = subprocess.run([str(COMMAND), *arguments], env=environment, capture_output=True, text=True)
+        printed += [done.stdout, done.stderr]
+    for text in printed:
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e]", text), text

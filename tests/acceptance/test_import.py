@@ -209,19 +209,19 @@ def test_failures_csv_is_retried_as_it_is(shop: Shop, record: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("", "empty"),
         ("sku,prompt,category\n", "nothing below"),
         ("sku;prompt;category\nA;b;c\n", "semicolon"),
     ],
 )
-def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, told: str) -> None:
+def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, expected: str) -> None:
     """Exit code 2, one message, nothing started."""
     (tmp_path / "bad.csv").write_text(content)
     refused = Shop(tmp_path).run("import", "bad.csv")
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert expected in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / ".patternmill").exists()
 

@@ -118,7 +118,7 @@ def in_checkout(environment: dict[str, str], *module: str) -> None:
 
 @pytest.fixture(scope="module")
 def runs(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pressed]:
-    """One run with a row that fails for good, and one whose key is refused when it has bought a part; side by side."""
+    """One run with a row that fails finally, and one whose key is refused when it has bought a part; side by side."""
     return {about: begin(prefect, tmp_path_factory.mktemp(about), about) for about in ("broken", "refused")}
 
 

@@ -1,4 +1,4 @@
-"""What the screen says of 2,000 rows: each task run and each flow run agrees with the ledger, on either database."""
+"""Prefect's record of 2,000 rows: each task run and each flow run agrees with the ledger, on either database."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ def test_every_task_run_agrees_with_the_ledger(databases: Databases, tmp_path: P
         running = start_import(room, "--max-in-flight", "100", "--attempts", "1", **named)
         stack.callback(running.kill)
         ended = running.wait(600)
-        assert ended.code == 3, ended.said
-        assert "In the Prefect UI" in ended.out, ended.said
+        assert ended.code == 3, ended.output
+        assert "In the Prefect UI" in ended.out, ended.output
 
         evidence = Evidence(room, databases.ledger)
         assert evidence.faults(all_made=False) == []

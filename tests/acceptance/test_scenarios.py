@@ -39,9 +39,9 @@ def played(
 ) -> Iterator[dict[str, Future[list[str]]]]:
     """The scenarios that were asked for, played side by side: they mostly wait."""
     asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
-    with ThreadPoolExecutor(3) as hands:
+    with ThreadPoolExecutor(3) as pool:
         yield {
-            name: hands.submit(play, tmp_path_factory.mktemp("scenario"), zygote)
+            name: pool.submit(play, tmp_path_factory.mktemp("scenario"), zygote)
             for name, play in PLAYED.items()
             if name in asked
         }

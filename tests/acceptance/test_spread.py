@@ -82,10 +82,10 @@ def assert_nothing_open(site: Machines) -> None:
 def test_missing_worker_or_deployment_is_refused(site: Machines, service: Hostile, tmp_path: Path) -> None:
     """With what is missing, and before anything is sent."""
     ended = start(site, tmp_path, "nobody", 4, "--spread", "2").wait(120)
-    assert ended.code == 2 and "no deployment 'part/part'" in ended.err, ended.said
+    assert ended.code == 2 and "no deployment 'part/part'" in ended.err, ended.output
     site.prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
     ended = start(site, tmp_path, "nobody", 4, "--spread", "2").wait(120)
-    assert ended.code == 2 and "No worker" in ended.err, ended.said
+    assert ended.code == 2 and "No worker" in ended.err, ended.output
     assert not of(service, "nobody")
 
 
@@ -97,13 +97,13 @@ def test_lost_worker_of_two(site: Machines, service: Hostile, tmp_path: Path) ->
     ):
         eventually(lambda: site.online() == 2, 120, site.online)
         command = start(site, tmp_path, "herons", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
-        eventually(lambda: len(of(service, "herons")) >= 3 * WINDOW, 120, lambda: command.said)
+        eventually(lambda: len(of(service, "herons")) >= 3 * WINDOW, 120, lambda: command.output)
         if not children(lost.pid):
             # Whichever took up both of them.
             lost, kept = kept, lost
         lose_machine(lost)
         ended = command.wait(400)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     assert statuses(tmp_path / "out") == {"succeeded": ROWS}
     found = bought(service, "herons", ROWS)
     assert not found.double_purchases and not found.never_bought() and not found.requests_with_two_jobs
@@ -125,12 +125,12 @@ def test_stopped_worker_drains(site: Machines, service: Hostile, tmp_path: Path)
     ):
         eventually(lambda: site.online() >= 2, 120, site.online)
         command = start(site, tmp_path, "foxes", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
-        eventually(lambda: children(one.pid) and children(other.pid), 120, lambda: command.said)
-        eventually(lambda: len(of(service, "foxes")) >= 3 * WINDOW, 120, lambda: command.said)
+        eventually(lambda: children(one.pid) and children(other.pid), 120, lambda: command.output)
+        eventually(lambda: len(of(service, "foxes")) >= 3 * WINDOW, 120, lambda: command.output)
         one.terminate()
         assert one.wait(120) == 0
         ended = command.wait(400)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     found = bought(service, "foxes", ROWS)
     assert not found.double_purchases and not found.never_bought()
     assert most_in_flight(of(service, "foxes")) <= WINDOW

@@ -1,4 +1,4 @@
-"""`patternmill up` against whoever should not get in: a page in the person's browser, a rebound name, another user.
+"""`patternmill up` against unauthorized access: a page in the person's browser, a rebound name, another user.
 
 One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser.
 """
@@ -31,7 +31,7 @@ from tests.prefect_api import PrefectApi, api_with_password
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 CODE = "orchard-41-lantern"
-#: Every way of sending that a page has; what the browser or the server refuses is written down as such.
+#: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
 ATTACKS = """
 const seen = {};
 const tried = async (name, attack) => {
@@ -129,13 +129,13 @@ class Up:
     waiting: str = ""
 
     @property
-    def said(self) -> str:
-        return (self.folder / "said").read_text("utf-8", "replace")
+    def output(self) -> str:
+        return (self.folder / "output.txt").read_text("utf-8", "replace")
 
     @property
     def ui(self) -> str:
-        address = re.search(r"Prefect UI: +(\S+)", self.said)
-        assert address, self.said
+        address = re.search(r"Prefect UI: +(\S+)", self.output)
+        assert address, self.output
         return address[1]
 
     @property
@@ -177,13 +177,13 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
         "PATTERNMILL_APPROVAL_CODE": CODE,
     }
-    with (folder / "said").open("wb") as said:
+    with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
-            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=said, stderr=said
+            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=output, stderr=output
         )
     up = Up(folder, process)
     try:
-        eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+        eventually(lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output)
         file = write_csv(folder / "garden.csv", some_rows(4, about="garden", goods=1))
         up.waiting = up.begin(
             parameters={"file": str(file), "environment": "staging", "out": str(folder / "out")}
@@ -228,7 +228,7 @@ def test_foreign_page_in_the_logged_in_browser_gets_nothing(up: Up, thief: Thief
     eventually(lambda: thief.report, 90, lambda: browser.text())
     seen = thief.report
     assert len(seen) == 22
-    # A blind request is sent, and nobody sees its answer: what came of it is looked at below.
+    # A blind request is sent and its answer is invisible: its effects are checked below.
     assert [name for name, end in seen.items() if "refused" not in end and "blind" not in name] == [], seen
     assert up.runs() == before
     assert up.state(up.waiting)["name"] == "Suspended"
@@ -363,7 +363,7 @@ def test_plan_is_approved_in_the_ui_with_a_code(up: Up, browser: Browser) -> Non
 
 def assert_the_code_is_nowhere(up: Up) -> None:
     """Not where anything can be asked for it: input, parameters, states, artifacts, events, logs, ledger, results."""
-    # The last events and logs are on their way.
+    # The last events and logs may still arrive.
     eventually(lambda: "Completed" in json.dumps(up.api.post("events/filter", {"limit": 50})), 30)
     shown = [inputs_of(up), up.api.get(f"flow_runs/{up.waiting}")]
     for kind in ("artifacts", "logs", "events", "task_runs", "flow_run_states"):

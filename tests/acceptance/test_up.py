@@ -38,17 +38,17 @@ class Up:
     folder: Path
 
     @property
-    def said(self) -> str:
-        return (self.folder / "said").read_text("utf-8", "replace")
+    def output(self) -> str:
+        return (self.folder / "output.txt").read_text("utf-8", "replace")
 
     @property
     def prefect(self) -> Prefect:
-        address = re.search(r"Prefect UI: +(\S+)", self.said)
-        assert address, self.said
+        address = re.search(r"Prefect UI: +(\S+)", self.output)
+        assert address, self.output
         return Prefect(api_with_password(f"{address[1]}/api", own_password(self.folder / "home")), {})
 
     def left(self) -> list[str]:
-        """The processes that belong to it, by what they have open or were told."""
+        """The processes that belong to it, by their open files or arguments."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -66,19 +66,19 @@ class Up:
 
 
 def begin(folder: Path, **environment: str) -> Up:
-    with (folder / "said").open("wb") as said:
+    with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
             [str(PATTERNMILL), "up"],
             cwd=folder,
             env=clean_environment()
             | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
             | environment,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     up = Up(process, folder)
-    eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
-    assert process.poll() is None, up.said
+    eventually(lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output)
+    assert process.poll() is None, up.output
     return up
 
 
@@ -112,7 +112,7 @@ def test_runs_from_the_api_and_from_the_command_line(up: Up, tmp_path: Path) -> 
     assert [found["state"]["name"] for found in runs] == ["Completed", "Completed"]
 
     up.process.send_signal(signal.SIGINT)
-    assert up.process.wait(90) == 0, up.said
+    assert up.process.wait(90) == 0, up.output
     assert up.left() == []
     # The studio is gone, and the gallery has its pictures.
     gallery = (tmp_path / "out" / "gallery.html").read_text("utf-8")
@@ -149,7 +149,7 @@ def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signa
         begun = begin_import(up.prefect, service, tmp_path, "broken-off")
         up.process.send_signal(how)
         code = up.process.wait(90)
-        assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.said
+        assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.output
         eventually(lambda: up.left() == [], 60, up.left)
     with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         statuses = Counter(row["status"] for row in csv.DictReader(file))

@@ -1,4 +1,4 @@
-"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is told to stop."""
+"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is stopped."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ class Prefect:
 
 
 def eventually(
-    what: Callable[[], bool], within: float, told: Callable[[], object] = lambda: "it never came"
+    what: Callable[[], bool], within: float, on_timeout: Callable[[], object] = lambda: "it never came"
 ) -> None:
     until = time.monotonic() + within
     while not what():
-        assert time.monotonic() < until, told()
+        assert time.monotonic() < until, on_timeout()
         time.sleep(0.2)
 
 
@@ -179,7 +179,7 @@ def begin_import(prefect: Prefect, service: Hostile, folder: Path, about: str, *
 
 
 def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any], drained_at: int) -> None:
-    """Cancelled in words and in numbers: nothing bought after the drain began, everything on record."""
+    """The state and the numbers of a cancelled run: nothing bought after the drain began, everything on record."""
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert begun.creates() == drained_at, "a create was sent after the drain had begun"
     with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:

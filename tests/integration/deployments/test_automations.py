@@ -83,7 +83,7 @@ def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.
     file = tmp_path_factory.mktemp("automations") / "automations.yaml"
     file.write_text(text.replace("silence 100", "silence 35").replace("within: 600", "within: 10"))
     command = [str(PATTERNMILL), "automations", "--file", str(file)]
-    said = ""
+    printed = ""
     for _ in range(2):
         done = subprocess.run(
             command,
@@ -93,8 +93,8 @@ def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        said += done.stdout
-    return said
+        printed += done.stdout
+    return printed
 
 
 def play(environment: dict[str, str], folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -206,7 +206,7 @@ def set_state(ask: Ask, flow_run_id: str, kind: str, name: str) -> None:
 
 
 def make_run(ask: Ask, state: dict[str, Any]) -> str:
-    """A run of ours that no process stands behind."""
+    """A run of ours without a process."""
     flow = ask("flows/", {"name": "stand-in"})
     spec = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": ["patternmill"], "state": state}
     return str(ask("flow_runs/", spec)["id"])

@@ -92,7 +92,7 @@ def test_confirmations_are_chosen_from_a_list(deployed: dict[str, dict[str, Any]
 
 
 def test_refresh_has_a_schedule_with_a_time_zone(deployed: dict[str, dict[str, Any]]) -> None:
-    """A cron line in a time zone, off until somebody has named the source; never two at once."""
+    """A cron line in a time zone, off until a person has named the source; never two at once."""
     refresh = deployed["catalog-refresh"]
     (schedule,) = refresh["schedules"]
     assert schedule["active"] is False
@@ -113,7 +113,7 @@ def test_wrong_parameters_are_refused_before_a_run(deployed: dict[str, dict[str,
 
 def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask, tmp_path: Path) -> None:
     """By the environment's name, where the worker's own settings have none; the key is not readable over the API."""
-    said = ""
+    printed = ""
     for script in (MAKE, LOOK_UP):
         done = subprocess.run(
             [sys.executable, "-c", script],
@@ -124,6 +124,6 @@ def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        said = done.stdout
-    assert said.splitlines() == ["https://studio.example/v1 sk_from_a_block", "None None"]
+        printed = done.stdout
+    assert printed.splitlines() == ["https://studio.example/v1 sk_from_a_block", "None None"]
     assert "sk_from_a_block" not in json.dumps(ask("block_documents/filter", {}))

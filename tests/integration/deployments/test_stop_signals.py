@@ -1,4 +1,4 @@
-"""Who hears SIGTERM while a flow runs in the main thread, as it does under a worker."""
+"""Which handler gets SIGTERM while a flow runs in the main thread, as it does under a worker."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from prefect_host.stop_signals import Stopping, stop_on_signals
 class StandIn:
     """As much of a run as is stopped."""
 
-    told: list[str] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)
     ending: Any = None
     abandoned: bool = False
 
     @property
     def is_stopped(self) -> bool:
-        return bool(self.told)
+        return bool(self.stops)
 
     @property
     def engine(self) -> StandIn:
         return self
 
     def stop(self, why: str) -> None:
-        self.told.append(why)
+        self.stops.append(why)
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -55,7 +55,7 @@ def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
 
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     asyncio.run(main())
-    assert run.told == ["Stopped by SIGTERM."]
+    assert run.stops == ["Stopped by SIGTERM."]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
@@ -70,7 +70,7 @@ def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
             stopping.attach(run.as_run())
 
     asyncio.run(main())
-    assert run.told == ["Stopped by SIGTERM."]
+    assert run.stops == ["Stopped by SIGTERM."]
 
 
 def test_signal_after_the_end_changes_nothing() -> None:
@@ -78,7 +78,7 @@ def test_signal_after_the_end_changes_nothing() -> None:
     run, stopping = StandIn(ending="ended"), Stopping()
     stopping.attach(run.as_run())
     stopping.request("Stopped by SIGTERM.")
-    assert run.told == []
+    assert run.stops == []
 
 
 def test_signal_handlers_are_untouched_outside_the_main_thread() -> None:

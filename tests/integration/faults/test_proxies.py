@@ -1,4 +1,4 @@
-"""What is around a run goes wrong: the way to the service, its certificate, the service itself, the ledger's file."""
+"""Faults around a run: the connection to the service, its certificate, the service itself, the ledger's file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_unverifiable_certificate_stops_the_run(
     with ServiceInThread(PLAN, tmp_path, tls=_served(made.service)) as service:
         trust = {"SSL_CERT_FILE": str(made.authority)} if trusted else {}
         ended = room_in(tmp_path, service, zygote, **trust).run()
-        assert ended.code == 2 and "certificate" in ended.said, ended.said
+        assert ended.code == 2 and "certificate" in ended.output, ended.output
         assert audit(service.record).requests.total() == 0
 
 
@@ -87,11 +87,11 @@ def test_host_name_not_found_stops_the_run(tmp_path: Path, zygote: Zygote) -> No
     with ServiceInThread(PLAN, tmp_path) as service:
         room = room_in(tmp_path, service, zygote, PATTERNMILL_STUDIO_URL="https://studio.example.invalid/v1")
         ended = room.run()
-        assert ended.code == 2 and "name was not found" in ended.said, ended.said
+        assert ended.code == 2 and "name was not found" in ended.output, ended.output
 
 
 def test_refused_connections_are_waited_out(tmp_path: Path, zygote: Zygote) -> None:
-    """2: nobody listens at first; the run waits, and makes everything."""
+    """2: nothing listens at first; the run waits, and makes everything."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     service = ServiceInThread(PLAN, tmp_path, port=port)
@@ -115,7 +115,7 @@ def test_service_restart_buys_nothing_twice(tmp_path: Path, zygote: Zygote) -> N
             service.kill()
             service.start()
         ended = started.wait()
-        assert ended.code == 0, ended.said
+        assert ended.code == 0, ended.output
         assert Evidence(room).faults() == []
 
 
@@ -125,7 +125,7 @@ def test_expired_key_halts_the_run_and_a_valid_one_resumes_it(tmp_path: Path, zy
     with ServiceInThread(Plan(rules=rules, patterns=PLAN.patterns), tmp_path) as service:
         room = room_in(tmp_path, service, zygote, 16, PATTERNMILL_MAX_IN_FLIGHT="4")
         ended = room.run()
-        assert ended.code == 1 and "PATTERNMILL_API_KEY" in ended.said, ended.said
+        assert ended.code == 1 and "PATTERNMILL_API_KEY" in ended.output, ended.output
         assert audit(service.record).count("patterns/create", 401) <= 4
         service.change(PLAN)
         assert room.run().code == 0

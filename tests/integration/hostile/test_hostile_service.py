@@ -1,4 +1,4 @@
-"""The hostile service is honest where it is to be honest, and fails as it was told to."""
+"""The hostile service is correct without faults, and fails as planned."""
 
 from __future__ import annotations
 
@@ -206,14 +206,14 @@ SPOILT = [
 def test_each_fault_reaches_the_wire(
     tmp_path: Path, fault: str, params: dict[str, object], shows: object
 ) -> None:
-    """Every spoilt answer looks to a raw socket as its name says, and is counted."""
+    """Every spoilt answer looks to a raw socket as its name implies, and is counted."""
     with talking(tmp_path, Rule("patterns/create", fault, params)) as talk:
         assert shows(talk.pattern())  # type: ignore[operator]
     assert audit(talk.record).faults == {fault: 1}
 
 
 def test_unanswered_request_ends_by_the_clients_timeout(tmp_path: Path) -> None:
-    """A request that is never answered is executed only if the plan says so."""
+    """A request that is never answered is executed only if planned."""
     body = {"requestId": "r1", "prompt": "herons"}
     silence = Rule("patterns/create", "silence", {"execute": True})
     with talking(tmp_path, silence) as talk, pytest.raises(TimeoutError):
@@ -234,7 +234,7 @@ def test_job_status_may_run_backward_or_never_end(tmp_path: Path) -> None:
 
 
 def test_young_job_may_be_unknown(tmp_path: Path) -> None:
-    """404 on a job that is younger than the rule says."""
+    """404 on a job that is younger than the rule's limit."""
     with talking(tmp_path, Rule("jobs/get", "status", {"code": 404}, younger=60.0, each=2)) as talk:
         job_id = talk.pattern().json["jobId"]
         assert [talk.poll(job_id).status for _ in range(3)] == [404, 404, 200]

@@ -1,4 +1,4 @@
-"""The contract of the ledger on each database: a person's word on a plan, and a ceiling that is never passed."""
+"""The contract of the ledger on each database: a person's decision on a plan, and a ceiling that is never passed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock
     assert ledger.last_decision(STAGING, CATALOG) is None
     with ledger.transaction():
         ledger.rename_question("approval-1", "question-2")
-        said = ledger.decide_approval(
+        decided = ledger.decide_approval(
             "approval-1",
             Verdict.APPROVED,
             who="anna",
@@ -72,10 +72,15 @@ def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock
             approved=[ItemKey("a")],
         )
     assert ledger.waiting_approval("flow-run-1") is None
-    assert ledger.last_decision(STAGING, CATALOG) == said == ledger.approval("approval-1")
-    assert (said.question, said.who, said.note, said.decided_at) == ("question-2", "anna", "yes", clock.now)
+    assert ledger.last_decision(STAGING, CATALOG) == decided == ledger.approval("approval-1")
+    assert (decided.question, decided.who, decided.note, decided.decided_at) == (
+        "question-2",
+        "anna",
+        "yes",
+        clock.now,
+    )
     assert ledger.approval_items("approval-1") == {"a": True, "b": False, "c": False}
-    assert ledger.approvals() == [said]
+    assert ledger.approvals() == [decided]
 
 
 def test_approval_is_decided_once(ledger: Ledger) -> None:
@@ -104,13 +109,13 @@ def test_latest_decision_counts(ledger: Ledger, clock: Clock) -> None:
 def test_every_decision_is_an_event(ledger: Ledger) -> None:
     """Events are never changed."""
     approved(ledger)
-    told = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
-    assert [(name, kind) for name, kind, _ in told] == [
+    events = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
+    assert [(name, kind) for name, kind, _ in events] == [
         ("approval-1", "approval_asked"),
         ("approval-1", "approval_approved"),
     ]
-    said = json.loads(told[1][2])
-    assert (said["who"], said["note"], said["digest"], said["most_items"]) == (
+    detail = json.loads(events[1][2])
+    assert (detail["who"], detail["note"], detail["digest"], detail["most_items"]) == (
         "anna@mill",
         "for spring",
         DIGEST,
@@ -225,7 +230,7 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "problem"),
     [
         ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
         ("UPDATE approval_items SET approved = 0", "under an approval that does not reach to it"),
@@ -233,7 +238,7 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
     ],
 )
 def test_check_finds_a_contradiction_between_approvals_and_purchases(
-    ledger: Ledger, damage: str, told: str
+    ledger: Ledger, damage: str, problem: str
 ) -> None:
     """What was drawn from an approval is what was bought under it."""
     approved(ledger)
@@ -241,7 +246,7 @@ def test_check_finds_a_contradiction_between_approvals_and_purchases(
     assert list(problems(ledger)) == []
     with ledger.transaction():
         ledger.database.execute(damage)
-    assert [told in problem for problem in problems(ledger)] == [True]
+    assert [problem in found for found in problems(ledger)] == [True]
 
 
 def test_approvals_are_exported(ledger: Ledger) -> None:

@@ -69,7 +69,7 @@ def test_withdrawn_attempt_is_opened_again(ledger: Ledger, clock: Clock, state: 
 def test_legal_changes_are_written(
     ledger: Ledger, clock: Clock, before: AttemptState, to: AttemptState
 ) -> None:
-    """Every change of the table can be made, and is there for whoever looks."""
+    """Every change of the table can be made and read."""
     attempt = at_state(ledger, "herons", before)
     clock.now += 1
     with ledger.transaction():
@@ -99,16 +99,16 @@ def test_repeated_change_alters_nothing(ledger: Ledger, clock: Clock, state: Att
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "learned"),
     [(AttemptState.ACCEPTED, {"job_id": "job-other"}), (AttemptState.SUCCEEDED, {"result_id": "other"})],
 )
 def test_contradicting_second_answer_is_refused(
-    ledger: Ledger, state: AttemptState, told: dict[str, str]
+    ledger: Ledger, state: AttemptState, learned: dict[str, str]
 ) -> None:
     """One request has one job, and one job made one thing."""
     attempt = at_state(ledger, "herons", state)
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.change(RUN, attempt.request_id, state, **told)
+        ledger.change(RUN, attempt.request_id, state, **learned)
     assert ledger.attempt(attempt.request_id) == attempt
 
 
@@ -134,12 +134,12 @@ def test_accepted_needs_a_job_id_and_succeeded_a_result(ledger: Ledger, to: Atte
 
 def test_unknown_request_cannot_change(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="not in the ledger"), ledger.transaction():
-        ledger.change(RUN, RequestId("nobody"), AttemptState.ACCEPTED, job_id="job-1")
+        ledger.change(RUN, RequestId("unknown"), AttemptState.ACCEPTED, job_id="job-1")
 
 
 def test_intent_needs_its_item(ledger: Ledger) -> None:
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.intend(RUN, STAGING, intent("nobody"), UNLIMITED)
+        ledger.intend(RUN, STAGING, intent("unknown"), UNLIMITED)
 
 
 def test_job_belongs_to_one_request(ledger: Ledger) -> None:
@@ -147,7 +147,7 @@ def test_job_belongs_to_one_request(ledger: Ledger) -> None:
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
     assert ledger.request_of_job("job-herons/1", STAGING) == "herons/1"
     assert ledger.request_of_job("job-ferns/1", STAGING) == "ferns/1"
-    assert ledger.request_of_job("job-nobody", STAGING) is None
+    assert ledger.request_of_job("job-unknown", STAGING) is None
 
 
 def test_attempts_are_ordered_by_number(ledger: Ledger) -> None:
@@ -155,7 +155,7 @@ def test_attempts_are_ordered_by_number(ledger: Ledger) -> None:
     for number in range(1, 12):
         at_state(ledger, "herons", AttemptState.FAILED, number)
     assert [found.attempt for found in ledger.attempts_of(ItemKey("herons"))] == list(range(1, 12))
-    assert ledger.attempts_of(ItemKey("nobody")) == ()
+    assert ledger.attempts_of(ItemKey("unknown")) == ()
 
 
 def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:

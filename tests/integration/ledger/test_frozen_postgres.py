@@ -25,14 +25,14 @@ from .samples import CATALOG, STAGING, begin, item
 
 @pytest.fixture
 def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
-    """The way to the server, and deadlines that a test can wait for."""
+    """The proxy to the server, and deadlines that a test can wait for."""
     monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
     monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
     monkeypatch.setattr(writer, "_PATIENCE", 4.0)
     monkeypatch.setattr(writer, "_PATIENCE_STOPPED", 1.0)
-    with Frost(postgres_url) as way:
-        yield way
-        way.is_frozen.clear()
+    with Frost(postgres_url) as proxy:
+        yield proxy
+        proxy.is_frozen.clear()
 
 
 def in_a_transaction(ledger: Ledger) -> None:
@@ -126,7 +126,7 @@ class Freezing:
     def __init__(self, frost: Frost, shop: Workshop, *, stopped: bool = False) -> None:
         self._frost, self._shop, self._stopped = frost, shop, stopped
         self.longest_pause = 0.0
-        self.said: set[str] = set()
+        self.reported: set[str] = set()
         self.reason = ""
 
     def run(self) -> float:
@@ -165,7 +165,7 @@ class Freezing:
             before = time.monotonic()
             await asyncio.sleep(0.05)
             self.longest_pause = max(self.longest_pause, time.monotonic() - before)
-            self.said.add(run.writer.waiting.partition(" since")[0])  # type: ignore[attr-defined]
+            self.reported.add(run.writer.waiting.partition(" since")[0])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["alone", "stopped by a person"])
@@ -179,11 +179,11 @@ def test_run_over_a_frozen_database_ends_and_can_be_resumed(
     freezing = Freezing(frost, shop, stopped=stopped)
     assert freezing.run() < (8 if stopped else 12)
     assert freezing.longest_pause < 1
-    assert any(said.startswith("waiting for the ledger's PostgreSQL") for said in freezing.said)
+    assert any(reported.startswith("waiting for the ledger's PostgreSQL") for reported in freezing.reported)
     assert "PostgreSQL" in freezing.reason
     frost.is_frozen.clear()
     with psycopg.connect(postgres_url, autocommit=True) as admin:
-        # As the server does once it thaws: nobody is at the other end.
+        # As the server does once it thaws: the connection is closed.
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"

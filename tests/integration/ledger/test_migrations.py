@@ -65,8 +65,8 @@ def old_ledger(url: str, version: int) -> None:
 
 
 def _spelled(script: str, **spelling: str) -> str:
-    for word, spelled in spelling.items():
-        script = script.replace("{" + word + "}", spelled)
+    for placeholder, spelled in spelling.items():
+        script = script.replace("{" + placeholder + "}", spelled)
     return script
 
 

@@ -61,12 +61,12 @@ def test_process_that_lost_its_part_is_fenced(ledger: Ledger, hold: Lease, open_
     elsewhere = open_ledger()
     with elsewhere.transaction(stood_still):
         elsewhere.update_part(stood_still, {}, {})
-    taken_up = begun(ledger, hold)
+    reassigned = begun(ledger, hold)
     with pytest.raises(LeaseLost), elsewhere.transaction(stood_still):
         pytest.fail("it wrote")
-    for good in (taken_up, other):
-        with elsewhere.transaction(good):
-            elsewhere.update_part(good, {}, {})
+    for valid in (reassigned, other):
+        with elsewhere.transaction(valid):
+            elsewhere.update_part(valid, {}, {})
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])
@@ -86,10 +86,10 @@ def test_parts_report_counts_and_halts(ledger: Ledger, hold: Lease) -> None:
     part = begun(ledger, hold)
     with ledger.transaction(hold):
         ledger.halt_parts(RUN, STOPS)
-    before = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    before = {part.number: part for part in ledger.parts_of(RUN)}
     with ledger.transaction(part):
         ledger.update_part(part, {"ended": 3}, STOPS, PartState.ENDED)
-    after = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    after = {part.number: part for part in ledger.parts_of(RUN)}
     assert before[1].state is PartState.BEGUN and after[1].state is PartState.ENDED
     assert after[1].beats > before[1].beats
     assert (after[1].counts, after[1].halt) == ({"ended": 3}, STOPS)

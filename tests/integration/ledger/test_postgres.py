@@ -1,4 +1,4 @@
-"""What only a database server can do to a ledger: go away, come back, and be told apart from a wrong address."""
+"""What only a database server can do to a ledger: go away, return, and differ from a wrong address."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_run_is_read_back_unchanged(ledger: Ledger) -> None:
         ledger.update_run(ended)
     assert ledger.run(RUN) == ended
     assert ledger.database.rows("SELECT outcome FROM runs") == [("BudgetReached",)]
-    assert ledger.run(RunId("nobody")) is None
+    assert ledger.run(RunId("unknown")) is None
 
 
 def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
@@ -79,7 +79,7 @@ def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
     assert ledger.rows_of(RUN, 0, 24) == rows
     assert ledger.rows_of(RUN, 5, 7) == rows[5:8]
     assert ledger.rows_of(RUN, 25, 99) == []
-    assert ledger.row_count(RunId("nobody")) == 0
+    assert ledger.row_count(RunId("unknown")) == 0
 
 
 def test_writing_no_rows(ledger: Ledger) -> None:
@@ -123,4 +123,4 @@ def test_attempts_of_some_rows(ledger: Ledger) -> None:
 
 def test_rows_need_their_run(ledger: Ledger) -> None:
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.add_rows(RunId("nobody"), [run_row(0)])
+        ledger.add_rows(RunId("unknown"), [run_row(0)])

@@ -1,4 +1,4 @@
-"""A process that is stopped inside a SQLite transaction: others read, hear who it is, and its own catalog goes on."""
+"""A process that is stopped inside a SQLite transaction: others can read, get its name, and its own catalog resumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .samples import STAGING, begin
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the machine has no /proc/locks")
 
-#: Holds the catalog `spring`, and stands inside a transaction once it has said so.
+#: Holds the catalog `spring`, and is stopped inside a transaction once it has printed a line.
 HOLDS = """
 import json, sys, time
 from dataclasses import asdict
@@ -112,8 +112,8 @@ def test_holder_of_the_lock_is_named(
     assert (
         f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
     )
-    for way in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
-        assert way in caught.value.remedy
+    for command in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
+        assert command in caught.value.remedy
     holder.send_signal(signal.SIGCONT)
     with pytest.raises(LedgerUnavailable, match=r"process \d+ \(run theirs of 'spring'\)\. ") as caught:
         begin(ledger, "a")

@@ -1,4 +1,4 @@
-"""The one writer: groups changes into commits, harms nobody with another's refusal, and stays broken once it is."""
+"""The one writer: groups changes into commits, keeps a refusal to its own change, and stays broken after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIMES = timedelta(milliseconds=1)
 
 
 class Pauses:
-    """Time that passes only while somebody sleeps; every pause is kept."""
+    """Time that passes only in a sleep; every pause is recorded."""
 
     def __init__(self) -> None:
         self.now, self.pauses = 100.0, list[float]()

@@ -1,4 +1,4 @@
-"""The events of runs: what they say, how often, and that none can stop a run. No server is asked."""
+"""The events of runs: their content, how often they are sent, and that none can stop a run. No server is asked."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def reporting_step(send: Callable[..., object]) -> Callable[[Run], Step]:
 
     def step(run: Run) -> Step:
         run_started(run, send)
-        return lambda item: told(run, item)
+        return lambda item: make_reported(run, item)
 
     return step
 
 
-async def told(run: Run, item: Item) -> None:
+async def make_reported(run: Run, item: Item) -> None:
     try:
         await run.engine.make(item)
     except RowFailed as failed:

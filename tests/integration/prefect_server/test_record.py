@@ -157,7 +157,7 @@ def test_open_runs_of_a_killed_process_are_closed(
 
 
 def test_run_continues_without_its_server(own_home: Path, script: Callable[..., Popen[str]]) -> None:
-    """With the server gone for good, the process ends within seconds of its work instead of minutes."""
+    """With the server gone for ever, the process ends within seconds of its work instead of minutes."""
     with OwnServer(own_home) as server:
         run = script_with_input(script, server.api_url, str(own_home))
     began = time.monotonic()

@@ -40,7 +40,7 @@ def site() -> Iterator[tuple[str, dict[str, Answer]]]:
         do_HEAD = do_GET
 
         def log_message(self, *_: object) -> None:
-            """Nothing is said."""
+            """No access log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -24,6 +24,7 @@ from tests.integration.service.raw import (
     BODY,
     JOB,
     KEY,
+    answers_with,
     ask,
     client,
     closes,
@@ -31,7 +32,6 @@ from tests.integration.service.raw import (
     hangs,
     reply,
     resets,
-    says,
     serving,
 )
 
@@ -43,7 +43,7 @@ def test_request_is_a_post_with_headers_and_exact_body() -> None:
     """POST, JSON, the key as a bearer, the integration's name; no compression asked for."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
             answer = await made.post("patterns/create", BODY)
         (line, headers, body) = server.requests[0]
         assert line == "POST /v1/patterns/create HTTP/1.1"
@@ -63,7 +63,7 @@ def test_connections_are_reused_within_the_limit() -> None:
     """A hundred requests at once over at most four connections."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url, max_connections=4) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url, max_connections=4) as made:
             await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(100)))
             assert len(server.requests) == 100
             assert server.connections <= 4
@@ -79,7 +79,7 @@ def test_connections_are_reused_within_the_limit() -> None:
         pytest.param(resets(HEAD[:20]), Trouble.RESET, id="reset within the headers"),
         pytest.param(closes(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body cut short"),
         pytest.param(resets(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body reset"),
-        pytest.param(says(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
+        pytest.param(answers_with(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
     ],
 )
 def test_incomplete_answer_is_lost(answering, trouble) -> None:
@@ -163,11 +163,11 @@ def test_redirects_are_not_followed(status: int) -> None:
     """20: the other host gets no request and no key."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as other:
+        async with serving(answers_with(reply(OK))) as other:
             moved = reply(
                 f"{status} Moved", b"", f"Location: http://localhost:{other.port}/v1/patterns/create"
             )
-            async with serving(says(moved)) as server, client(server.url) as made:
+            async with serving(answers_with(moved)) as server, client(server.url) as made:
                 answer = await made.post("patterns/create", BODY)
             assert answer.status == status
             assert other.requests == []
@@ -189,16 +189,20 @@ def test_redirects_are_not_followed(status: int) -> None:
     ],
 )
 def test_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
-    heard = asyncio.run(ask(says(answer)))
-    assert (heard.exchange, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
-    assert not heard.good
+    answer_read = asyncio.run(ask(answers_with(answer)))
+    assert (answer_read.exchange, answer_read.status, answer_read.trouble) == (
+        ExchangeResult.ANSWERED,
+        status,
+        trouble,
+    )
+    assert not answer_read.good
 
 
 def test_deeply_nested_json_is_unreadable() -> None:
     """26: also where the parser still accepts it."""
     nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
-    heard = asyncio.run(ask(says(reply(OK, nested))))
-    assert heard.exchange is ExchangeResult.ANSWERED
+    answer_read = asyncio.run(ask(answers_with(reply(OK, nested))))
+    assert answer_read.exchange is ExchangeResult.ANSWERED
 
 
 def _endless(writer_head: bytes):
@@ -218,7 +222,7 @@ def _endless(writer_head: bytes):
             _endless(b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n"), id="26 two gigabytes"
         ),
         pytest.param(
-            says(reply(OK, gzip.compress(b" " * (ANSWER_CAP * 8)), "Content-Encoding: gzip")),
+            answers_with(reply(OK, gzip.compress(b" " * (ANSWER_CAP * 8)), "Content-Encoding: gzip")),
             id="26 gzip bomb",
         ),
     ],
@@ -234,9 +238,9 @@ def test_answer_over_the_cap_is_dropped(answering) -> None:
 def test_unrequested_gzip_is_read() -> None:
     """A damaged archive, or one of another kind, is lost."""
     packed = gzip.compress(JOB)
-    assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).good
+    assert asyncio.run(ask(answers_with(reply(OK, packed, "Content-Encoding: gzip")))).good
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
-        answer = asyncio.run(ask(says(reply(OK, body, f"Content-Encoding: {kind}"))))
+        answer = asyncio.run(ask(answers_with(reply(OK, body, f"Content-Encoding: {kind}"))))
         assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
 
 
@@ -290,7 +294,7 @@ def test_certificates_are_verified(
     server_tls, trusting = _certificate(tmp_path, host, days)
 
     async def main() -> None:
-        async with serving(says(reply(OK)), server_tls) as server:
+        async with serving(answers_with(reply(OK)), server_tls) as server:
             url = server.url.replace("http:", "https:")
             async with client(url, 5, tls=trusting if trusted else None) as made:
                 answer = await made.post("patterns/create", BODY)
@@ -324,7 +328,7 @@ def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:
     echo = (
         b'{"error":{"message":"bad key ' + KEY.encode() + b'\\u0007"},"key\\u0020":"x' + KEY.encode() + b'"}'
     )
-    answer = asyncio.run(ask(says(reply("403 Forbidden", echo))))
+    answer = asyncio.run(ask(answers_with(reply("403 Forbidden", echo))))
     assert answer.detail == "bad key [key removed]"
     assert KEY not in repr(answer)
     assert KEY not in caplog.text
@@ -345,7 +349,7 @@ def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
     """Error bodies are not specified."""
-    assert asyncio.run(ask(says(reply("422 Unprocessable", body)))).detail == detail
+    assert asyncio.run(ask(answers_with(reply("422 Unprocessable", body)))).detail == detail
 
 
 def test_cancelled_request_releases_its_connection() -> None:
@@ -380,8 +384,8 @@ def test_proxy_of_the_environment_is_used_except_for_loopback(
 
     async def main() -> None:
         async with (
-            serving(says(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
-            serving(says(reply(OK))) as server,
+            serving(answers_with(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
+            serving(answers_with(reply(OK))) as server,
         ):
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("no_proxy", raising=False)
@@ -396,12 +400,12 @@ def test_proxy_of_the_environment_is_used_except_for_loopback(
 
 
 def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password else\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
             await made.post("jobs/get", BODY)
         assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"
 

@@ -26,7 +26,7 @@ QUICK = 2
 
 
 def judged(setup: Setup) -> Story:
-    """Play it, and judge it; a failure says how to replay it."""
+    """Play it, and judge it; a failure shows how to replay it."""
     replay = f"SIMULATION_SEED={setup.seed} replays it: {setup}"
     try:
         story = play(setup)

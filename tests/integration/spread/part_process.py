@@ -11,7 +11,7 @@ from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import PartWork
 from patternmill.runs.spread import drive_without_prefect
 
-#: The exit code of a part that was given to somebody else.
+#: The exit code of a part that was assigned to another process.
 FENCED = 9
 
 

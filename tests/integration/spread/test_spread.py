@@ -82,7 +82,7 @@ def test_takeover_fences_both_parts(site: MakeSite) -> None:
 
     at_the_end = asyncio.run(taken_over())
     assert [process.process.returncode for process in made.processes.started] == [FENCED, FENCED]
-    # What was on its way as the hold was lost is all that there is.
+    # Only what was sent before the lease was lost exists.
     assert at_the_end <= 3 * WINDOW
     assert not made.audit.double_purchases
 
@@ -109,7 +109,7 @@ def test_part_of_a_lost_process_is_resumed_by_another(
         return (await running).outcome
 
     assert asyncio.run(lost()) is Outcome.COMPLETED
-    assert made.processes.started[2].given.number == made.processes.started[0].given.number
+    assert made.processes.started[2].grant.number == made.processes.started[0].grant.number
     assert not made.audit.double_purchases and not made.audit.never_bought()
     assert not made.audit.requests_with_two_jobs
     assert made.most_in_flight() <= WINDOW
