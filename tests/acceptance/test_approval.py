@@ -19,7 +19,8 @@ from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
-from tests.acceptance.test_worker import OUR_WORKER, Prefect, eventually, prefect
+from tests.acceptance.prefect_servers import eventually
+from tests.acceptance.test_worker import OUR_WORKER, Prefect, prefect
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 

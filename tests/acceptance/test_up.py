@@ -19,8 +19,9 @@ import pytest
 
 from prefect_host.environment import own_password
 from tests.acceptance.harness import CHECKOUT
+from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import clean_environment
-from tests.acceptance.test_worker import Prefect, begin_import, eventually
+from tests.acceptance.test_worker import Prefect, begin_import
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
 from tests.prefect_api import api_with_password

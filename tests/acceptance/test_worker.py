@@ -24,6 +24,7 @@ from prefect_host.environment import client_environment
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.acceptance.prefect_servers import eventually
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
@@ -78,15 +79,6 @@ class Prefect:
         return int(self.api.post("task_runs/count", family | {"task_runs": unfinished})) + int(
             self.api.post("flow_runs/count", runs)
         )
-
-
-def eventually(
-    what: Callable[[], bool], within: float, on_timeout: Callable[[], object] = lambda: "it never came"
-) -> None:
-    until = time.monotonic() + within
-    while not what():
-        assert time.monotonic() < until, on_timeout()
-        time.sleep(0.2)
 
 
 def run(module: str, *arguments: str, environment: dict[str, str]) -> None:
