@@ -223,7 +223,7 @@ def test_unanswered_request_ends_by_the_clients_timeout(tmp_path: Path) -> None:
 
 def test_job_status_may_run_backward_or_never_end(tmp_path: Path) -> None:
     """A job reported as ended reads `running` again; another has no end at all."""
-    back = Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}, state="told", times=1)
+    back = Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}, state="reported", times=1)
     endless = Rule("patterns/create", "job_never_ends", matching="endless")
     with talking(tmp_path, back, endless) as talk:
         job_id = talk.pattern().json["jobId"]
