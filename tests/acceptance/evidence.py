@@ -47,7 +47,7 @@ class Evidence:
         return [row["status"] for row in self.results]
 
     def ledger(self, sql: str) -> list[tuple[Any, ...]]:
-        """What the ledger holds, read beside the program."""
+        """What the ledger holds, read without the program."""
         database = open_database(self.ledger_url, self.room.folder / self.room.home)
         try:
             with database.transaction():
@@ -63,11 +63,11 @@ class Evidence:
         return [Event(*row) for row in rows]
 
     def faults_of_record(self) -> list[str]:
-        """What the service's record alone says against the run."""
+        """Faults of the run by the service's record alone."""
         return [*self._bought_twice(), *self._rows_lost(), *self._wrong_goods(), *self._unmade()]
 
     def faults(self, *, all_made: bool = True) -> list[str]:
-        """Every invariant that does not hold, in words; `all_made`: the run is over and nothing stood in its way."""
+        """Every broken invariant as a sentence; `all_made`: the run is over and nothing final prevented a row."""
         faults = [
             *self._bought_twice(),
             *self._rows_lost(),
@@ -86,8 +86,8 @@ class Evidence:
 
     def _rows_lost(self) -> list[str]:
         wanted = [row.sku for row in self.room.rows]
-        given = [row["sku"] for row in self.results]
-        return [] if given == wanted else [f"{len(wanted)} rows in, {len(given)} out, or in another order"]
+        found = [row["sku"] for row in self.results]
+        return [] if found == wanted else [f"{len(wanted)} rows in, {len(found)} out, or in another order"]
 
     def _wrong_goods(self) -> list[str]:
         made = {row["sku"]: row["product_id"] for row in self.results if row["product_id"]}
@@ -125,7 +125,7 @@ class Evidence:
             if line["event"] != "request":
                 continue
             request = line["requestId"] or jobs.get(line["jobId"])
-            # A poll may have been on its way when the end was written.
+            # A poll may have been sent when the end was written.
             known_since = ends.get(request, math.inf) + (0.1 if line["operation"] == "jobs/get" else 0.0)
             if line["at"] > known_since:
                 late = line["at"] - ends[request]
@@ -158,11 +158,11 @@ def broken_files(out: Path) -> list[str]:
     ]
     for name, mark in manifest["files"].items():
         if hashlib.sha256((out / name).read_bytes()).hexdigest() != mark["sha256"]:
-            faults.append(f"{name} is not what the manifest says")
+            faults.append(f"{name} differs from the manifest")
     return faults
 
 
-def spoken_for(room: Room) -> dict[str, int]:
+def request_counts(room: Room) -> dict[str, int]:
     """Requests by operation, from the record."""
     counts: dict[str, int] = defaultdict(int)
     for line in lines_of(room.service.record):

@@ -1,4 +1,4 @@
-"""What the tests of reliability stand on: a catalog, a service that fails by plan, and imports as processes."""
+"""Helpers of the reliability tests: a catalog, a service that fails by plan, and imports as processes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Service(Protocol):
 
 
 class ServiceInThread:
-    """A hostile service beside the test: begun in milliseconds, for tests that need one each."""
+    """A hostile service in a thread of the test: started in milliseconds, for tests that need one each."""
 
     def __init__(self, plan: Plan, folder: Path, *, tls: Any = None, port: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ class Ended:
     err: str
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return f"exit {self.code}\n{self.out}\n{self.err}"
 
 

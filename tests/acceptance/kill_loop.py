@@ -81,7 +81,7 @@ class Tally:
 
     starts: int = 0
     kills: int = 0
-    #: Killed while purchases were under way: between a run's first intent and its end.
+    #: Killed while buying: between a run's first intent and its end.
     mid_run: int = 0
     codes: dict[int, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ def kill_at_random(
     last = run_until_done(room, tally, inject)
     tally.seconds = time.monotonic() - began
     if last.code != 0:
-        tally.faults.append(f"it did not come to its end: {last.said}")
+        tally.faults.append(f"it did not end: {last.output}")
     return tally
 
 
@@ -163,7 +163,7 @@ def judge(room: Room, tally: Tally, ledger_url: str | None = None) -> Evidence:
     again = room.run()
     after = room.service.record.read_bytes().count(b"create")
     if again.code != 0 or after != before:
-        tally.faults.append(f"a finished catalog cost {after - before} calls: {again.said}")
+        tally.faults.append(f"a finished catalog cost {after - before} calls: {again.output}")
     tally.purchases = len(evidence.audit.purchases)
     tally.lost_answers = evidence.audit.faults["answer_lost"]
     tally.mid_run = _killed_in_mid_run(evidence)
@@ -171,7 +171,7 @@ def judge(room: Room, tally: Tally, ledger_url: str | None = None) -> Evidence:
 
 
 def _killed_in_mid_run(evidence: Evidence) -> int:
-    """Runs that ended without a word after they had begun to make something."""
+    """Runs without an outcome that had begun to buy."""
     sql = "SELECT DISTINCT r.run_id, r.record, r.catalog FROM events e JOIN runs r ON r.run_id = e.run_id"
     return sum(
         catalog == evidence.room.catalog and "without closing it" in record
@@ -179,16 +179,16 @@ def _killed_in_mid_run(evidence: Evidence) -> int:
     )
 
 
-# For long, by hand.
+# Long runs, started manually.
 
 
 def main() -> int:
-    given = _arguments()
+    options = _arguments()
     total, zygote, number, restarts = Tally(), Zygote(), 0, 0
-    while total.kills < given.kills:
+    while total.kills < options.kills:
         number += 1
-        seed = given.seed or random.randrange(10**9)
-        tally, count = _round(given, zygote, seed)
+        seed = options.seed or random.randrange(10**9)
+        tally, count = _round(options, zygote, seed)
         restarts += count
         total.add(tally)
         print(
@@ -201,26 +201,26 @@ def main() -> int:
             print("  ", fault)
     zygote.close()
     print(
-        f"{total.kills} kills ({total.mid_run} in mid-run) over {number} catalogs of {given.rows} rows, "
+        f"{total.kills} kills ({total.mid_run} in mid-run) over {number} catalogs of {options.rows} rows, "
         f"{total.purchases} purchases, {total.lost_answers} answers lost, {restarts} database restarts, "
         f"{total.seconds:.0f} s: {len(total.faults)} faults"
     )
     return 1 if total.faults else 0
 
 
-def _round(given: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Tally, int]:
+def _round(options: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Tally, int]:
     plan = Plan(seed=seed, rules=mixed_faults(), patterns=SHORT, products=SHORT)
-    settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(given.window)}
-    if given.ledger:
-        settings["PATTERNMILL_LEDGER_URL"] = given.ledger
+    settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(options.window)}
+    if options.ledger:
+        settings["PATTERNMILL_LEDGER_URL"] = options.ledger
     with tempfile.TemporaryDirectory() as folder, in_process(plan, Path(folder)) as service:
         # The ledger is one for all rounds, so each has a catalog of its own.
-        rows = some_rows(given.rows, about=f"soak-{seed}")
+        rows = some_rows(options.rows, about=f"soak-{seed}")
         room = Room(Path(folder) / "room", service, rows, zygote, settings, catalog=f"soak-{seed}")
-        restarts = _Restarts(given.restart, given.every)
-        tally = kill_at_random(room, 10**6, random.Random(seed), longest=given.longest)
+        restarts = _Restarts(options.restart, options.every)
+        tally = kill_at_random(room, 10**6, random.Random(seed), longest=options.longest)
         count = restarts.stop()
-        judge(room, tally, given.ledger)
+        judge(room, tally, options.ledger)
     return tally, count
 
 

@@ -1,7 +1,7 @@
-"""`patternmill import` as a process without Prefect: the same command in every other way, started in a second.
+"""`patternmill import` as a process without Prefect: otherwise the same command, started in a second.
 
 `python -m tests.acceptance.plain_import [--bug NAME] [--at K --do kill] ... -- FILE [OPTIONS OF IMPORT]`.
-What stands before `--` is done to the program by the test: a seeded bug, a crash point, shorter times.
+Options before `--` are what the test does to the program: a seeded bug, a crash point, shorter times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 
-# What a run loads on its way is loaded here once, for all that are forked from here.
+# Modules that a run loads later are loaded here once, for all forks.
 import pandas  # noqa: F401
 
 import cli.commands.import_
@@ -45,19 +45,19 @@ class NoConnection(PrefectConnection):
 def main(arguments: Sequence[str]) -> int:
     """Do to the program what is asked for, then run its command `import`; returns the exit code."""
     own, theirs = _split(list(arguments))
-    given = _parser().parse_args(own)
+    inject = _parser().parse_args(own)
     cli.launcher.PrefectConnection = NoConnection  # type: ignore[misc]
-    _hurry(given.first_pause, given.young)
-    if given.drain is not None:
-        _drain_for(timedelta(seconds=given.drain))
-    if given.silence is not None:
-        lease.TAKEOVER_AFTER = timedelta(seconds=given.silence)
-    if given.explode:
+    _hurry(inject.first_pause, inject.young)
+    if inject.drain is not None:
+        _drain_for(timedelta(seconds=inject.drain))
+    if inject.silence is not None:
+        lease.TAKEOVER_AFTER = timedelta(seconds=inject.silence)
+    if inject.explode:
         _explode()
-    for bug in given.bug:
+    for bug in inject.bug:
         seeded_bugs.SEEDED[bug]()
-    if given.points is not None:
-        points.watch(given.points, at=given.at, do=given.do)
+    if inject.points is not None:
+        points.watch(inject.points, at=inject.at, do=inject.do)
     return run(["import", *theirs])
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-#: What may be done at a point: nothing more is heard of the process, an error comes out, nothing comes back.
+#: What may be done at a point: the process is killed, an error is raised, nothing returns.
 DEEDS = ("hang", "kill", "raise")
 LONG = 3600.0
 
@@ -88,8 +88,8 @@ def _around(points: Points, name: str, call: Callable[..., Any]) -> Callable[...
 
 def _watch_sqlite(points: Points) -> None:
     def durable(connection: sqlite3.Connection, sql: str) -> bool:
-        word = sql.split(None, 1)[0].upper()
-        return word == "COMMIT" or (word not in _QUIET and not connection.in_transaction)
+        keyword = sql.split(None, 1)[0].upper()
+        return keyword == "COMMIT" or (keyword not in _QUIET and not connection.in_transaction)
 
     class Watched(sqlite3.Connection):
         def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:  # type: ignore[override]
@@ -140,8 +140,8 @@ def _watch_files(points: Points) -> None:
     """Files opened for writing are written down, so that one which is not made whole by a rename is noticed."""
     written = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT
 
-    def heard(event: str, args: tuple[Any, ...]) -> None:
+    def on_event(event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(args[0], str) and (args[2] or 0) & written:
             os.write(points._log, f"WRITES {args[0]}\n".encode())
 
-    sys.addaudithook(heard)
+    sys.addaudithook(on_event)

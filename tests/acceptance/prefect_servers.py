@@ -1,4 +1,4 @@
-"""What the tests with Prefect stand on: a server that stays dead when killed, the command, and the server's record."""
+"""Helpers of the tests with Prefect: a server that stays dead when killed, the command, and the server's record."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def lay_database(template: Path, home: Path) -> Path:
 
 @dataclass
 class NamedServer:
-    """A server as a user runs one: stock, on an address of its own; nobody starts it again when it is killed."""
+    """A server as a user runs one: stock, on an address of its own; it is not restarted when it is killed."""
 
     directory: Path
     port: int = field(default_factory=lambda: usable_port(0))
@@ -165,7 +165,7 @@ class Running:
     folder: Path
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         return self._text("err")
 
     def wait(self, timeout: float) -> Ended:
@@ -204,11 +204,11 @@ def clean_environment() -> dict[str, str]:
 
 
 def eventually(
-    what: Callable[[], object], within: float, told: Callable[[], object] = lambda: "it never came"
+    what: Callable[[], object], within: float, on_timeout: Callable[[], object] = lambda: "it never came"
 ) -> None:
     until = time.monotonic() + within
     while not what():
-        assert time.monotonic() < until, told()
+        assert time.monotonic() < until, on_timeout()
         time.sleep(0.05)
 
 

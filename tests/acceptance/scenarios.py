@@ -1,6 +1,6 @@
-"""What may happen to a run, played on real processes; each returns what went wrong, in words.
+"""Scenarios of a run, played on real processes; each returns its faults as sentences.
 
-The tests want to hear nothing; with a bug seeded in the program (`inject`) they must hear something.
+The tests expect none; with a bug seeded in the program (`inject`) there must be some.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NONE: Inject = ()
 QUICK_JOBS = Times("uniform", low=0.05, high=0.2)
 STOPPED_WINDOW = 8
 SPREAD_JOBS = Times("uniform", low=0.8, high=4.0)
-#: How long a signal may take to be heard, on a machine that is busy with something else.
+#: How long a signal may take to arrive, on a machine that is busy with something else.
 HEARD = 1.0
 
 
@@ -58,7 +58,7 @@ def finish(room: Room) -> list[str]:
 
 def judged(room: Room, ended: Ended) -> list[str]:
     """The invariants of a run that should have made everything."""
-    faults = [] if ended.code == 0 else [f"no end: {ended.said}"]
+    faults = [] if ended.code == 0 else [f"no end: {ended.output}"]
     return faults + Evidence(room).faults(all_made=not faults)
 
 
@@ -104,11 +104,13 @@ def overlapped(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]
         before = time.monotonic()
         second = room.start("--out", str(folder / "second"), inject=(*HURRY, *inject)).wait()
         took = time.monotonic() - before
-        faults = [] if second.code == 4 else [f"the second run was not held back: {second.said}"]
-        faults += [f"it took {took:.1f} s to say so"] if took > 20 else []
-        faults += [] if "being driven by run" in second.said else [f"it does not say why: {second.said}"]
+        faults = [] if second.code == 4 else [f"the second run was not refused: {second.output}"]
+        faults += [f"it took {took:.1f} s to report it"] if took > 20 else []
+        faults += (
+            [] if "being driven by run" in second.output else [f"the reason is missing: {second.output}"]
+        )
         ended = first.wait()
-        return faults + ([f"the first: {ended.said}"] if ended.code else Evidence(room).faults())
+        return faults + ([f"the first: {ended.output}"] if ended.code else Evidence(room).faults())
 
 
 def holder_died(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[str]:
@@ -139,7 +141,7 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         first = room.start(inject=(*HURRY, "--drain", "5", *inject))
         wait_for(service.record, '"created"', count=4)
         _stop_between_writes(first, room.folder / room.home)
-        # What was under way to the service has arrived by now.
+        # Requests that were sent have arrived by now.
         time.sleep(0.3)
         second = room.start("--out", str(folder / "second"), inject=(*HURRY, "--silence", "1.5", *inject))
         wait_for(service.record, '"products/create"', count=12)
@@ -147,9 +149,9 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
         first.send(signal.SIGCONT)
         late = second.wait()
         ended = first.wait()
-        faults = [] if late.code == 0 else [f"the second: {late.said}"]
-        fenced = ended.code == 1 and "took over" in ended.said
-        faults += [] if fenced else [f"the first was not fenced off: {ended.said}"]
+        faults = [] if late.code == 0 else [f"the second: {late.output}"]
+        fenced = ended.code == 1 and "took over" in ended.output
+        faults += [] if fenced else [f"the first was not fenced off: {ended.output}"]
         faults += _sent_twice(service.record, continued)
         # One that stood still may ask for the jobs that it knew of; it may not buy.
         return faults + [fault for fault in finish(room) if not fault.startswith("jobs/get")]
@@ -167,10 +169,10 @@ def holder_stopped_inside_a_transaction(folder: Path, zygote: Zygote) -> list[st
         started.send(signal.SIGSTOP)
         late = room.run(inject=(*HURRY, "--silence", "2"), timeout=60)
         first = started.wait(10)
-        faults = [] if late.code == 0 else [f"the second: {late.said}"]
-        faults += [] if first.code == -signal.SIGKILL else [f"the first was not ended: {first.said}"]
-        said = f"process {started.pid}) while it had the ledger locked" in late.said
-        faults += [] if said else [f"that it was ended is not said: {late.said}"]
+        faults = [] if late.code == 0 else [f"the second: {late.output}"]
+        faults += [] if first.code == -signal.SIGKILL else [f"the first was not ended: {first.output}"]
+        reported = f"process {started.pid}) while it had the ledger locked" in late.output
+        faults += [] if reported else [f"that it was ended is not reported: {late.output}"]
         return faults + finish(room)
 
 
@@ -207,11 +209,11 @@ def two_machines(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[st
         rooms = [room_in(folder, service, zygote, rows=24, window=8, home=home) for home in ("one", "two")]
         started = [room.start(inject=(*HURRY, *inject)) for room in rooms]
         ended = [one.wait() for one in started]
-        faults = [one.said for one in ended if one.code]
+        faults = [one.output for one in ended if one.code]
         evidence = [Evidence(room) for room in rooms]
         faults += [fault for one in evidence for fault in one.faults_of_record()] if not faults else []
         if not faults and evidence[0].results != evidence[1].results:
-            faults.append("the two machines give different products")
+            faults.append("the two machines have different products")
         return faults
 
 
@@ -221,7 +223,7 @@ def two_machines(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[st
 def stopped_once(
     folder: Path, zygote: Zygote, inject: Inject = NONE, *, by: signal.Signals = signal.SIGINT
 ) -> list[str]:
-    """One signal: nothing new is bought, what runs is followed to its end, the results say how it stands."""
+    """One signal: nothing new is bought, what runs is followed to its end, the results show the states."""
     with ServiceInThread(Plan(patterns=SPREAD_JOBS, products=SPREAD_JOBS), folder) as service:
         room = room_in(folder, service, zygote, rows=24, window=STOPPED_WINDOW)
         started = room.start(inject=(*HURRY, *inject))
@@ -229,7 +231,7 @@ def stopped_once(
         sent = time.time()
         started.send(by)
         ended = started.wait()
-        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.output}"]
         faults += creates_after(service.record, sent + HEARD)
         evidence = Evidence(room)
         faults += evidence.faults(all_made=False)
@@ -255,7 +257,7 @@ def stopped_while_jobs_hang(folder: Path, zygote: Zygote, inject: Inject = NONE)
         started.send(signal.SIGTERM)
         ended = started.wait()
         took = time.monotonic() - before
-        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults = [] if ended.code == 130 else [f"it did not end as interrupted: {ended.output}"]
         faults += [f"the drain of 1.5 s took {took:.1f} s"] if not 1 < took < 15 else []
         faults += ["no row reads cancelled"] if "cancelled" not in Evidence(room).statuses else []
         return faults + finish(room)
@@ -273,7 +275,7 @@ def stopped_twice(folder: Path, zygote: Zygote, inject: Inject = NONE) -> list[s
         before = time.monotonic()
         started.send(signal.SIGINT)
         ended, took = started.wait(), time.monotonic() - before
-        faults += [] if ended.code == 130 else [f"it did not end as interrupted: {ended.said}"]
+        faults += [] if ended.code == 130 else [f"it did not end as interrupted: {ended.output}"]
         faults += [f"it took {took:.1f} s"] if took > 5 else []
         return faults + finish(room)
 
@@ -325,7 +327,7 @@ def limited_run(
 
 def _reached(ended: Ended) -> list[str]:
     right = ended.code == 3 and "BudgetReached" in ended.out
-    return [] if right else [f"the limit was not reached: {ended.said}"]
+    return [] if right else [f"the limit was not reached: {ended.output}"]
 
 
 def _overshot(evidence: Evidence, options: tuple[str, ...]) -> list[str]:
@@ -346,7 +348,9 @@ def too_many_failures(folder: Path, zygote: Zygote, inject: Inject = NONE) -> li
         room = room_in(folder, service, zygote, rows=40, window=4)
         ended = room.run("--max-failures", "3", "--attempts", "1", inject=(*HURRY, *inject))
         evidence = Evidence(room)
-        faults = [] if ended.code == 1 and "max-failures" in ended.said else [f"it went on: {ended.said}"]
+        faults = (
+            [] if ended.code == 1 and "max-failures" in ended.output else [f"it did not halt: {ended.output}"]
+        )
         faults += evidence.faults(all_made=False)
         faults += [f"paid and not waited for: {p.job_id}" for p in evidence.audit.unfinished]
         failed, never = evidence.statuses.count("failed"), evidence.statuses.count("not_started")

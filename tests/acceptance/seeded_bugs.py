@@ -102,7 +102,7 @@ def _tried(ledger: Ledger, change: Callable[[Ledger], Any]) -> Any:
 
 
 def next_attempt_in_doubt() -> None:
-    """An answer that was lost is taken for the service's own word that the attempt failed."""
+    """A lost answer is taken for the service's report that the attempt failed."""
     decide = resend.decide_create
 
     def seeded(answer: Answer, *args: Any) -> Any:
@@ -134,7 +134,7 @@ def poll_error_is_failure() -> None:
 
 
 def overlap_ignored() -> None:
-    """Whoever comes drives the catalog, and fences off nobody."""
+    """Every run drives the catalog, and fences off no other."""
 
     async def seeded(ledger: Ledger, environment: str, catalog: str, run_id: Any, **_: Any) -> Any:
         lease = ledger.lease(environment, catalog)

@@ -36,7 +36,7 @@ POSTGRES = "postgres@127.0.0.1:5432"
 
 @dataclass(frozen=True)
 class Machines:
-    """A Prefect server in two processes, and what a worker's environment says."""
+    """A Prefect server in two processes, and a worker's environment."""
 
     api: PrefectApi
     environment: dict[str, str]
@@ -86,7 +86,7 @@ class Machines:
 
 
 def lose_machine(worker: subprocess.Popen[bytes]) -> None:
-    """The worker and all that it runs are gone at one blow, and nobody tells Prefect."""
+    """Kill the worker and all its runs at once, unknown to Prefect."""
     runs = children(worker.pid)
     worker.kill()
     for run in runs:
@@ -158,9 +158,9 @@ def machines(folder: Path) -> Iterator[Machines]:
 def _as_composed(database: str, redis: int, port: int) -> dict[str, str]:
     """The server's environment as the compose file has it, with the names of its hosts replaced by ours."""
     composed: Any = yaml.safe_load((CHECKOUT / "deployments" / "compose.yaml").read_text("utf-8"))
-    given: Mapping[str, str] = composed["x-prefect-server"]["environment"]
+    variables: Mapping[str, str] = composed["x-prefect-server"]["environment"]
     ours = {}
-    for name, value in given.items():
+    for name, value in variables.items():
         value = re.sub(r"postgresql\+asyncpg://.*", f"postgresql+asyncpg://{POSTGRES}/{database}", value)
         value = re.sub(r"\$\{PUBLIC_URL:-[^}]*\}", f"http://127.0.0.1:{port}", value)
         ours[name] = value.replace("redis://redis:6379", f"redis://127.0.0.1:{redis}")

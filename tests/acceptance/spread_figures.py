@@ -1,6 +1,6 @@
 """How a run fares in parts: `python -m tests.acceptance.spread_figures --rows 2000 --window 200 --parts 1 2 4`.
 
-Two workers on this machine, Prefect as the compose file has it, and a service whose own record gives the figures.
+Two workers on this machine, Prefect as the compose file has it, and a service whose own record has the figures.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--window", type=int, default=200)
     parser.add_argument("--parts", type=int, nargs="+", default=[1, 2, 4], help="1: a run that is not spread")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
         Hostile(JOBS, Path(folder) / "service") as service,
@@ -41,8 +41,8 @@ def main() -> None:
             site.worker("right", home=Path(folder) / "right"),
         ):
             eventually(lambda: site.online() == 2, 120)
-            for parts in given.parts:
-                print(_figures(site, service, Path(folder), given.rows, given.window, parts), flush=True)
+            for parts in options.parts:
+                print(_figures(site, service, Path(folder), options.rows, options.window, parts), flush=True)
 
 
 def _figures(site: Machines, service: Hostile, folder: Path, count: int, window: int, parts: int) -> str:

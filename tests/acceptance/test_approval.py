@@ -19,7 +19,8 @@ from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.integrity import problems
 from patternmill.settings import Settings
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
-from tests.acceptance.test_worker import OUR_WORKER, Prefect, eventually, prefect
+from tests.acceptance.prefect_servers import eventually
+from tests.acceptance.test_worker import OUR_WORKER, Prefect, prefect
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 
@@ -71,9 +72,9 @@ def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> s
     return flow_run
 
 
-def answer(prefect: Prefect, flow_run: str, **said: Any) -> dict[str, Any]:
+def answer(prefect: Prefect, flow_run: str, **fields: Any) -> dict[str, Any]:
     """As the form in the Prefect UI does."""
-    order = {"run_input": {"name": "A. Weaver", **said}}
+    order = {"run_input": {"name": "A. Weaver", **fields}}
     found: dict[str, Any] = prefect.api.post(f"flow_runs/{flow_run}/resume", order)
     return found
 
@@ -83,7 +84,7 @@ def statuses(folder: Path) -> Counter[str]:
         return Counter(row["status"] for row in csv.DictReader(file))
 
 
-def words(prefect: Prefect, catalog: str) -> list[Approval]:
+def approvals(prefect: Prefect, catalog: str) -> list[Approval]:
     """What the ledger has of a catalog's plans; the ledger agrees with itself."""
     settings = Settings(_env_file=None, home=Path(prefect.environment["PATTERNMILL_HOME"]))
     with open_ledger(settings, must_exist=True) as ledger:
@@ -91,13 +92,13 @@ def words(prefect: Prefect, catalog: str) -> list[Approval]:
         return [approval for approval in ledger.approvals() if approval.catalog == catalog]
 
 
-def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """While it waits no process and no catalog is held and nothing is bought; approved, it goes on to its end."""
+def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+    """While it waits no process runs, no lease is kept and nothing is bought; approved, it runs to its end."""
     process = worker()
     flow_run = suspended(prefect, service, tmp_path, "approved")
     eventually(lambda: not children(process.pid), 30, lambda: "a process is held")
     assert not service.record.exists() or "approved-" not in service.record.read_text()
-    (waiting,) = words(prefect, "approved")
+    (waiting,) = approvals(prefect, "approved")
     assert waiting.verdict == "waiting"
     artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [flow_run]}}})
     assert [waiting.digest in found["data"] for found in artifacts] == [True]
@@ -105,14 +106,14 @@ def test_approved(prefect: Prefect, service: Hostile, worker: Start, tmp_path: P
     state = prefect.ended(flow_run, within=120)
     assert state["name"] == "Completed", state
     assert statuses(tmp_path) == {"succeeded": ROWS}
-    (approved,) = words(prefect, "approved")
+    (approved,) = approvals(prefect, "approved")
     assert (approved.verdict, approved.who, approved.note) == ("approved", "A. Weaver", "for the spring")
     assert approved.purchases == approved.items
     assert not audit(service.record, some_rows(ROWS, about="approved")).double_purchases
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
 
 
-def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+def test_plan_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
     """The first rows, each with its pattern; the rest is left for another approval."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "partly")
@@ -120,11 +121,13 @@ def test_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp
     state = prefect.ended(flow_run, within=120)
     assert (state["type"], state["name"]) == ("CANCELLED", "BudgetReached"), state
     assert statuses(tmp_path) == {"succeeded": 2, "not_started": ROWS - 2}
-    (approved,) = words(prefect, "partly")
+    (approved,) = approvals(prefect, "partly")
     assert (approved.ceiling.items, approved.purchases) == (3, 3)
 
 
-def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
+def test_rejected_plan_is_cancelled(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
     """The run is on record, with its results; nothing was bought."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "rejected")
@@ -133,31 +136,35 @@ def test_rejected(prefect: Prefect, service: Hostile, worker: Start, tmp_path: P
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert "A. Weaver: too dear" in state["message"]
     assert statuses(tmp_path) == {"not_started": ROWS}
-    (rejected,) = words(prefect, "rejected")
+    (rejected,) = approvals(prefect, "rejected")
     assert (rejected.verdict, rejected.purchases) == ("rejected", 0)
     assert "rejected-" not in json.dumps(service.record.read_text())
 
 
-def test_nobody_answers(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """Prefect fails the run when its time is over; begun once more, it ends as Cancelled, with the reason."""
+def test_unanswered_plan_is_cancelled_at_its_timeout(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
+    """Prefect fails the run at its timeout; started once more, it ends as Cancelled, with the reason."""
     worker(PATTERNMILL_APPROVAL_TIMEOUT="PT10S")
     flow_run = suspended(prefect, service, tmp_path, "lapsed")
     eventually(lambda: prefect.state(flow_run)["name"] == "Cancelled", 180, lambda: prefect.state(flow_run))
     assert "Nobody answered in time" in prefect.state(flow_run)["message"]
     assert statuses(tmp_path) == {"not_started": ROWS}
-    assert [said.verdict for said in words(prefect, "lapsed")] == ["lapsed"]
+    assert [one.verdict for one in approvals(prefect, "lapsed")] == ["lapsed"]
 
 
-def test_a_false_alarm_asks_again(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """A run that is taken for dead while it waits is begun again: it asks the same once more, and can be answered."""
+def test_restarted_waiting_run_requests_the_same_approval(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
+    """A waiting run that is wrongly marked crashed is restarted: it requests the same approval, and can be answered."""
     worker()
     flow_run = suspended(prefect, service, tmp_path, "alarmed")
-    (before,) = words(prefect, "alarmed")
+    (before,) = approvals(prefect, "alarmed")
     crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
     prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
-    eventually(lambda: words(prefect, "alarmed")[0].question != before.question, 120)
+    eventually(lambda: approvals(prefect, "alarmed")[0].question != before.question, 120)
     eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
-    (again,) = words(prefect, "alarmed")
+    (again,) = approvals(prefect, "alarmed")
     assert (again.id, again.lapses_at) == (before.id, before.lapses_at)
     answer(prefect, flow_run, decision="approve")
     state = prefect.ended(flow_run, within=120)

@@ -1,4 +1,4 @@
-"""A kill, an error and a hang at every durable write and every call on the way of three rows, then the same command.
+"""A kill, an error and a hang at every durable write and every call of an import of three rows, then the same command.
 
 The points come from a dry run that counts what leaves the process (see points.py), so none can be forgotten.
 """
@@ -22,7 +22,7 @@ from tests.hostile.plan import CATALOG
 
 AT_ONCE = 6
 SOAK = bool(os.environ.get("SOAK"))
-#: What a way that makes three rows passes at least.
+#: The points of an import of three rows, at least.
 CALLS = {"patterns/create", "products/create", "jobs/get", "categories/list", "categories/get"}
 WRITES = {"commit", "fsync", "replace"}
 PLAN = Plan(catalog={"Cushion": CATALOG["Cushion"]}, patterns=Times(median=0.01), products=Times(median=0.01))
@@ -31,7 +31,7 @@ PLAN = Plan(catalog={"Cushion": CATALOG["Cushion"]}, patterns=Times(median=0.01)
 def points_of(room: Room, log: Path) -> tuple[list[str], list[str]]:
     """The points that a whole run passes, and the files that it opens for writing."""
     ended = room.run(inject=(*HURRY, "--points", str(log)))
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     lines = log.read_text().splitlines()
     return [line for line in lines if "#" in line], [line[7:] for line in lines if line.startswith("WRITES ")]
 
@@ -47,8 +47,8 @@ def dry_run(folder: Path, zygote: Zygote) -> tuple[list[str], list[str]]:
         return points_of(room_for(folder / "dry", service, zygote), folder / "points")
 
 
-def test_every_kind_of_write_and_call_is_a_point(tmp_path: Path, zygote: Zygote) -> None:
-    """A run's files are all written aside and renamed, and its calls and commits are all seen."""
+def test_every_kind_of_write_and_call_is_a_crash_point(tmp_path: Path, zygote: Zygote) -> None:
+    """A run's files are all written to temporary files and renamed, and its calls and commits are all recorded."""
     points, written = dry_run(tmp_path, zygote)
     kinds = {re.sub(r"(before|after) (.*) #\d+", r"\2", point) for point in points}
     assert kinds >= CALLS | WRITES
@@ -80,8 +80,8 @@ def test_crash_at_every_point(tmp_path: Path, zygote: Zygote, deed: str) -> None
     if deed != "kill" and not SOAK:  # what fails or hangs after it was done is much like a kill there
         points = [point for point in points if point.startswith("before")]
     cases = [Case(number, point, deed) for number, point in enumerate(points)]
-    with ThreadPoolExecutor(AT_ONCE) as hands:
-        found = list(hands.map(lambda case: crash_once(tmp_path, zygote, case), cases))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = list(pool.map(lambda case: crash_once(tmp_path, zygote, case), cases))
     assert [f"{f.case.deed} {f.case.point}: {f.faults}" for f in found if f.faults] == []
     hit = sum(f.hit for f in found)
     print(f"{deed}: {hit} of {len(cases)} points")
@@ -89,13 +89,13 @@ def test_crash_at_every_point(tmp_path: Path, zygote: Zygote, deed: str) -> None
 
 
 def crash_once(folder: Path, zygote: Zygote, case: Case) -> Found:
-    """Let it happen at one point, then give the same command again."""
+    """Run with the deed at one point, then the same command again."""
     place = folder / f"{case.number:03}"
     with ServiceInThread(PLAN, place) as service:
         room = room_for(place, service, zygote)
         first = crash(room, case)
         second = room.run()
-        faults = Evidence(room).faults() if second.code == 0 else [f"no end: {second.said}"]
+        faults = Evidence(room).faults() if second.code == 0 else [f"no end: {second.output}"]
     if case.deed == "raise" and "Traceback" in first.err:
         faults.append(f"a traceback on the terminal: {first.err[-2000:]}")
     return Found(case, "HERE" in (room.folder / "points").read_text(), faults)

@@ -20,10 +20,10 @@ pytestmark = pytest.mark.soak
 
 
 @pytest.mark.parametrize(("stopped", "most"), [(False, 100), (True, 60)], ids=["alone", "stopped by Ctrl-C"])
-def test_a_frozen_database_ends_the_run_in_order(
+def test_frozen_database_ends_the_run_in_order(
     tmp_path: Path, zygote: Zygote, postgres_url: str, stopped: bool, most: float
 ) -> None:
-    """It ends in time with the name of the database, Ctrl-C is heard at once, and nothing is bought twice."""
+    """It ends in time with the name of the database, Ctrl-C works at once, and nothing is bought twice."""
     jobs = Times(median=0.3)
     with (
         Frost(postgres_url) as frost,
@@ -40,19 +40,19 @@ def test_a_frozen_database_ends_the_run_in_order(
             started.send(signal.SIGINT)
             wait_for(started.end_file.with_suffix(".err"), "Stopping:", timeout=2)
         ended = started.wait(most)
-        assert ended.code == 1, ended.said
+        assert ended.code == 1, ended.output
         assert time.monotonic() - frozen < most
         assert "PostgreSQL (patternmill_test_" in ended.err
         assert "waiting for the ledger's PostgreSQL" in ended.err
         frost.is_frozen.clear()
         _thaw(postgres_url)
         again = room.run()
-        assert again.code == 0, again.said
+        assert again.code == 0, again.output
         assert Evidence(room, postgres_url).faults() == []
 
 
 def _thaw(url: str) -> None:
-    """What a server finds out once it goes on: nobody is at the other end."""
+    """What a resumed server finds: the connection is closed."""
     with psycopg.connect(url, autocommit=True) as admin:
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

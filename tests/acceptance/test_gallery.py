@@ -87,7 +87,7 @@ def opened(browser: str, path: Path, profile: Path) -> Page:
 
 
 def then(path: Path, script: str) -> Path:
-    """A copy of the page in which a person does what `script` says; the policy would not let it run."""
+    """A copy of the page in which a person runs `script`; the policy would not let it run."""
     html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", path.read_text())
     copy = path.with_name("tried.html")
     copy.write_text(html.replace("</body>", f"<script>{script}</script></body>"))
@@ -124,7 +124,7 @@ def test_every_row_has_its_card_and_failures_come_first(browser: str, tmp_path: 
     assert page.count("tile") == 24
 
 
-def test_a_picture_that_cannot_be_loaded_becomes_a_tile(browser: str, tmp_path: Path) -> None:
+def test_missing_picture_becomes_a_tile(browser: str, tmp_path: Path) -> None:
     """As when the service has stopped: no broken image is left."""
     last = Attempt(
         RequestId("r"), ItemKey("k"), 1, AttemptState.SUCCEEDED, picture_url="http://127.0.0.1:9/p.png"
@@ -134,7 +134,7 @@ def test_a_picture_that_cannot_be_loaded_becomes_a_tile(browser: str, tmp_path: 
     assert (page.count("tile"), [tag for tag, _ in page.tags].count("img")) == (1, 0)
 
 
-def test_hostile_texts_stay_texts(browser: str, tmp_path: Path) -> None:
+def test_hostile_texts_stay_text(browser: str, tmp_path: Path) -> None:
     """No prompt, sku, selection or reason becomes an element, and none runs."""
     rows = [
         replace(
@@ -155,7 +155,7 @@ def test_hostile_texts_stay_texts(browser: str, tmp_path: Path) -> None:
 
 
 def test_two_thousand_rows_are_searched_and_filtered(browser: str, tmp_path: Path) -> None:
-    """All cards are there; a search and a status leave those that are meant."""
+    """All cards exist; a search and a status leave the matching ones."""
     path = gallery(
         [row(n, RowStatus.FAILED if n % 100 == 7 else RowStatus.SUCCEEDED) for n in range(2000)], tmp_path
     )
@@ -166,7 +166,7 @@ def test_two_thousand_rows_are_searched_and_filtered(browser: str, tmp_path: Pat
     assert tried.skus == ["SKU-0007"]
 
 
-def test_a_card_opens_large_and_can_be_walked_through(browser: str, tmp_path: Path) -> None:
+def test_card_opens_large_with_next_and_previous(browser: str, tmp_path: Path) -> None:
     """By mouse, then by the arrow keys."""
     click = "document.querySelector('.open').click();"
     press = "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight', bubbles: true}));"

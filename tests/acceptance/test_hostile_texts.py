@@ -21,7 +21,7 @@ import pytest
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND
 from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
-from tests.acceptance.test_doors import Up
+from tests.acceptance.test_unauthorized_access import Up
 from tests.hostile import Hostile, Plan, Rule
 from tests.hostile.texts import HOSTILE_TEXTS
 
@@ -108,17 +108,19 @@ def up(tmp_path_factory: pytest.TempPathFactory, texts: dict[str, str]) -> Itera
             "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
             "PATTERNMILL_ATTEMPTS": "1",
         }
-        with (folder / "said").open("wb") as said:
+        with (folder / "output.txt").open("wb") as output:
             process = subprocess.Popen(
                 [str(COMMAND), "up"],
                 cwd=folder,
                 env=clean_environment() | service.environment | settings,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
             )
         up = Up(folder, process)
         try:
-            eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+            eventually(
+                lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output
+            )
             file = write_rows(folder / "![n](x) <img src=x> a_b.csv", texts)
             order = {"file": str(file), "environment": "staging", "out": str(folder / "out")}
             up.waiting = up.begin(parameters=order)
@@ -174,7 +176,7 @@ def artifacts(up: Up) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("ui", UIS)
-def test_the_plan_and_its_form(
+def test_plan_and_approval_form(
     up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ui: str
 ) -> None:
     """The page that a person approves on, before anything is bought."""
@@ -203,10 +205,10 @@ def ended(up: Up, listener: Listener) -> str:
 
 
 @pytest.mark.parametrize("ui", UIS)
-def test_the_pages_of_the_ended_run(
+def test_pages_of_the_ended_run(
     up: Up, browser: Browser, listener: Listener, texts: dict[str, str], ended: str, ui: str
 ) -> None:
-    """Summary, failures with what the service said, logs, names."""
+    """Summary, failures with the service's reasons, logs, names."""
     pages = artifacts(up)
     seen = [texts[name] for name in ("image", "html link", "angle address", "entities", "backslashes")]
     look(browser, listener, f"{up.ui}{ui}/{pages['summary']}", *seen, texts["odd backtick"])
@@ -227,7 +229,7 @@ def test_the_pages_of_the_ended_run(
     )
 
 
-def test_the_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> None:
+def test_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -> None:
     """From disk."""
     browser.open((up.folder / "out" / "gallery.html").as_uri())
     browser.until("document.documentElement?.dataset.ready")
@@ -235,12 +237,12 @@ def test_the_gallery(up: Up, browser: Browser, listener: Listener, ended: str) -
     assert_only_text(browser, listener)
 
 
-def test_the_terminal(up: Up, ended: str) -> None:
-    """Nothing that it obeys is written to it, neither by the verbs that tell of rows nor by `up`."""
+def test_terminal(up: Up, ended: str) -> None:
+    """No control sequence is written to it, neither by the verbs that show rows nor by `up`."""
     environment = clean_environment() | {"PATTERNMILL_HOME": str(up.folder / "home")}
-    said = [up.said]
-    for words in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):
-        done = subprocess.run([str(COMMAND), *words], env=environment, capture_output=True, text=True)
-        said += [done.stdout, done.stderr]
-    for text in said:
+    printed = [up.output]
+    for arguments in (["status"], ["explain", "4 <http://"], ["check", str(next(up.folder.glob("*.csv")))]):
+        done = subprocess.run([str(COMMAND), *arguments], env=environment, capture_output=True, text=True)
+        printed += [done.stdout, done.stderr]
+    for text in printed:
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202e]", text), text

@@ -105,7 +105,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_it_ends_with_what_was_made_and_an_honest_exit_code(first: subprocess.CompletedProcess[str]) -> None:
+def test_import_ends_with_counts_and_exit_code_3(first: subprocess.CompletedProcess[str]) -> None:
     """Completed with failures is 3; no traceback and no warning reaches the terminal."""
     assert first.returncode == 3, first.stderr
     assert "CompletedWithFailures: 3 succeeded, 2 failed, 2 refused" in first.stdout
@@ -114,7 +114,7 @@ def test_it_ends_with_what_was_made_and_an_honest_exit_code(first: subprocess.Co
         assert word not in first.stdout + first.stderr
 
 
-def test_every_row_comes_back_in_order_with_its_status(shop: Shop, first: object) -> None:
+def test_results_have_every_row_in_order_with_its_status(shop: Shop, first: object) -> None:
     """The input's columns, rows and order; products on the rows that have them, reasons on the others."""
     rows = rows_of(shop.latest("spring") / "results.csv")
     assert [row["sku"] for row in rows] == [row[0] for row in ROWS]
@@ -132,22 +132,21 @@ def test_every_row_comes_back_in_order_with_its_status(shop: Shop, first: object
     ]
 
 
-def test_the_manifest_vouches_for_the_files(shop: Shop, first: object) -> None:
-    """Counts add up, checksums hold."""
+def test_manifest_counts_and_checksums_hold(shop: Shop, first: object) -> None:
     manifest = json.loads((shop.latest("spring") / "manifest.json").read_text())
     assert manifest["outcome"] == "CompletedWithFailures"
     assert sum(manifest["counts"]["by_status"].values()) == manifest["counts"]["rows"] == len(ROWS)
     assert verify(shop.latest("spring")) == []
 
 
-def test_the_pictures_stay_beside_the_gallery(shop: Shop, first: object) -> None:
+def test_gallery_shows_local_pictures(shop: Shop, first: object) -> None:
     """The studio has ended; the gallery opens from disk all the same."""
     pictures = list((shop.latest("spring") / "pictures").glob("*.png"))
     assert len(pictures) == 3 + 3
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
 
 
-def test_each_product_is_that_of_its_row(shop: Shop, first: object) -> None:
+def test_each_product_belongs_to_its_row(shop: Shop, first: object) -> None:
     """By the studio's own record: that pattern, that category, those selections; nothing bought twice."""
     lines = [line for line in read_record(shop.home / "studio" / "studio.db") if line.verdict == "accepted"]
     assert len({line.request_id for line in lines}) == len(lines)
@@ -156,7 +155,7 @@ def test_each_product_is_that_of_its_row(shop: Shop, first: object) -> None:
     assert bought[("50x50", "linen")] == bought[("60x40", "velvet")] == 1
 
 
-def test_the_prefect_record_is_whole_and_true(record: Mapping[str, list[dict[str, Any]]]) -> None:
+def test_prefect_record_is_complete(record: Mapping[str, list[dict[str, Any]]]) -> None:
     """Every run is in a final state; failed items read as failed; names say what is made."""
     for run in (*record["flow_runs"], *record["task_runs"]):
         assert run["state"]["type"] not in OPEN_STATES, run["name"]
@@ -169,16 +168,14 @@ def test_the_prefect_record_is_whole_and_true(record: Mapping[str, list[dict[str
     assert not {"product · A-4", "product · A-6", "product · A-7"} & set(items)
 
 
-def test_the_rows_go_in_a_nested_run_named_by_what_it_holds(
+def test_shard_run_is_named_after_its_rows(
     record: Mapping[str, list[dict[str, Any]]],
 ) -> None:
-    """A shard's name tells its rows."""
     shards = [run["name"] for run in record["flow_runs"] if run["parent_task_run_id"]]
     assert shards == ["rows 2-6 · A-1 … A-5"]
 
 
-def test_the_page_has_progress_summary_and_failures(record: Mapping[str, list[dict[str, Any]]]) -> None:
-    """The artifacts of the run."""
+def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, list[dict[str, Any]]]) -> None:
     artifacts = {artifact["key"].rpartition("-")[2]: artifact for artifact in record["artifacts"]}
     assert artifacts.keys() == {"progress", "summary", "failures"}
     assert artifacts["progress"]["data"] == 100.0
@@ -186,7 +183,7 @@ def test_the_page_has_progress_summary_and_failures(record: Mapping[str, list[di
     assert "unknown_category" in artifacts["failures"]["data"]
 
 
-def test_a_second_import_buys_nothing(shop: Shop, record: object) -> None:
+def test_second_import_buys_nothing(shop: Shop, record: object) -> None:
     """The same file again: no create call at all, the same results; also when the Prefect server named is away."""
     before, results = shop.creates(), rows_of(shop.latest("spring") / "results.csv")
     again = shop.run("import", "spring.csv", PREFECT_API_URL="http://127.0.0.1:9/api")
@@ -196,8 +193,8 @@ def test_a_second_import_buys_nothing(shop: Shop, record: object) -> None:
     assert rows_of(shop.latest("spring") / "results.csv") == results
 
 
-def test_failures_are_asked_for_again_as_they_came_back(shop: Shop, record: object) -> None:
-    """failures.csv is a valid input that knows its catalog: only what failed is tried, the refused stay refused."""
+def test_failures_csv_is_retried_as_it_is(shop: Shop, record: object) -> None:
+    """It is a valid input that knows its catalog: only what failed is tried, the refused rows stay refused."""
     before = shop.creates()
     again = shop.run(
         "import",
@@ -212,19 +209,19 @@ def test_failures_are_asked_for_again_as_they_came_back(shop: Shop, record: obje
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         ("", "empty"),
         ("sku,prompt,category\n", "nothing below"),
         ("sku;prompt;category\nA;b;c\n", "semicolon"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_at_once(tmp_path: Path, content: str, told: str) -> None:
+def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, expected: str) -> None:
     """Exit code 2, one message, nothing started."""
     (tmp_path / "bad.csv").write_text(content)
     refused = Shop(tmp_path).run("import", "bad.csv")
     assert refused.returncode == 2
-    assert told in refused.stderr
+    assert expected in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / ".patternmill").exists()
 

@@ -50,7 +50,7 @@ MakeRoom = Callable[..., Room]
 #: A whole run of these rows takes some 10 seconds, and this is how much its server's absence may add: each call to
 #: a server that is frozen takes ten seconds to fail.
 BOUND = 90.0
-TOLD = ("continues without", "is incomplete")
+REPORTS = ("continues without", "is incomplete")
 
 
 @dataclass
@@ -83,9 +83,9 @@ class Stage:
         self.closing.callback(self.running.kill)
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         assert self.running is not None, "it was not begun"
-        return self.running.said
+        return self.running.output
 
     def end(self) -> Ended:
         assert self.running is not None, "it was not begun"
@@ -119,7 +119,7 @@ def killed_in_mid_run(stage: Stage) -> Ended:
 
 
 def killed_at_the_very_end(stage: Stage) -> Ended:
-    """The results are there, and the flow's last state has nobody to go to."""
+    """The results are written, and the flow's last state cannot be sent."""
     server, _ = stage.begin()
     stage.await_results()
     server.kill()
@@ -127,7 +127,7 @@ def killed_at_the_very_end(stage: Stage) -> Ended:
 
 
 def frozen_in_mid_run(stage: Stage) -> Ended:
-    """A server that takes connections and never answers is as good as gone."""
+    """A server that accepts connections and never answers counts as lost."""
     server, _ = stage.begin()
     stage.await_purchases()
     server.send(signal.SIGSTOP)
@@ -150,7 +150,7 @@ def away_for_a_while_at_the_end(stage: Stage) -> Ended:
 
 def end_with_a_gap(stage: Stage, server: NamedServer, gate: Gate) -> Ended:
     gate.shut()
-    eventually(lambda: "does not answer" in stage.said, 40)
+    eventually(lambda: "does not answer" in stage.output, 40)
     gate.open()
     ended = stage.end()
     assert_record_agrees(stage.room, server.directory, "Completed", shards=1)
@@ -237,65 +237,65 @@ def make_room(tmp_path: Path, zygote: Zygote) -> Iterator[MakeRoom]:
 
 def assert_right(room: Room, ended: Ended, code: int = 0) -> None:
     """Whatever became of the server: the exit code, the goods, the files; and a quiet terminal."""
-    assert ended.code == code, ended.said
+    assert ended.code == code, ended.output
     for word in ("Traceback", "Warning", "ERROR", "Retry handling"):
-        assert word not in ended.out + ended.err, ended.said
-    assert Evidence(room).faults() == [], ended.said
+        assert word not in ended.out + ended.err, ended.output
+    assert Evidence(room).faults() == [], ended.output
 
 
-def assert_told(ended: Ended) -> None:
-    """A person hears that what the UI shows is not the whole of it."""
-    assert any(words in ended.err for words in TOLD), ended.said
-    assert "In the Prefect UI" not in ended.out, ended.said
+def assert_reported(ended: Ended) -> None:
+    """A message says that the UI does not show everything."""
+    assert any(report in ended.err for report in REPORTS), ended.output
+    assert "In the Prefect UI" not in ended.out, ended.output
 
 
-def test_absent_at_the_start(make_room: MakeRoom) -> None:
-    """Nobody listens at the address: it is said once, and the run does without."""
+def test_server_absent_at_the_start(make_room: MakeRoom) -> None:
+    """Nothing listens at the address: one message, and the run continues without a record."""
     room = make_room(ROWS, Plan())
     ended = start_import(room, PREFECT_API_URL="http://127.0.0.1:9/api").wait(BOUND)
     assert_right(room, ended)
-    assert_told(ended)
+    assert_reported(ended)
     assert ended.err.count("continues without") == 1
 
 
 @pytest.mark.parametrize("play", [name(play) for play in LOSSES])
-def test_a_server_that_is_lost(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
-    """The run ends in bounded time with all its goods, and says that the record is not complete."""
+def test_lost_server(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run ends in bounded time with everything made, and reports that the record is not complete."""
     room, playing = played[play]
     ended = playing.result()
     assert_right(room, ended)
-    assert_told(ended)
+    assert_reported(ended)
 
 
 @pytest.mark.parametrize("play", [name(play) for play in GAPS])
-def test_a_server_that_comes_back(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
-    """The run does not wait for it, and its record is whole and true in the end."""
+def test_returning_server(played: Mapping[str, tuple[Room, Future[Ended]]], play: str) -> None:
+    """The run does not wait for it, and its record is complete in the end."""
     room, playing = played[play]
     ended = playing.result()
     assert_right(room, ended)
-    assert "In the Prefect UI" in ended.out, ended.said
+    assert "In the Prefect UI" in ended.out, ended.output
 
 
-def test_every_run_on_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
-    """600 rows in two shards, some of which fail: each task run and flow run is final and says what the ledger says."""
+def test_record_agrees_with_the_results(template: Path, make_room: MakeRoom) -> None:
+    """600 rows in two shards, some of which fail: each task run and flow run is final and agrees with the ledger."""
     quick = Times("uniform", low=0.1, high=0.4)
     fails = tuple(Rule(f"{name}/create", "job_fails", share=0.03) for name in ("patterns", "products"))
     room = make_room(600, Plan(patterns=quick, products=quick, rules=fails))
     directory = lay_database(template, room.folder / room.home)
     ended = start_import(room, "--max-in-flight", "60").wait(120)
-    assert ended.code == 3, ended.said
+    assert ended.code == 3, ended.output
     assert Evidence(room).faults(all_made=False) == []
     assert_record_agrees(room, directory, "CompletedWithFailures", shards=2)
 
 
 def kill_own_server(directory: Path) -> None:
-    """Found by its command line, in which the lock of its users stands."""
+    """Found by its command line, which names the lock of its users."""
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = place.read_bytes().split(b"\0")
+            arguments = place.read_bytes().split(b"\0")
         except OSError:
             continue
-        if str(directory / "users.lock").encode() in words:
+        if str(directory / "users.lock").encode() in arguments:
             os.kill(int(place.parent.name), signal.SIGKILL)
             return
     raise AssertionError("the own server was not found")

@@ -118,7 +118,7 @@ def in_checkout(environment: dict[str, str], *module: str) -> None:
 
 @pytest.fixture(scope="module")
 def runs(prefect: Prefect, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pressed]:
-    """One run with a row that fails for good, and one whose key is refused when it has bought a part; side by side."""
+    """One run with a row that fails finally, and one whose key is refused when it has bought a part; side by side."""
     return {about: begin(prefect, tmp_path_factory.mktemp(about), about) for about in ("broken", "refused")}
 
 
@@ -137,7 +137,7 @@ def creates(service: ServiceInThread) -> int:
 
 
 def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
-    """The failed row has had its attempts: the second try asks for nothing, and ends as the first did."""
+    """The failed row has used its attempts: the second try sends nothing, and ends as the first did."""
     broken = runs["broken"]
     first = broken.end()
     runs["refused"].end()
@@ -157,7 +157,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
 
 
 def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed]) -> None:
-    """The key was refused in the middle, and then put right: the second try makes what is missing, and only that."""
+    """The key was refused in the middle, and then replaced: the second try makes what is missing, and only that."""
     refused = runs["refused"]
     first = refused.end()
     assert (first["type"], first["name"]) == ("FAILED", "Failed"), first

@@ -16,7 +16,7 @@ KILLS = 50
 
 
 @pytest.mark.timeout(180)
-def test_killed_at_random_moments(tmp_path: Path, zygote: Zygote) -> None:
+def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
     """50 kills and more over 300 rows with 12 % faults: the service's own record shows no purchase too many."""
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"KILL_SEED={seed}")

@@ -30,7 +30,7 @@ A3 = "A-3,Lemon branches,Cushion,60x40,velvet\n"
 
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Nothing is said."""
+        """No access log."""
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def server(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.mark.usefixtures("server")
-def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
+def test_refreshes_of_an_address(tmp_path: Path, site: str) -> None:
     """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
     sheet = tmp_path / "sheets" / "spring.csv"
     address = site.replace("//", "//ann:canary@") + "/spring.csv"
@@ -83,8 +83,8 @@ def test_catalog_follows_an_address(tmp_path: Path, site: str) -> None:
     second = refresh()
     assert second.returncode == 0, second.stderr
     assert _creates(tmp_path) == creates + 1
-    told = (tmp_path / "results/spring/latest/changes.csv").read_text("utf-8-sig")
-    changes = list(csv.DictReader(io.StringIO(told)))
+    text = (tmp_path / "results/spring/latest/changes.csv").read_text("utf-8-sig")
+    changes = list(csv.DictReader(io.StringIO(text)))
     assert [(line["sku"], line["change"], line["fields"]) for line in changes] == [
         ("A-1", "changed", "option:fabric"),
         ("A-2", "removed", ""),

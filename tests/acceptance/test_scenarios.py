@@ -39,9 +39,9 @@ def played(
 ) -> Iterator[dict[str, Future[list[str]]]]:
     """The scenarios that were asked for, played side by side: they mostly wait."""
     asked = {item.callspec.params.get("name") for item in request.session.items if hasattr(item, "callspec")}
-    with ThreadPoolExecutor(3) as hands:
+    with ThreadPoolExecutor(3) as pool:
         yield {
-            name: hands.submit(play, tmp_path_factory.mktemp("scenario"), zygote)
+            name: pool.submit(play, tmp_path_factory.mktemp("scenario"), zygote)
             for name, play in PLAYED.items()
             if name in asked
         }
@@ -49,5 +49,5 @@ def played(
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_scenario(name: str, played: dict[str, Future[list[str]]]) -> None:
-    """Nothing goes wrong that the scenario would hear of."""
+    """It finds nothing wrong."""
     assert played[name].result() == []

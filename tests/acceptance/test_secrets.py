@@ -55,11 +55,11 @@ def found_under(folder: Path, secrets: Mapping[str, str]) -> list[str]:
     ]
 
 
-def echo(operation: str, number: int, code: int, body: object, **given: object) -> Rule:
-    return Rule(operation, "status", {"code": code, "body": body}, nth=(number,), **given)  # type: ignore[arg-type]
+def echo(operation: str, number: int, code: int, body: object, **conditions: object) -> Rule:
+    return Rule(operation, "status", {"code": code, "body": body}, nth=(number,), **conditions)  # type: ignore[arg-type]
 
 
-#: The service, or something before it, gives the key back in every manner; each is met once.
+#: The service, or a proxy, echoes the key in every manner; each occurs once.
 ECHOES = (
     echo(PATTERN, 1, 500, {"error": {"message": f"no such tenant for Bearer {KEY}"}}),
     echo(PATTERN, 2, 503, f"Authorization: Bearer {KEY}"),
@@ -116,8 +116,8 @@ class Onlooker:
                     continue
 
 
-def test_the_search_finds_what_is_there(tmp_path: Path) -> None:
-    """A canary in a file is found, plain, cut short and in base64: the search is not blind."""
+def test_search_finds_planted_canaries(tmp_path: Path) -> None:
+    """Plain, cut short and in base64."""
     for content in (KEY.encode(), KEY[4:-5].encode(), base64.b64encode(f"user:{KEY}".encode())):
         (tmp_path / "file").write_bytes(b"x" + content)
         assert found_under(tmp_path, {"KEY": KEY}), content
@@ -131,12 +131,12 @@ def test_no_secret_that_the_service_echoes_is_kept(
     with Onlooker({"KEY": KEY}) as onlooker:
         first = room.run(inject=HURRY)
         second = room.run(inject=HURRY)
-    assert {first.code, second.code} <= {0, 1, 3}, first.said + second.said
+    assert {first.code, second.code} <= {0, 1, 3}, first.output + second.output
     seen = audit(service.record, room.rows, service.plan)
     assert seen.unfired(service.plan) == []
     assert (seen.strayed, seen.keys_leaked) == (0, 0)
     assert found_under(room.folder, {"KEY": KEY}) == []
-    assert found_in("the output", (first.said + second.said).encode(), {"KEY": KEY}) == []
+    assert found_in("the output", (first.output + second.output).encode(), {"KEY": KEY}) == []
     assert onlooker.hits == set() and onlooker.looks > 5
 
 
@@ -179,9 +179,9 @@ def test_no_secret_of_a_bad_setting_is_shown(
             room.settings["PATTERNMILL_STUDIO_URL"] = "http://studio.example.invalid/v1"
         ended = room.run(inject=HURRY)
     secrets = {name: PASSWORDS[name]}
-    assert found_in("the output", ended.said.encode(), secrets) == []
+    assert found_in("the output", ended.output.encode(), secrets) == []
     assert found_under(room.folder, secrets) == []
-    assert ended.code == code, ended.said
+    assert ended.code == code, ended.output
 
 
 @pytest.mark.parametrize("verb", [("import", "spring.csv"), ("worker",), ("automations",), ("status",)])
@@ -213,8 +213,8 @@ def test_no_secret_of_an_unexpected_error_is_kept(
     """A traceback, on the terminal or in its file, shows the error and not the key in it."""
     room = canary_room(tmp_path, service, zygote, PATTERNMILL_DEBUG=debug)
     ended = room.run(inject=("--explode",))
-    assert ended.code == 1 and "nobody expected this" in ended.said
-    assert found_in("the output", ended.said.encode(), {"KEY": KEY}) == []
+    assert ended.code == 1 and "nobody expected this" in ended.output
+    assert found_in("the output", ended.output.encode(), {"KEY": KEY}) == []
     assert found_under(room.folder, {"KEY": KEY}) == []
 
 

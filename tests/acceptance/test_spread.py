@@ -79,31 +79,31 @@ def assert_nothing_open(site: Machines) -> None:
     eventually(lambda: left() == 0, 60, lambda: f"{left()} runs are left open")
 
 
-def test_refused_before_anything_is_spent(site: Machines, service: Hostile, tmp_path: Path) -> None:
-    """Without the deployment, and without a worker, it says what is missing, and nothing was asked for."""
+def test_missing_worker_or_deployment_is_refused(site: Machines, service: Hostile, tmp_path: Path) -> None:
+    """With what is missing, and before anything is sent."""
     ended = start(site, tmp_path, "nobody", 4, "--spread", "2").wait(120)
-    assert ended.code == 2 and "no deployment 'part/part'" in ended.err, ended.said
+    assert ended.code == 2 and "no deployment 'part/part'" in ended.err, ended.output
     site.prefect("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
     ended = start(site, tmp_path, "nobody", 4, "--spread", "2").wait(120)
-    assert ended.code == 2 and "No worker" in ended.err, ended.said
+    assert ended.code == 2 and "No worker" in ended.err, ended.output
     assert not of(service, "nobody")
 
 
-def test_two_workers_one_of_them_lost(site: Machines, service: Hostile, tmp_path: Path) -> None:
-    """Everything is made, once, within one window, though a machine is gone in the middle; the page agrees."""
+def test_lost_worker_of_two(site: Machines, service: Hostile, tmp_path: Path) -> None:
+    """Everything is made, once, within one window; the page agrees."""
     with (
         site.worker("left", home=tmp_path / "left") as lost,
         site.worker("right", home=tmp_path / "right") as kept,
     ):
         eventually(lambda: site.online() == 2, 120, site.online)
         command = start(site, tmp_path, "herons", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
-        eventually(lambda: len(of(service, "herons")) >= 3 * WINDOW, 120, lambda: command.said)
+        eventually(lambda: len(of(service, "herons")) >= 3 * WINDOW, 120, lambda: command.output)
         if not children(lost.pid):
             # Whichever took up both of them.
             lost, kept = kept, lost
         lose_machine(lost)
         ended = command.wait(400)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     assert statuses(tmp_path / "out") == {"succeeded": ROWS}
     found = bought(service, "herons", ROWS)
     assert not found.double_purchases and not found.never_bought() and not found.requests_with_two_jobs
@@ -117,20 +117,20 @@ def test_two_workers_one_of_them_lost(site: Machines, service: Hostile, tmp_path
     assert_nothing_open(site)
 
 
-def test_a_worker_that_is_told_to_stop(site: Machines, service: Hostile, tmp_path: Path) -> None:
-    """Its part drains, and the other worker takes up what is left of it; nobody has to do anything."""
+def test_stopped_worker_drains(site: Machines, service: Hostile, tmp_path: Path) -> None:
+    """Its part drains, and the other worker resumes what is left of it without a person's help."""
     with (
         site.worker("one", home=tmp_path / "one", limit=1) as one,
         site.worker("other", home=tmp_path / "other", limit=1) as other,
     ):
         eventually(lambda: site.online() >= 2, 120, site.online)
         command = start(site, tmp_path, "foxes", ROWS, "--spread", "2", "--max-in-flight", str(WINDOW))
-        eventually(lambda: children(one.pid) and children(other.pid), 120, lambda: command.said)
-        eventually(lambda: len(of(service, "foxes")) >= 3 * WINDOW, 120, lambda: command.said)
+        eventually(lambda: children(one.pid) and children(other.pid), 120, lambda: command.output)
+        eventually(lambda: len(of(service, "foxes")) >= 3 * WINDOW, 120, lambda: command.output)
         one.terminate()
         assert one.wait(120) == 0
         ended = command.wait(400)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     found = bought(service, "foxes", ROWS)
     assert not found.double_purchases and not found.never_bought()
     assert most_in_flight(of(service, "foxes")) <= WINDOW
@@ -143,7 +143,7 @@ def test_a_worker_that_is_told_to_stop(site: Machines, service: Hostile, tmp_pat
 
 @pytest.mark.parametrize("cancelled", ["the run", "a part"])
 def test_cancelled_in_the_ui(cancelled: str, site: Machines, service: Hostile, tmp_path: Path) -> None:
-    """Whichever of them a person cancels: all drain, nothing is begun, the results are written, within 30 seconds."""
+    """Whichever flow run a person cancels: all drain, nothing is begun, the results are written, within 30 seconds."""
     about = f"owls-{cancelled.replace(' ', '-')}"
     with site.worker(about, home=tmp_path / "worker"):
         eventually(lambda: site.online() >= 1, 120, site.online)

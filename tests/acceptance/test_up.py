@@ -19,8 +19,9 @@ import pytest
 
 from prefect_host.environment import own_password
 from tests.acceptance.harness import CHECKOUT
+from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import clean_environment
-from tests.acceptance.test_worker import Prefect, begin_import, eventually
+from tests.acceptance.test_worker import Prefect, begin_import
 from tests.hostile import Hostile, Plan
 from tests.hostile.plan import Times
 from tests.prefect_api import api_with_password
@@ -38,17 +39,17 @@ class Up:
     folder: Path
 
     @property
-    def said(self) -> str:
-        return (self.folder / "said").read_text("utf-8", "replace")
+    def output(self) -> str:
+        return (self.folder / "output.txt").read_text("utf-8", "replace")
 
     @property
     def prefect(self) -> Prefect:
-        address = re.search(r"Prefect UI: +(\S+)", self.said)
-        assert address, self.said
+        address = re.search(r"Prefect UI: +(\S+)", self.output)
+        assert address, self.output
         return Prefect(api_with_password(f"{address[1]}/api", own_password(self.folder / "home")), {})
 
     def left(self) -> list[str]:
-        """The processes that belong to it, by what they have open or were told."""
+        """The processes that belong to it, by their open files or arguments."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -66,19 +67,19 @@ class Up:
 
 
 def begin(folder: Path, **environment: str) -> Up:
-    with (folder / "said").open("wb") as said:
+    with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
             [str(PATTERNMILL), "up"],
             cwd=folder,
             env=clean_environment()
             | {"PATTERNMILL_HOME": str(folder / "home"), "HERE": str(folder)}
             | environment,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
         )
     up = Up(process, folder)
-    eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
-    assert process.poll() is None, up.said
+    eventually(lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output)
+    assert process.poll() is None, up.output
     return up
 
 
@@ -90,7 +91,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
     running.process.wait(90)
 
 
-def test_a_run_from_the_api_and_one_from_the_command_line(up: Up, tmp_path: Path) -> None:
+def test_runs_from_the_api_and_from_the_command_line(up: Up, tmp_path: Path) -> None:
     """The sample catalog by its deployment, then by `import`: both in the one history. Ctrl-C leaves no process."""
     run = up.prefect.begin(
         "bulk-import", file="inputs/spring_catalog.csv", out=str(tmp_path / "out"), environment="staging"
@@ -112,7 +113,7 @@ def test_a_run_from_the_api_and_one_from_the_command_line(up: Up, tmp_path: Path
     assert [found["state"]["name"] for found in runs] == ["Completed", "Completed"]
 
     up.process.send_signal(signal.SIGINT)
-    assert up.process.wait(90) == 0, up.said
+    assert up.process.wait(90) == 0, up.output
     assert up.left() == []
     # The studio is gone, and the gallery has its pictures.
     gallery = (tmp_path / "out" / "gallery.html").read_text("utf-8")
@@ -141,15 +142,15 @@ def test_every_deployment_runs(up: Up, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> None:
-    """Ctrl-C, or a kill that it cannot hear: the run drains and writes its results, and no process is left."""
+def test_up_ended_in_mid_run_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
+    """Ctrl-C, or a SIGKILL: the run drains and writes its results."""
     jobs = Times(median=4.0)
     with Hostile(Plan(patterns=jobs, products=jobs), tmp_path / "service") as service:
         up = begin(tmp_path, **service.environment)
         begun = begin_import(up.prefect, service, tmp_path, "broken-off")
         up.process.send_signal(how)
         code = up.process.wait(90)
-        assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.said
+        assert code == (0 if how is signal.SIGINT else -signal.SIGKILL), up.output
         eventually(lambda: up.left() == [], 60, up.left)
     with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
         statuses = Counter(row["status"] for row in csv.DictReader(file))
@@ -157,8 +158,8 @@ def test_ended_in_the_middle_of_a_run(tmp_path: Path, how: signal.Signals) -> No
     assert statuses["in_doubt"] == 0, statuses
 
 
-def test_a_schedule_fires(up: Up, tmp_path: Path) -> None:
-    """Each full minute instead of each night: the scheduler makes the run, the worker takes it up, and it follows."""
+def test_schedule_starts_a_refresh(up: Up, tmp_path: Path) -> None:
+    """Each full minute instead of each night: the scheduler creates the run, and the worker runs it."""
     prefect, out = up.prefect, str(tmp_path / "out")
     deployment = prefect.ask("deployments/name/catalog-refresh/catalog-refresh")
     every_minute = {"cron": "* * * * *", "timezone": "Europe/Berlin"}

@@ -1,4 +1,4 @@
-"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is told to stop."""
+"""Runs that a worker starts: they end in order when cancelled in the Prefect UI, or when the worker is stopped."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from prefect_host.environment import client_environment
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
+from tests.acceptance.prefect_servers import eventually
 from tests.hostile import Hostile, Plan, audit
 from tests.hostile.plan import Times
 from tests.hostile.record import lines_of
@@ -78,15 +79,6 @@ class Prefect:
         return int(self.api.post("task_runs/count", family | {"task_runs": unfinished})) + int(
             self.api.post("flow_runs/count", runs)
         )
-
-
-def eventually(
-    what: Callable[[], bool], within: float, told: Callable[[], object] = lambda: "it never came"
-) -> None:
-    until = time.monotonic() + within
-    while not what():
-        assert time.monotonic() < until, told()
-        time.sleep(0.2)
 
 
 def run(module: str, *arguments: str, environment: dict[str, str]) -> None:
@@ -179,7 +171,7 @@ def begin_import(prefect: Prefect, service: Hostile, folder: Path, about: str, *
 
 
 def assert_ended_in_order(prefect: Prefect, begun: Begun, state: dict[str, Any], drained_at: int) -> None:
-    """Cancelled in words and in numbers: nothing bought after the drain began, everything on record."""
+    """The state and the numbers of a cancelled run: nothing bought after the drain began, everything on record."""
     assert (state["type"], state["name"]) == ("CANCELLED", "Cancelled"), state
     assert begun.creates() == drained_at, "a create was sent after the drain had begun"
     with (begun.out / "results.csv").open(encoding="utf-8-sig", newline="") as file:
@@ -202,10 +194,10 @@ def test_cancelled_in_the_ui(
     assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
 
 
-def test_a_worker_that_is_told_to_stop(
+def test_stopped_worker_drains(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """`patternmill worker` lets its runs end in order before it ends itself, and then goes."""
+    """`patternmill worker` lets its runs end in order before it ends itself."""
     process = worker(OUR_WORKER)
     begun = begin_import(prefect, service, tmp_path, "stopped")
     process.send_signal(signal.SIGTERM)
@@ -216,10 +208,10 @@ def test_a_worker_that_is_told_to_stop(
     assert "SIGTERM" in prefect.state(begun.flow_run)["message"]
 
 
-def test_a_killed_run_is_taken_up(
+def test_killed_run_is_restarted(
     prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    """SIGKILL of its process: begun again by the automation, it ends well, buys nothing twice, leaves nothing open."""
+    """SIGKILL of its process: restarted by the automation, it completes, buys nothing twice, leaves nothing open."""
     process = worker(PREFECT_WORKER)
     begun = begin_import(prefect, service, tmp_path, "killed", count=12)
     for run in children(process.pid):

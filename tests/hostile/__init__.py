@@ -8,7 +8,7 @@
     assert evidence.wrong_products(product_id_by_sku) == []
     assert evidence.unfired(plan) == []                # a fault that never fired proves nothing
 
-To see a status run backward, the first end must be unreadable, for a client that was told an end asks no more:
+To see a status run backward, the first end must be unreadable, for a client that knows the end polls no more:
 `edit` with remove=["result"] and each=1 before `edit` with set={"status": "running"}, both with state="ended".
 """
 

@@ -23,15 +23,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def serve(given: argparse.Namespace) -> None:
-    plan = Plan.load(given.plan) if given.plan else Plan()
+async def serve(options: argparse.Namespace) -> None:
+    plan = Plan.load(options.plan) if options.plan else Plan()
     keys = tuple(os.environ["HOSTILE_API_KEY"].split(","))
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    tls = _tls(given.certificate)
-    async with HostileService(plan, given.record, keys=keys, port=given.port, tls=tls) as service:
-        announce(given.ready_file, {"url": service.url, "elsewhere": service.elsewhere, "pid": os.getpid()})
+    tls = _tls(options.certificate)
+    async with HostileService(plan, options.record, keys=keys, port=options.port, tls=tls) as service:
+        announce(options.ready_file, {"url": service.url, "elsewhere": service.elsewhere, "pid": os.getpid()})
         await asyncio.wait(
             [asyncio.ensure_future(stopped.wait()), asyncio.ensure_future(orphaned())],
             return_when=asyncio.FIRST_COMPLETED,

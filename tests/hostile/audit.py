@@ -59,7 +59,7 @@ class Purchase:
         return goods_of(self.prompt, self.category_id, dict(self.selections))
 
     def alive_at(self, at: float) -> bool:
-        """It stands for its content: running or succeeded, so that a second one is one too many."""
+        """Running or succeeded, so that a second one is one too many."""
         return not (self.ended == "failed" and self.ended_at is not None and self.ended_at <= at)
 
 
@@ -115,8 +115,8 @@ class Audit:
         return sum(p.stage == stage for p in self.purchases)
 
     def wrong_products(self, products: Mapping[str, str]) -> list[str]:
-        """For sku -> productId as the results files say: what does not belong to its row, in words."""
-        faults = [f"{i} is given to {n} rows" for i, n in Counter(products.values()).items() if n > 1]
+        """For sku -> productId of the results files: what does not belong to its row, as sentences."""
+        faults = [f"{i} is in {n} rows" for i, n in Counter(products.values()).items() if n > 1]
         for sku, product_id in products.items():
             made = self.products.get(product_id)
             if made is None:
@@ -126,7 +126,7 @@ class Audit:
         return faults
 
     def never_bought(self) -> Counter[Goods]:
-        """What the rows want and nobody ever began to make, with how many are missing."""
+        """What the rows want and was never begun, with how many are missing."""
         return Counter(self.wanted.values()) - Counter(
             p.goods for p in self.purchases if p.stage == "product"
         )
@@ -141,7 +141,7 @@ class Audit:
         return sum(s == status for s in later) / len(later) if later else 0.0
 
     def count(self, operation: str, status: int | None = None) -> int:
-        """Requests of an operation, with this status if one is named; 0 stands for no answer at all."""
+        """Requests of an operation, with this status if one is named; 0 means no answer at all."""
         return sum(n for (o, s), n in self.requests.items() if o == operation and status in {None, s})
 
 
@@ -229,11 +229,11 @@ def _content(stage: str, prompt: str, body: Mapping[str, Any]) -> str:
 
 
 def _doubles(purchases: tuple[Purchase, ...], wanted: Counter[Goods]) -> tuple[Purchase, ...]:
-    """Purchases made while as many of the same content stood already as there are rows to use them."""
-    standing: dict[str, list[Purchase]] = defaultdict(list)
+    """Purchases made while there were as many of the same content already as rows to use them."""
+    purchases_of: dict[str, list[Purchase]] = defaultdict(list)
     doubles = []
     for purchase in purchases:
-        others = standing[purchase.content]
+        others = purchases_of[purchase.content]
         allowed = max(1, wanted[purchase.goods]) if purchase.stage == "product" else 1
         if sum(other.alive_at(purchase.at) for other in others) >= allowed:
             doubles.append(purchase)

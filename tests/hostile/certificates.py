@@ -1,4 +1,4 @@
-"""Certificates for TLS faults: signed by an authority of the test's own, expired or for another host if so wished."""
+"""Certificates for TLS faults: of the test's own authority, expired, or for another host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Certificates:
 
 
 def write_certificates(folder: Path, *, expired: bool = False, host: str = "127.0.0.1") -> Certificates:
-    """A good certificate for the loopback address, unless it is asked to be bad."""
+    """A valid certificate for the loopback address, unless an invalid one is requested."""
     root_key = ec.generate_private_key(ec.SECP256R1())
     root = _certificate("test authority", root_key, "test authority", root_key, None, expired=False)
     key = ec.generate_private_key(ec.SECP256R1())

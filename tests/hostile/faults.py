@@ -1,4 +1,4 @@
-"""The faults: how a good answer is spoilt, and how an answer is brought to the client badly, or not at all."""
+"""The faults: how a correct answer is changed, and how an answer is brought to the client badly, or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Params = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """What a spoiler may use besides the good answer."""
+    """What a spoiler may use in addition to the correct answer."""
 
     params: Params
     #: Base address of the second listener, and the path that was asked for.
@@ -39,7 +39,7 @@ def retry_after_headers(form: str | None) -> dict[str, str]:
     return {"Retry-After": form}
 
 
-def _status(good: Answer, scene: Scene) -> Answer:
+def _status(correct: Answer, scene: Scene) -> Answer:
     code = int(scene.params["code"])
     body = scene.params.get("body", {"error": {"code": f"http_{code}", "message": f"refused with {code}"}})
     text = json.dumps(body).replace("$jobId", scene.job_id)
@@ -47,26 +47,28 @@ def _status(good: Answer, scene: Scene) -> Answer:
     return replace(answer, headers={**answer.headers, **retry_after_headers(scene.params.get("retry_after"))})
 
 
-def _redirect(good: Answer, scene: Scene) -> Answer:
+def _redirect(correct: Answer, scene: Scene) -> Answer:
     where = scene.elsewhere + scene.path + str(scene.params.get("query", ""))
     return Answer(int(scene.params.get("code", 307)), b"", {"Location": where})
 
 
-def _no_content(good: Answer, scene: Scene) -> Answer:
+def _no_content(correct: Answer, scene: Scene) -> Answer:
     return Answer(204)
 
 
-def _partial(good: Answer, scene: Scene) -> Answer:
-    half = good.body[: len(good.body) // 2]
-    return Answer(206, half, {**good.headers, "Content-Range": f"bytes 0-{len(half) - 1}/{len(good.body)}"})
+def _partial(correct: Answer, scene: Scene) -> Answer:
+    half = correct.body[: len(correct.body) // 2]
+    return Answer(
+        206, half, {**correct.headers, "Content-Range": f"bytes 0-{len(half) - 1}/{len(correct.body)}"}
+    )
 
 
-def _html(good: Answer, scene: Scene) -> Answer:
+def _html(correct: Answer, scene: Scene) -> Answer:
     page = b"<!doctype html><html><body><h1>Welcome to the network</h1>Please sign in.</body></html>"
     return Answer(int(scene.params.get("code", 200)), page, {"Content-Type": "text/html; charset=utf-8"})
 
 
-def _proxy_page(good: Answer, scene: Scene) -> Answer:
+def _proxy_page(correct: Answer, scene: Scene) -> Answer:
     page = b"<html><head><title>502 Bad Gateway</title></head><body><hr>squid/5.7</body></html>"
     headers = {
         "Content-Type": "text/html",
@@ -76,15 +78,15 @@ def _proxy_page(good: Answer, scene: Scene) -> Answer:
     return Answer(int(scene.params.get("code", 502)), page, headers)
 
 
-def _empty(good: Answer, scene: Scene) -> Answer:
-    return replace(good, body=b"")
+def _empty(correct: Answer, scene: Scene) -> Answer:
+    return replace(correct, body=b"")
 
 
-def _half_json(good: Answer, scene: Scene) -> Answer:
-    return replace(good, body=good.body[: len(good.body) // 2])
+def _half_json(correct: Answer, scene: Scene) -> Answer:
+    return replace(correct, body=correct.body[: len(correct.body) // 2])
 
 
-def _body(good: Answer, scene: Scene) -> Answer:
+def _body(correct: Answer, scene: Scene) -> Answer:
     code = int(scene.params.get("code", 200))
     if "text" in scene.params:
         content_type = str(scene.params.get("content_type", "application/json"))
@@ -92,27 +94,27 @@ def _body(good: Answer, scene: Scene) -> Answer:
     return json_answer(scene.params["json"], code)
 
 
-def _edit(good: Answer, scene: Scene) -> Answer:
-    fields = _fields(good)
+def _edit(correct: Answer, scene: Scene) -> Answer:
+    fields = _fields(correct)
     for name in scene.params.get("remove", ()):
         fields.pop(name, None)
     if isinstance(fields.get("result"), dict):
         fields["result"] = {**fields["result"], **scene.params.get("result", {})}
-    return json_answer({**fields, **scene.params.get("set", {})}, good.status)
+    return json_answer({**fields, **scene.params.get("set", {})}, correct.status)
 
 
-def _other_job(good: Answer, scene: Scene) -> Answer:
-    return json_answer({**_fields(good), "jobId": scene.other_job_id}, good.status)
+def _other_job(correct: Answer, scene: Scene) -> Answer:
+    return json_answer({**_fields(correct), "jobId": scene.other_job_id}, correct.status)
 
 
-def _unknown_status(good: Answer, scene: Scene) -> Answer:
-    return json_answer({**_fields(good), "status": scene.params.get("word", "finalizing")}, good.status)
+def _unknown_status(correct: Answer, scene: Scene) -> Answer:
+    return json_answer({**_fields(correct), "status": scene.params.get("word", "finalizing")}, correct.status)
 
 
-def _gzip_bomb(good: Answer, scene: Scene) -> Answer:
+def _gzip_bomb(correct: Answer, scene: Scene) -> Answer:
     size = int(scene.params.get("bytes", 64 * 2**20))
-    head = json.dumps({**_fields(good), "pad": ""})[:-2].encode()
-    return Answer(good.status, _bomb(head, size), {**good.headers, "Content-Encoding": "gzip"})
+    head = json.dumps({**_fields(correct), "pad": ""})[:-2].encode()
+    return Answer(correct.status, _bomb(head, size), {**correct.headers, "Content-Encoding": "gzip"})
 
 
 @lru_cache(maxsize=4)
@@ -127,15 +129,15 @@ def _bomb(head: bytes, size: int) -> bytes:
     return b"".join([*parts, packer.compress(b'"}'), packer.flush()])
 
 
-def _deep(good: Answer, scene: Scene) -> Answer:
+def _deep(correct: Answer, scene: Scene) -> Answer:
     depth = int(scene.params.get("depth", 100_000))
     nest = b"[" * depth + b"]" * depth
-    return replace(good, body=good.body[:-1] + b', "pad": ' + nest + b"}")
+    return replace(correct, body=correct.body[:-1] + b', "pad": ' + nest + b"}")
 
 
-def _fields(good: Answer) -> dict[str, Any]:
+def _fields(correct: Answer) -> dict[str, Any]:
     try:
-        value = json.loads(good.body)
+        value = json.loads(correct.body)
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
@@ -190,43 +192,43 @@ class Connection:
             pass
 
 
-async def _lose(line: Connection, good: Answer, params: Params) -> None:
+async def _lose(line: Connection, correct: Answer, params: Params) -> None:
     line.end(str(params.get("how", "reset")))
 
 
-async def _silence(line: Connection, good: Answer, params: Params) -> None:
+async def _silence(line: Connection, correct: Answer, params: Params) -> None:
     await line.gone()
     line.end("close")
 
 
-async def _late(line: Connection, good: Answer, params: Params) -> None:
+async def _late(line: Connection, correct: Answer, params: Params) -> None:
     await asyncio.sleep(float(params.get("delay", 1.0)))
-    await line.answer(good)
+    await line.answer(correct)
 
 
-async def _drip(line: Connection, good: Answer, params: Params) -> None:
+async def _drip(line: Connection, correct: Answer, params: Params) -> None:
     piece = int(params.get("piece", 1))
-    await line.send(good.head())
-    for start in range(0, len(good.body), piece):
-        await line.send(good.body[start : start + piece])
+    await line.send(correct.head())
+    for start in range(0, len(correct.body), piece):
+        await line.send(correct.body[start : start + piece])
         await asyncio.sleep(float(params.get("interval", 1.0)))
 
 
-async def _cut(line: Connection, good: Answer, params: Params) -> None:
-    await line.send(good.head() + good.body[: len(good.body) // 2])
+async def _cut(line: Connection, correct: Answer, params: Params) -> None:
+    await line.send(correct.head() + correct.body[: len(correct.body) // 2])
     line.end(str(params.get("how", "close")))
 
 
-async def _close_after(line: Connection, good: Answer, params: Params) -> None:
-    await line.answer(good)
+async def _close_after(line: Connection, correct: Answer, params: Params) -> None:
+    await line.answer(correct)
     await asyncio.sleep(float(params.get("delay", 0.0)))
     line.end(str(params.get("how", "close")))
 
 
-async def _huge(line: Connection, good: Answer, params: Params) -> None:
+async def _huge(line: Connection, correct: Answer, params: Params) -> None:
     size = int(params.get("bytes", 2 * 2**30))
-    head = good.body[:-1] + b', "pad": "'
-    await line.send(good.head(len(head) + size + 2) + head)
+    head = correct.body[:-1] + b', "pad": "'
+    await line.send(correct.head(len(head) + size + 2) + head)
     piece = _zeros(2**18)
     for start in range(0, size, len(piece)):
         await line.send(piece[: size - start])

@@ -26,7 +26,7 @@ WIRE_FAULTS = frozenset(
         "late",  # executed, answered after params delay
         "drip",  # executed, the body in pieces of params piece bytes, params interval apart
         "cut",  # executed, half the body promised, then closed (how="close") or reset
-        "close_after",  # a good answer, and the connection closed without a word (stale keep-alive)
+        "close_after",  # a correct answer, and the connection closed silently (stale keep-alive)
         "status",  # params code, retry_after, body, execute
         "redirect",  # params code, query; to the second listener
         "no_content",
@@ -36,7 +36,7 @@ WIRE_FAULTS = frozenset(
         "empty",
         "half_json",
         "body",  # params json or text, content_type, code
-        "edit",  # params remove=[...], set={...} on the good answer, result={...} added to its result
+        "edit",  # params remove=[...], set={...} on the correct answer, result={...} added to its result
         "other_job",  # the jobId of another item
         "unknown_status",  # params word
         "huge",  # params bytes: a valid but endless answer, streamed
@@ -45,15 +45,15 @@ WIRE_FAULTS = frozenset(
         "forget",  # a known requestId treated as new: a second job
     }
 )
-#: Faults under which nothing is executed, unless params say execute=True.
+#: Faults under which nothing is executed, unless params have execute=True.
 NOT_EXECUTED = frozenset({"reset_before", "silence", "status", "redirect"})
 
-State = Literal["running", "ended", "told"]
+State = Literal["running", "ended", "reported"]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One fault, and the requests that it falls on. All conditions that are given must hold."""
+    """One fault, and the requests that it falls on. All of its conditions must hold."""
 
     operation: str
     fault: str
@@ -73,7 +73,7 @@ class Rule:
     by: Literal["request", "content"] | None = None
     #: Creates: only of a requestId known already (True), or not (False).
     repeat: bool | None = None
-    #: Polls: only of jobs that run, that ended, or whose end was told to the client before.
+    #: Polls: only of jobs that run, that ended, or whose end was reported to the client before.
     state: State | None = None
     #: Polls: only of jobs younger or older than so many seconds.
     younger: float | None = None
@@ -120,7 +120,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Limit:
-    """A token bucket that the client is not told about; beyond it 429."""
+    """A token bucket that the client does not know; above it 429."""
 
     operation: str
     rate: float

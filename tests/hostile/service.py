@@ -23,7 +23,7 @@ CONTROL = "/_hostile/"
 
 
 class Bucket:
-    """A rate limit that the client is not told about."""
+    """A rate limit that the client does not know."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
@@ -43,7 +43,7 @@ class Bucket:
 class HostileService:
     """`async with HostileService(plan, record_path, keys=...) as service:` then `service.url`.
 
-    State is what the record says: a service begun on the record of another goes on where that one stopped.
+    The state is that of the record: a service begun on the record of another resumes where that one stopped.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class HostileService:
             answer, fate_rule = (refused, None) if refused else self._execute(call)
             self._note(call, answer.status, None, fate_rule, executed=refused is None)
             if call.job and call.operation == "jobs/get" and call.job.ended:
-                call.job.told = True
+                call.job.reported = True
             await line.answer(answer)
             return
         await self._misbehave(line, request, call, refused, chosen)
@@ -206,11 +206,11 @@ class HostileService:
         index, rule, subject = chosen
         rules = [(index, subject)]
         executes = bool(rule.params.get("execute", rule.fault not in NOT_EXECUTED)) and refused is None
-        good = refused or json_answer({})
+        correct = refused or json_answer({})
         if executes:
-            good, fate_rule = self._execute(call, forget=rule.fault == "forget")
+            correct, fate_rule = self._execute(call, forget=rule.fault == "forget")
             rules += fate_rule or []
-        answer = self._spoil(rule, good, call, request.path)
+        answer = self._spoil(rule, correct, call, request.path)
         silent = rule.fault in {"reset_before", "answer_lost", "silence"}
         self._note(call, 0 if silent else answer.status, rule.fault, rules, executed=executes)
         deliver = DELIVERIES.get(rule.fault)
@@ -220,16 +220,16 @@ class HostileService:
             if rule.fault in {"huge", "gzip_bomb", "deep", "drip"}:
                 self._record.write("sent", self._clock(), fault=rule.fault, bytes=line.sent)
 
-    def _spoil(self, rule: Rule, good: Answer, call: Call, path: str) -> Answer:
+    def _spoil(self, rule: Rule, correct: Answer, call: Call, path: str) -> Answer:
         spoil = SPOILERS.get(rule.fault)
         if spoil is None:
-            return good
+            return correct
         known = call.job or self._shop.known(call)
         own = known.job_id if known else ""
         other = next(
             (j for j, job in self._shop.jobs.items() if job.content != call.content), "job_of_nobody"
         )
-        return spoil(good, Scene(rule.params, self.elsewhere, path, other, own))
+        return spoil(correct, Scene(rule.params, self.elsewhere, path, other, own))
 
     async def _refuse_by_limit(self, line: Connection, call: Call) -> None:
         limit = next(b.limit for b in self._limits if b.limit.operation == call.operation)
@@ -326,7 +326,7 @@ class HostileService:
         await self._within(Connection(reader, writer), self._receive_strayed)
 
     async def _receive_strayed(self, line: Connection) -> None:
-        """The host of somebody else: a key that arrives here has leaked."""
+        """A foreign host: a key that arrives here has leaked."""
         if (request := await read_request(line.reader)) is not None:
             self._record.write(
                 "strayed", self._clock(), path=request.path, authorization="authorization" in request.headers,

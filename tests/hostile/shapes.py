@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PAGE = 2
-#: All that answer in pages; `paged_silent` shows that there is more, and has no way to it.
+#: All that answer in pages; `paged_silent` shows that there is more, and has no cursor to it.
 PAGED = ("paged", "paged_token", "paged_number", "paged_address", "paged_info", "paged_count", "paged_silent")
 Body = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def _page(shape: str, categories: list[Category], body: Body) -> Any:
     start = _start(shape, body)
     items = [{"categoryId": c.category_id, "name": c.name} for c in categories[start : start + PAGE]]
     following = start + PAGE if start + PAGE < len(categories) else None
-    return {"categories": items, **_way_on(shape, following, len(categories))}
+    return {"categories": items, **_cursor(shape, following, len(categories))}
 
 
 def _start(shape: str, body: Body) -> int:
@@ -74,7 +74,7 @@ def _start(shape: str, body: Body) -> int:
     return 0
 
 
-def _way_on(shape: str, following: int | None, total: int) -> dict[str, Any]:
+def _cursor(shape: str, following: int | None, total: int) -> dict[str, Any]:
     mark = None if following is None else f"page-{following}"
     number = None if following is None else following // PAGE + 1
     match shape:

@@ -30,7 +30,7 @@ class Job:
     #: None: it succeeds.
     reason: str | None
     ended: bool = False
-    told: bool = False
+    reported: bool = False
 
     @property
     def kind(self) -> str:
@@ -48,15 +48,15 @@ class Job:
 
     def to_answer(self) -> Answer:
         done = self.status == "succeeded"
-        told: dict[str, Any] = {
+        answer: dict[str, Any] = {
             "jobId": self.job_id,
             "kind": self.kind,
             "status": self.status,
             "result": {f"{self.kind}Id": self.result_id} if done else None,
         }
         if self.status == "failed":
-            told["error"] = {"message": self.reason}
-        return json_answer(told)
+            answer["error"] = {"message": self.reason}
+        return json_answer(answer)
 
 
 @dataclass
@@ -92,7 +92,7 @@ class Call:
     raw: bytes
     key: str
     identity: str
-    #: What the request is about, in words.
+    #: What the request is about, for a person.
     content: str
     job: Job | None = None
     facts: dict[str, Any] = field(default_factory=dict)
@@ -266,7 +266,7 @@ class Shop:
         job = self.jobs.get(job_id)
         if job is None or job.key != key:
             return Call("jobs/get", body, raw, key, job_id, "")
-        state = ("told" if job.told else "ended") if job.ended else "running"
+        state = ("reported" if job.reported else "ended") if job.ended else "running"
         facts = {"state": state, "age": self.clock() - job.created_at}
         return Call("jobs/get", body, raw, key, job_id, job.content, job, facts)
 

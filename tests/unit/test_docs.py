@@ -25,8 +25,11 @@ PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (RO
 #: Set by the command line for itself; not for a person.
 INTERNAL = {"embedded"}
 
+TEST_FILES = [str(path.relative_to(ROOT / "tests")) for path in (ROOT / "tests").rglob("*")]
+
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 VARIABLE = re.compile(rf"\b{PREFIX}[A-Z_]*[A-Z]\b")
+TEST_FILE = re.compile(r"(?<![\w/.])(?:tests/[\w/]+(?:\.\w+)?|(?:\w+/)*test_\w+\.py)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*[a-z]\b")
 
 
@@ -68,22 +71,22 @@ def code_blocks(page: Path) -> Iterator[str]:
             yield line.strip()
 
 
-def test_every_verb_stands_in_the_readme() -> None:
-    """In its table, as a word of its own; and no verb that is not there."""
+def test_readme_lists_exactly_the_verbs() -> None:
+    """In its table."""
     rows = re.findall(r"^\| `([a-z]+)` \|", README.read_text(encoding="utf-8").partition("## Verbs")[2], re.M)
     assert rows == list(VERBS)
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_option_stands_in_the_page_of_commands(verb: str) -> None:
-    """Each verb's section names its options, and none that it does not have."""
+def test_commands_page_lists_exactly_the_options(verb: str) -> None:
+    """In each verb's section."""
     for name, command in commands(verb):
         documented = re.findall(r"^\| `(--[a-z-]+)`", section(name), re.MULTILINE)
         assert set(documented) == options_of(command), f"docs/commands.md, {name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_commands_that_are_shown_can_be_typed(page: Path) -> None:
+def test_shown_commands_exist(page: Path) -> None:
     """A line that begins with `patternmill VERB` names a verb, and options that it has."""
     known = dict(commands(*VERBS))
     for line in code_blocks(page):
@@ -95,20 +98,19 @@ def test_commands_that_are_shown_can_be_typed(page: Path) -> None:
         assert set(OPTION.findall(line.partition("#")[0])) <= options_of(known[name]), line
 
 
-def test_every_table_that_is_exported_is_written_down() -> None:
-    """And none that is not."""
+def test_commands_page_lists_exactly_the_exported_tables() -> None:
     documented = section("ledger export").partition("The tables are")[2].partition("\n\n")[0]
     assert re.findall(r"`(\w+)`", documented) == list(TABLES)
 
 
-def test_every_setting_is_written_down() -> None:
+def test_every_setting_is_documented() -> None:
     """In the example file, the README or a page of docs."""
     pages = [ROOT / ".env.example", README, *(ROOT / "docs").glob("*.md")]
     documented = {name for page in pages for name in VARIABLE.findall(page.read_text(encoding="utf-8"))}
     assert {PREFIX + field.upper() for field in set(Settings.model_fields) - INTERNAL} <= documented
 
 
-def test_no_setting_is_written_down_that_nobody_reads() -> None:
+def test_every_documented_setting_exists() -> None:
     """Every variable named on a page is a setting, or is read by name in the command line."""
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "cli").rglob("*.py"))
     known = {PREFIX + field.upper() for field in Settings.model_fields} | set(VARIABLE.findall(sources))
@@ -117,8 +119,8 @@ def test_no_setting_is_written_down_that_nobody_reads() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_every_relative_link_leads_somewhere(page: Path) -> None:
-    """To a file that is there, and to a heading that the file has."""
+def test_every_relative_link_has_a_target(page: Path) -> None:
+    """A file that exists, and a heading that it has."""
     for link in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" in link:
             continue
@@ -129,12 +131,20 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
             assert fragment in anchors(target), f"{page.name} links to {link}"
 
 
-def test_the_readme_is_short() -> None:
-    """Under 250 lines, or it is not read."""
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_named_test_file_exists(page: Path) -> None:
+    """Named by its path, with or without `tests/` in front, or by the end of its path."""
+    for name in TEST_FILE.findall(page.read_text(encoding="utf-8")):
+        path = name.removeprefix("tests/").rstrip("/")
+        assert any(f"/{file}".endswith(f"/{path}") for file in TEST_FILES), f"{page.name} names {name}"
+
+
+def test_readme_is_short() -> None:
+    """Under 250 lines."""
     assert len(README.read_text(encoding="utf-8").splitlines()) < 250
 
 
-def test_each_decision_is_short_and_whole() -> None:
+def test_each_decision_is_short_and_complete() -> None:
     """At most 60 lines, under a numbered title, with the four headings in their order."""
     assert DECISIONS
     for number, page in enumerate(DECISIONS, start=1):
@@ -154,21 +164,21 @@ def test_each_decision_is_in_the_list() -> None:
         assert f"[{page.name[:4]}]({page.name}) | {title} |" in listed
 
 
-def test_every_word_for_a_state_is_explained_to_who_is_on_call() -> None:
-    """States of attempts, statuses of rows, outcomes of runs."""
+def test_operations_page_explains_every_state() -> None:
+    """Of attempts, rows and runs."""
     documented = set(re.findall(r"`(\w+)`", OPERATIONS.read_text(encoding="utf-8")))
     assert {word.value for words in (AttemptState, RowStatus, Outcome) for word in words} <= documented
 
 
-def test_every_exit_code_is_told_where_the_readme_lists_them() -> None:
-    """And in the page for who is on call, next to its outcome."""
+def test_every_exit_code_is_documented() -> None:
+    """In the README and in the operations page, next to its outcome."""
     readme = README.read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", readme, re.M)} == {*EXIT_CODES.values(), 2}
     for outcome, code in EXIT_CODES.items():
         assert f"| `{outcome}` | {code} |" in OPERATIONS.read_text(encoding="utf-8")
 
 
-def test_every_error_code_of_a_row_is_explained() -> None:
+def test_operations_page_explains_every_error_code_of_a_row() -> None:
     """Those that the service's answers lead to, found where they are decided."""
     written = {
         *re.findall(
@@ -188,7 +198,7 @@ def test_every_error_code_of_a_row_is_explained() -> None:
     assert written <= documented
 
 
-def test_every_code_of_a_refusal_is_in_the_contract() -> None:
+def test_contract_explains_every_problem_code() -> None:
     """Of files, and of rows."""
     documented = set(
         re.findall(r"^\| `(\w+)` \|", (ROOT / "inputs" / "README.md").read_text(encoding="utf-8"), re.M)

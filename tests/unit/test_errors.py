@@ -21,7 +21,7 @@ def drawn() -> dict[str, int]:
     return {match.group(2): match.start(2) // 4 for match in found if match}
 
 
-def test_the_tree_in_the_docstring_is_the_tree() -> None:
+def test_docstring_shows_the_tree_of_errors() -> None:
     """Every class is in it, under its parent."""
     depths = {kind.__name__: len(kind.__mro__) - len(PatternmillError.__mro__) for kind in ALL}
     assert drawn() == depths
@@ -29,30 +29,30 @@ def test_the_tree_in_the_docstring_is_the_tree() -> None:
 
 @pytest.mark.parametrize("kind", ALL)
 def test_every_error_has_a_code_of_its_own(kind: type[PatternmillError]) -> None:
-    """Stable words, for machines."""
+    """Stable, for machines."""
     assert re.fullmatch(r"[a-z_]+", kind.code)
     assert [other.code for other in ALL].count(kind.code) == 1
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_an_error_says_what_happened_and_what_to_do(kind: type[PatternmillError]) -> None:
+def test_error_has_a_message_and_a_remedy(kind: type[PatternmillError]) -> None:
     """In this order, in one line; without a remedy, without a trailing space."""
     error = kind("It broke.", remedy="Mend it.")
     assert (str(error), error.message, error.remedy) == ("It broke. Mend it.", "It broke.", "Mend it.")
     assert str(kind("It broke.")) == "It broke."
 
 
-def test_a_code_can_be_more_exact() -> None:
+def test_code_can_be_more_exact() -> None:
     """The class's is only the default."""
     assert RowFailed("no", code="pattern_failed").code == "pattern_failed"
     assert RowFailed("no").code == "failed"
 
 
-def test_what_concerns_the_ledger_is_one_family() -> None:
-    """Code that stops at a ledger that cannot be trusted stops at these too."""
+def test_ledger_errors_are_one_family() -> None:
+    """What stops at a ledger that cannot be trusted stops at these too."""
     assert issubclass(Overlap, LedgerError) and issubclass(LeaseLost, LedgerError)
 
 
-def test_errors_cross_a_process() -> None:
+def test_errors_can_be_pickled() -> None:
     """As far as their text goes."""
     assert str(pickle.loads(pickle.dumps(LedgerError("It broke.")))) == "It broke."

@@ -34,10 +34,10 @@ def key_of(settings: Settings) -> str | None:
 
 
 @pytest.mark.parametrize("line", [f"PATTERNMILL_STUDIO_URL={ONE}", f"PATTERNMILL_ENVIRONMENT_URLS='{URLS}'"])
-def test_an_address_of_the_folder_gets_no_key_from_elsewhere(
+def test_address_of_the_folder_gets_no_key_from_elsewhere(
     folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
-    """The author of the folder would have it."""
+    """Its author would get it."""
     (folder / ".env").write_text(line + "\n")
     export(monkeypatch, API_KEY="sk_exported")
     with pytest.raises(ConfigurationError, match="any folder could have it sent anywhere") as refused:
@@ -45,7 +45,7 @@ def test_an_address_of_the_folder_gets_no_key_from_elsewhere(
     assert "sk_exported" not in str(refused.value)
 
 
-def test_an_address_and_a_key_of_one_place_go_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_and_key_of_one_source_are_accepted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both in the file, both exported, or an exported address before the file's."""
     (folder / ".env").write_text(f"PATTERNMILL_STUDIO_URL={ONE}\nPATTERNMILL_API_KEY=sk_file\n")
     assert key_of(load_settings()) == "sk_file"
@@ -56,13 +56,13 @@ def test_an_address_and_a_key_of_one_place_go_together(folder: Path, monkeypatch
 
 
 def test_each_environment_has_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever is named on the way."""
+    """However the environment is named."""
     export(monkeypatch, ENVIRONMENT_URLS=URLS, API_KEYS=KEYS)
     assert key_of(load_settings()) == "sk_staging"
     assert key_of(load_settings(environment="production")) == "sk_production"
 
 
-def test_the_one_key_is_that_of_the_environment_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_key_is_of_the_configured_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Staging's key never reaches production's host."""
     export(monkeypatch, ENVIRONMENT_URLS=URLS, API_KEY="sk_staging")
     assert key_of(load_settings()) == "sk_staging"
@@ -73,9 +73,7 @@ def test_the_one_key_is_that_of_the_environment_that_is_set(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("keys", ['{"staging": ""}', '{"staging": "a b"}', '{"Sta ging": "k"}', "[]"])
-def test_keys_that_cannot_be_used_are_refused_without_being_shown(
-    monkeypatch: pytest.MonkeyPatch, keys: str
-) -> None:
+def test_unusable_keys_are_refused_without_being_shown(monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
     """By the name of the variable."""
     export(monkeypatch, STUDIO_URL=ONE, API_KEYS=keys)
     with pytest.raises(ConfigurationError, match="PATTERNMILL_API_KEYS") as refused:
@@ -95,10 +93,10 @@ def test_keys_that_cannot_be_used_are_refused_without_being_shown(
         ("http://127.0.0.1.studio.example/v1", False),
     ],
 )
-def test_the_key_goes_to_other_machines_encrypted(
+def test_key_is_sent_to_other_machines_encrypted(
     monkeypatch: pytest.MonkeyPatch, url: str, fine: bool
 ) -> None:
-    """Or its host is listed as safe."""
+    """Or a setting declares the network as private."""
     export(monkeypatch, STUDIO_URL=url, API_KEY="sk_key")
     if not fine:
         with pytest.raises(ConfigurationError, match="without encryption"):
@@ -108,8 +106,10 @@ def test_the_key_goes_to_other_machines_encrypted(
     assert load_settings().studio_url == url
 
 
-def test_a_key_is_not_sent_to_a_new_address_unasked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first service is remembered; two addresses of one service, and what is written down together, are fine."""
+def test_key_is_not_sent_to_a_new_address_without_confirmation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first service is remembered; two addresses of one service, and pairs from one source, are accepted."""
     export(monkeypatch, STUDIO_URL=ONE, API_KEY="sk_key")
     for _ in range(2):
         StudioApi.from_settings(load_settings())
@@ -130,8 +130,8 @@ def test_a_key_is_not_sent_to_a_new_address_unasked(folder: Path, monkeypatch: p
     StudioApi.from_settings(load_settings())
 
 
-def test_an_address_of_the_prefect_server_gets_no_key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anyone who may write a Variable would have it."""
+def test_address_of_a_prefect_variable_gets_no_key_of_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody who may write a Variable would get it."""
     export(monkeypatch, API_KEY="sk_worker")
     with pytest.raises(ConfigurationError, match="from the Prefect server"):
         with_service(load_settings(), ONE, None)

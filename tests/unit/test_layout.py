@@ -31,20 +31,18 @@ def packages_of_the_tree() -> set[str]:
     return {".".join(folder.parts) for folder in folders}
 
 
-def test_the_packages_listed_are_those_of_the_tree() -> None:
+def test_listed_packages_are_those_of_the_tree() -> None:
     """Discovery drops `tasks` silently, so they are listed; and a list is forgotten."""
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == packages_of_the_tree()
 
 
-def test_every_package_is_one() -> None:
-    """With a docstring on its purpose."""
+def test_every_package_has_an_init_file_with_a_docstring() -> None:
     for name in packages_of_the_tree():
         text = (ROOT / name.replace(".", "/") / "__init__.py").read_text(encoding="utf-8")
         assert ast.get_docstring(ast.parse(text)), name
 
 
-def test_every_module_says_what_it_is_for() -> None:
-    """In its first sentence."""
+def test_every_module_has_a_docstring() -> None:
     silent = [
         path
         for name in packages_of_the_tree()
@@ -61,7 +59,7 @@ def top_level_names() -> set[str]:
     return set(sys.stdlib_module_names) | installed | ours
 
 
-def test_a_flow_is_taken_for_nothing_else() -> None:
+def test_flow_files_have_unique_stems() -> None:
     """A flow file that is run by its path is imported under its bare stem, first on the path."""
     assert FLOWS
     modules = {
@@ -75,8 +73,8 @@ def test_a_flow_is_taken_for_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("path", FLOWS, ids=lambda path: path.stem)
-def test_a_flow_file_only_composes(path: Path) -> None:
-    """Run by path, what it defines exists twice: so no classes, no exceptions, no constants, absolute imports."""
+def test_flow_files_define_only_flows(path: Path) -> None:
+    """Run by path, their definitions exist twice: so no classes, no exceptions, no constants, absolute imports."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)] == []
     relative = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
@@ -84,8 +82,7 @@ def test_a_flow_file_only_composes(path: Path) -> None:
     assert [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)] == []
 
 
-def test_the_command_exists() -> None:
-    """As it is installed, and as the project declares."""
+def test_command_is_installed() -> None:
     assert PROJECT["project"]["scripts"] == {"patternmill": "cli.main:main"}
     found = [
         script
@@ -96,7 +93,7 @@ def test_the_command_exists() -> None:
     assert callable(found[0].load())
 
 
-def test_what_is_installed_can_be_imported() -> None:
+def test_installed_packages_can_be_imported() -> None:
     """Each of its packages, from wherever it is run."""
     found = importlib.metadata.packages_distributions()
     for top in {name.partition(".")[0] for name in packages_of_the_tree()}:

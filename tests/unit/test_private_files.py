@@ -24,8 +24,8 @@ def mode(path: Path) -> str:
     return f"{path.stat().st_mode & 0o777:o}"
 
 
-def test_a_new_home(tmp_path: Path) -> None:
-    """For its owner alone, with its ledger and what SQLite writes next to it."""
+def test_new_home_is_private(tmp_path: Path) -> None:
+    """With its ledger and the files that SQLite adds."""
     home = tmp_path / "home"
     keep_private(home)
     database = open_database(None, home)
@@ -37,8 +37,8 @@ def test_a_new_home(tmp_path: Path) -> None:
         database.close()
 
 
-def test_a_home_that_was_open(tmp_path: Path) -> None:
-    """What is ours is shut; other files, and where links lead, is as it was."""
+def test_open_home_is_made_private(tmp_path: Path) -> None:
+    """Our files; other files in it, and targets of links, are unchanged."""
     outside = tmp_path / "outside"
     outside.write_text("")
     home = tmp_path / "home"
@@ -53,8 +53,8 @@ def test_a_home_that_was_open(tmp_path: Path) -> None:
     assert (mode(outside), mode(home / "notes.txt")) == ("644", "644")
 
 
-def test_a_secret_is_made_once(tmp_path: Path) -> None:
-    """Many that ask at once get the same, whole; nothing is left next to it."""
+def test_secret_is_made_once(tmp_path: Path) -> None:
+    """Many that want it at once get the same, whole; nothing else is left."""
     path = tmp_path / "credential"
     with ThreadPoolExecutor(16) as pool:
         answers = set(pool.map(lambda _: lasting_secret(path, "user:"), range(64)))

@@ -123,7 +123,7 @@ def example() -> dict[str, tuple[str, str]]:
     return found
 
 
-def test_the_example_names_every_setting_and_no_other() -> None:
+def test_example_has_exactly_the_settings() -> None:
     """In the order of the code."""
     assert list(example()) == [variable(name) for name in Settings.model_fields if name not in INTERNAL]
 
@@ -135,7 +135,7 @@ def test_every_setting_is_explained(field: str) -> None:
     assert re.fullmatch(r"# \S.{10,}[.:}]", before) and "=" not in before.split()[1]
 
 
-def test_nothing_in_the_example_is_set() -> None:
+def test_example_sets_nothing() -> None:
     """A copy of it changes nothing, and holds no secret."""
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
     assert all(not line or line.startswith("#") for line in lines)
@@ -143,8 +143,8 @@ def test_nothing_in_the_example_is_set() -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_the_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set to the value in the example, a setting is what it is without."""
+def test_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set to the example's value, a setting equals its default."""
     value = example()[variable(field)][1]
     if value:
         monkeypatch.setenv(variable(field), value)
@@ -154,8 +154,8 @@ def test_the_example_shows_the_default(field: str, monkeypatch: pytest.MonkeyPat
     assert bool(value) is (getattr(load_settings(), field) is not None)
 
 
-def test_a_currency_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any letters; what is no currency is refused before anything is bought."""
+def test_currency_is_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any case; anything else is refused before anything is bought."""
     monkeypatch.setenv("PATTERNMILL_CURRENCY", " eur ")
     assert load_settings().currency == "EUR"
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EURO")
@@ -169,7 +169,7 @@ def test_every_setting_is_known_to_these_tests() -> None:
 
 
 @pytest.mark.parametrize("field", sorted(MALFORMED))
-def test_what_is_malformed_is_refused_by_name_alone(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_value_is_refused_by_name_alone(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is named; its value, which may be a secret in the wrong place, is not shown."""
     monkeypatch.setenv(variable(field), MALFORMED[field])
     with pytest.raises(ConfigurationError) as caught:
@@ -179,9 +179,7 @@ def test_what_is_malformed_is_refused_by_name_alone(field: str, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("field", "value"), FAIL_LATER)
-def test_what_would_fail_later_is_refused_at_once(
-    field: str, value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unusable_value_is_refused_at_once(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is spent, by the variable's name, and without its value."""
     monkeypatch.setenv(variable(field), value)
     with pytest.raises(ConfigurationError, match=variable(field)) as caught:
@@ -202,16 +200,15 @@ def test_what_would_fail_later_is_refused_at_once(
         ("confirm", "duplicates, production"),
     ],
 )
-def test_what_is_right_is_taken(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In every form that its reader takes."""
+def test_valid_value_is_accepted(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every form that its reader accepts."""
     monkeypatch.setenv(variable(field), value)
     found = load_settings()
     RetireLimit.parse(found.retire_at_most)
     assert getattr(found, field) != Settings.model_fields[field].default
 
 
-def test_a_file_of_settings_that_is_no_text(tmp_path: Path) -> None:
-    """Saved in another encoding, for one: it is named."""
+def test_settings_file_in_another_encoding_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"PATTERNMILL_HOME=\xff\xfe")
     with pytest.raises(ConfigurationError, match=r"\.env: cannot be read"):
         load_settings()
@@ -228,7 +225,7 @@ def test_a_file_of_settings_that_is_no_text(tmp_path: Path) -> None:
         ("https://stüdio.example/v1", "https://xn--stdio-lva.example/v1"),
     ],
 )
-def test_two_addresses_of_one_service(one: str, other: str) -> None:
+def test_addresses_of_one_service(one: str, other: str) -> None:
     """Names of this machine, case, default ports and slashes are no other service."""
     assert service_identity(one) == service_identity(other)
 
@@ -245,14 +242,14 @@ def test_two_addresses_of_one_service(one: str, other: str) -> None:
     ],
 )
 def test_addresses_of_two_services(other: str) -> None:
-    """Path and port are part of what is asked."""
+    """Path and port make a difference."""
     assert service_identity(other) != service_identity("https://studio.example/v1")
 
 
 @pytest.mark.parametrize(
     ("url", "key"), [("http://u:canary-7f3a@host/v1", None), (None, SecretStr("canary-7f3a\n"))]
 )
-def test_what_prefect_has_is_checked_as_a_setting(url: str | None, key: SecretStr | None) -> None:
+def test_address_and_key_of_prefect_are_checked_alike(url: str | None, key: SecretStr | None) -> None:
     """A block and a variable are typed by people too."""
     with pytest.raises(ConfigurationError, match="that Prefect has for 'staging'") as caught:
         with_service(load_settings(), url, key)
@@ -264,7 +261,7 @@ def test_what_prefect_has_is_checked_as_a_setting(url: str | None, key: SecretSt
         with_service(load_settings(environment_urls=urls), "https://STUDIO.example:443/v1", None)
 
 
-def test_services_that_a_person_says_are_one() -> None:
+def test_declared_names_of_one_service() -> None:
     """One list, or a list of lists."""
     one = load_settings(same_service=["https://old.example/v1", "https://new.example/v1"])
     assert one.service_at("http://OLD.example/v1/") == one.service_at("https://new.example/v1")
@@ -273,8 +270,7 @@ def test_services_that_a_person_says_are_one() -> None:
     assert two.service_at("http://a/v1") == two.service_at("http://b/v1") != two.service_at("http://d/v1")
 
 
-def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All faults in one message."""
+def test_all_errors_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for field in ("attempts", "shard_rows", "api_key"):
         monkeypatch.setenv(variable(field), MALFORMED[field])
     with pytest.raises(ConfigurationError) as caught:
@@ -283,7 +279,7 @@ def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("key", ["a b", "a\nb", "a\r\n", "\tab", "ab ", "schlüssel", "a\x00"])
-def test_a_key_that_no_header_can_carry(key: str) -> None:
+def test_key_that_no_header_can_carry_is_refused(key: str) -> None:
     """Refused before anything is asked."""
     with pytest.raises(ConfigurationError, match="PATTERNMILL_API_KEY"):
         load_settings(api_key=key)
@@ -301,28 +297,27 @@ def test_a_key_that_no_header_can_carry(key: str) -> None:
         "https://studio.example/v1#x",
     ],
 )
-def test_an_address_that_is_not_one(url: str) -> None:
+def test_invalid_address_is_refused(url: str) -> None:
     """No other schemes, and no password where a log would show it."""
     with pytest.raises(ConfigurationError, match="PATTERNMILL_STUDIO_URL") as caught:
         load_settings(studio_url=url)
     assert "pass@" not in str(caught.value)
 
 
-def test_an_address_ends_without_a_slash() -> None:
+def test_address_ends_without_a_slash() -> None:
     """One spelling, so that paths can be added."""
     assert load_settings(studio_url="https://studio.example/v1/").studio_url == "https://studio.example/v1"
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_what_is_left_empty_is_not_set(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_value_is_not_set(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty line in `.env` is no value."""
     default = getattr(load_settings(), field)
     monkeypatch.setenv(variable(field), "")
     assert getattr(load_settings(), field) == default
 
 
-def test_settings_cannot_be_changed() -> None:
-    """They are values, read once."""
+def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
         setattr(load_settings(), "attempts", 3)  # noqa: B010
 
@@ -338,10 +333,10 @@ def test_secrets_are_masked() -> None:
     assert found.api_key is not None and found.api_key.get_secret_value() == CANARY
 
 
-def test_what_is_given_wins_over_the_environment_and_the_file(
+def test_option_wins_over_the_environment_and_the_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The command line, then the environment, then `.env`; None is not set."""
+    """The command line, then the environment, then `.env`; None is no option."""
     (tmp_path / ".env").write_text("PATTERNMILL_ATTEMPTS=3\nPATTERNMILL_SHARD_ROWS=7\nPATTERNMILL_OTHER=1\n")
     assert load_settings().attempts == 3
     monkeypatch.setenv(variable("attempts"), "4")
@@ -350,8 +345,8 @@ def test_what_is_given_wins_over_the_environment_and_the_file(
     assert load_settings().shard_rows == 7
 
 
-def test_the_address_of_the_environment_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Taken from the list where none is set; one that belongs to another environment is refused."""
+def test_address_is_taken_from_the_list_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none is set; one that belongs to another environment is refused."""
     urls = {"staging": "https://staging.example/v1/", "production": "https://studio.example/v1"}
     monkeypatch.setenv(variable("environment_urls"), json.dumps(urls))
     assert load_settings(environment="staging").studio_url == "https://staging.example/v1"
@@ -362,7 +357,7 @@ def test_the_address_of_the_environment_named(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("field", ["pattern_price", "product_price", "day_budget", "approve_above_cost"])
-def test_an_amount_that_no_sum_could_hold_is_refused(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amount_that_no_sum_could_hold_is_refused(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is spent, by the variable's name; large currencies are not."""
     name = PREFIX + field.upper()
     monkeypatch.setenv(name, str(10**11))
@@ -395,7 +390,7 @@ def test_password_is_masked_in_every_form_of_an_address(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", [f"host=db password={CANARY}", f"{CANARY}:x", f"mysql://u:{CANARY}@h/d"])
-def test_ledger_address_of_another_form_is_refused_unread(address: str) -> None:
+def test_ledger_address_of_another_form_is_refused(address: str) -> None:
     """With how it should begin, and without any part of it."""
     with pytest.raises(ConfigurationError, match="postgresql://") as refused:
         load_settings(ledger_url=address)

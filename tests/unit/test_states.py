@@ -31,23 +31,22 @@ def quoted(after: str) -> set[str]:
     return set(re.findall(r"'(\w+)'", found.group(1)))
 
 
-def test_the_tables_know_every_state_of_an_attempt_and_no_other() -> None:
-    """The schema's list is the enum's."""
+def test_schema_lists_every_state_of_an_attempt() -> None:
     assert quoted("state") == {state.value for state in AttemptState}
 
 
-def test_the_tables_know_both_stages() -> None:
+def test_schema_lists_both_stages() -> None:
     """Their values are in the request IDs: they never change."""
     assert quoted("stage") == {stage.value for stage in Stage} == {"pattern", "product"}
 
 
 def test_every_state_has_its_changes() -> None:
-    """The table is whole, and no state is left and entered at once."""
+    """The table is complete, and no state changes into itself."""
     assert set(ATTEMPT_CHANGES) == set(AttemptState)
     assert all(state not in changes for state, changes in ATTEMPT_CHANGES.items())
 
 
-def test_the_changes_as_they_are_meant() -> None:
+def test_legal_changes() -> None:
     """Written out once more by hand: a change of the table is a decision, not a slip."""
     words = {before.value: {to.value for to in changes} for before, changes in ATTEMPT_CHANGES.items()}
     assert words == {
@@ -61,18 +60,18 @@ def test_the_changes_as_they_are_meant() -> None:
     }
 
 
-def test_final_is_what_nothing_follows() -> None:
+def test_final_states_have_no_change() -> None:
     """What was made, and what the service reported as failed."""
     assert {AttemptState.SUCCEEDED, AttemptState.FAILED} == FINAL_ATTEMPTS
 
 
-def test_only_what_was_not_executed_is_opened_again() -> None:
+def test_only_unexecuted_attempts_are_opened_again() -> None:
     """And both can become an intent again."""
     assert {AttemptState.WITHDRAWN, AttemptState.REJECTED} == REOPENED
     assert all(AttemptState.INTENDED in ATTEMPT_CHANGES[state] for state in REOPENED)
 
 
-def test_failed_is_said_by_the_service_alone() -> None:
+def test_failed_needs_a_job() -> None:
     """No state without a job leads to FAILED, except by a person's decision on what is held."""
     leading = {state for state, changes in ATTEMPT_CHANGES.items() if AttemptState.FAILED in changes}
     assert leading == {AttemptState.ACCEPTED, AttemptState.HELD}
@@ -89,7 +88,7 @@ def test_every_state_can_be_reached() -> None:
     assert reached == set(AttemptState)
 
 
-def test_unfinished_rows_are_those_that_a_mere_second_run_can_change() -> None:
+def test_unfinished_rows_are_those_that_a_second_run_can_change() -> None:
     """The rest needs an edit, a retry or a decision."""
     assert set(RowStatus) - UNFINISHED_ROWS == {
         RowStatus.SUCCEEDED,
@@ -101,7 +100,7 @@ def test_unfinished_rows_are_those_that_a_mere_second_run_can_change() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_every_outcome_has_an_exit_code(outcome: Outcome) -> None:
-    """And none but Completed answers 0, or 2, which means that nothing was spent."""
+    """And none but Completed has 0, or 2, which means that nothing was spent."""
     code = EXIT_CODES[outcome]
     assert (code == 0) is (outcome is Outcome.COMPLETED)
     assert code != EXIT_REFUSED

@@ -28,7 +28,7 @@ from patternmill.text import counted, duration, goods, in_columns, moment, money
     ],
 )
 def test_money(amount: int, currency: str | None, text: str) -> None:
-    """Minor units become the currency's own; without one, they are named minor units."""
+    """Minor units become the currency's own; without a currency they are marked as minor units."""
     assert money(amount, currency) == text
 
 
@@ -64,15 +64,14 @@ def test_moments_are_in_utc() -> None:
 
 
 def test_counts() -> None:
-    """One is one, thousands are grouped, and what is none is left out of a list."""
+    """Singular for one, thousands are grouped, and zero is left out of a list."""
     assert [plural(count, "row") for count in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
     assert goods(1, 2000) == "1 pattern and 2,000 products"
     assert counted({"succeeded": 1200, "failed": 0, "not_started": 1}) == "1,200 succeeded, 1 not started"
     assert counted({"failed": 0}) == "none"
 
 
-def test_lists_end_with_what_is_left_out() -> None:
-    """Where something is."""
+def test_lists_end_with_the_number_left_out() -> None:
     assert list(more(60, 60)) == []
     assert list(more(1261, 60)) == ["  … and 1,201 more"]
     assert list(more(2, 1, indent="")) == ["… and 1 more"]

@@ -83,7 +83,7 @@ def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.
     file = tmp_path_factory.mktemp("automations") / "automations.yaml"
     file.write_text(text.replace("silence 100", "silence 35").replace("within: 600", "within: 10"))
     command = [str(PATTERNMILL), "automations", "--file", str(file)]
-    said = ""
+    printed = ""
     for _ in range(2):
         done = subprocess.run(
             command,
@@ -93,8 +93,8 @@ def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        said += done.stdout
-    return said
+        printed += done.stdout
+    return printed
 
 
 def play(environment: dict[str, str], folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -117,8 +117,8 @@ def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
     return found
 
 
-def test_applied_again_they_are_replaced(applied: str, ask: Ask) -> None:
-    """The command may be run after each change: never two of one name. The address is not in the block in clear."""
+def test_automations_applied_again_are_replaced(applied: str, ask: Ask) -> None:
+    """Never two of one name. The address is not in the block in clear."""
     names = [automation["name"] for automation in ask("automations/filter", {})]
     assert len(names) == len(set(names)) == 9
     assert applied.count("made: ") == applied.count("replaced: ") == 9
@@ -133,10 +133,10 @@ def test_applied_again_they_are_replaced(applied: str, ask: Ask) -> None:
         ("fail", "Failed: "),
     ],
 )
-def test_one_message_a_run(
+def test_each_run_sends_one_message(
     applied: str, environment: dict[str, str], inbox: Inbox, tmp_path: Path, how: str, subject: str
 ) -> None:
-    """In the wording of how it ended, with its numbers; a run that is not ours says nothing."""
+    """Worded by its outcome, with its numbers; a run that is not ours sends nothing."""
     inbox.messages.clear()
     for tags in (["patternmill"], []):
         process = play(environment, tmp_path, how, *tags)
@@ -149,10 +149,10 @@ def test_one_message_a_run(
     assert "/runs/flow-run/" in message["body"]
 
 
-def test_a_silent_run_is_taken_up_once(
+def test_run_without_heartbeats_is_restarted_once(
     applied: str, environment: dict[str, str], inbox: Inbox, ask: Ask, tmp_path: Path
 ) -> None:
-    """SIGKILL leaves it shown as running; without heartbeats it crashes, and waits to be run again. No message yet."""
+    """SIGKILL leaves it shown as running; without heartbeats it crashes and waits to be run again. No message yet."""
     inbox.messages.clear()
     process = play(environment, tmp_path, "hang", "patternmill")
     assert process.stdout is not None
@@ -174,10 +174,10 @@ def test_a_silent_run_is_taken_up_once(
     assert inbox.messages == []
 
 
-def test_a_plan_that_waits_is_told_and_ended(
+def test_waiting_plan_is_announced_and_ends_at_its_timeout(
     applied: str, environment: dict[str, str], inbox: Inbox, ask: Ask, tmp_path: Path
 ) -> None:
-    """A message when it begins to wait; when its time is over it is begun once more, without a message of a failure."""
+    """A message when it begins to wait; at its timeout it is started once more, without a message of a failure."""
     inbox.messages.clear()
     process = play(environment, tmp_path, "hang", "patternmill")
     assert process.stdout is not None
@@ -206,14 +206,14 @@ def set_state(ask: Ask, flow_run_id: str, kind: str, name: str) -> None:
 
 
 def make_run(ask: Ask, state: dict[str, Any]) -> str:
-    """A run of ours that no process stands behind."""
+    """A run of ours without a process."""
     flow = ask("flows/", {"name": "stand-in"})
     spec = {"flow_id": flow["id"], "name": "a stand-in's run", "tags": ["patternmill"], "state": state}
     return str(ask("flow_runs/", spec)["id"])
 
 
-def test_a_run_that_crashes_again_says_so_once(applied: str, inbox: Inbox, ask: Ask) -> None:
-    """The first crash takes it up again without a word; the second is the end, with one message."""
+def test_second_crash_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """The first crash restarts it without a message; the second is final, with one message."""
     inbox.messages.clear()
     flow_run = make_run(ask, {"type": "PENDING", "name": "Pending"})
     set_state(ask, flow_run, "RUNNING", "Running")
@@ -229,8 +229,8 @@ def test_a_run_that_crashes_again_says_so_once(applied: str, inbox: Inbox, ask: 
     assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
 
 
-def test_a_run_that_nobody_takes_up_says_that_it_is_late(applied: str, inbox: Inbox, ask: Ask) -> None:
-    """Due a minute ago, and no worker: marked late by the server, and told once."""
+def test_late_run_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """Due a minute ago, and no worker: the server marks it late, and one message is sent."""
     inbox.messages.clear()
     due = datetime.now(UTC) - timedelta(minutes=1)
     make_run(ask, {"type": "SCHEDULED", "state_details": {"scheduled_time": due.isoformat()}})

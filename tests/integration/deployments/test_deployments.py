@@ -50,8 +50,8 @@ def deployed(prefect: Callable[..., str], ask: Ask) -> dict[str, dict[str, Any]]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_entrypoint_loads(name: str, environment: dict[str, str], tmp_path: Path) -> None:
-    """From its file, as a worker does it: Prefect deploys what cannot be imported without a word."""
+def test_entrypoint_loads(name: str, environment: dict[str, str], tmp_path: Path) -> None:
+    """From its file, as a worker does it: Prefect deploys what cannot be imported without a warning."""
     stem = name.replace("-", "_")
     loaded = subprocess.run(
         [sys.executable, "-P", "-c", LOAD, f"flows/{stem}.py:{stem}"],
@@ -64,7 +64,7 @@ def test_the_entrypoint_loads(name: str, environment: dict[str, str], tmp_path: 
     assert loaded.stdout.strip() == name, loaded.stderr
 
 
-def test_all_are_registered(deployed: dict[str, dict[str, Any]]) -> None:
+def test_all_deployments_are_registered(deployed: dict[str, dict[str, Any]]) -> None:
     """Each on the worker's pool, in this folder, with its parameters checked and its tag for the automations."""
     assert set(deployed) == set(NAMES)
     for deployment in deployed.values():
@@ -76,7 +76,7 @@ def test_all_are_registered(deployed: dict[str, dict[str, Any]]) -> None:
         assert step == {"directory": str(CHECKOUT)}
 
 
-def test_the_form_explains_itself(deployed: dict[str, dict[str, Any]]) -> None:
+def test_form_describes_every_parameter(deployed: dict[str, dict[str, Any]]) -> None:
     """Every parameter has a description, and none asks for an address or a key."""
     for name, deployment in deployed.items():
         for parameter, schema in deployment["parameter_openapi_schema"]["properties"].items():
@@ -85,15 +85,14 @@ def test_the_form_explains_itself(deployed: dict[str, dict[str, Any]]) -> None:
 
 
 def test_confirmations_are_chosen_from_a_list(deployed: dict[str, dict[str, Any]]) -> None:
-    """Nobody has to know the words."""
     for name in ("bulk-import", "catalog-refresh", "retry-failed"):
         schema = deployed[name]["parameter_openapi_schema"]["properties"]["confirm"]
         (choice,) = [part for part in schema["anyOf"] if part.get("type") != "null"]
         assert choice["enum"] == ["production", "duplicates", "production,duplicates"]
 
 
-def test_the_refresh_has_its_time_and_zone(deployed: dict[str, dict[str, Any]]) -> None:
-    """A cron line in a time zone, off until somebody has named the source; never two at once."""
+def test_refresh_has_a_schedule_with_a_time_zone(deployed: dict[str, dict[str, Any]]) -> None:
+    """A cron line in a time zone, off until a person has named the source; never two at once."""
     refresh = deployed["catalog-refresh"]
     (schedule,) = refresh["schedules"]
     assert schedule["active"] is False
@@ -113,8 +112,8 @@ def test_wrong_parameters_are_refused_before_a_run(deployed: dict[str, dict[str,
 
 
 def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask, tmp_path: Path) -> None:
-    """By the name of the environment, where the worker's own says nothing; the key is not readable over the API."""
-    said = ""
+    """By the environment's name, where the worker's own settings have none; the key is not readable over the API."""
+    printed = ""
     for script in (MAKE, LOOK_UP):
         done = subprocess.run(
             [sys.executable, "-c", script],
@@ -125,6 +124,6 @@ def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask
             timeout=120,
         )
         assert done.returncode == 0, done.stderr
-        said = done.stdout
-    assert said.splitlines() == ["https://studio.example/v1 sk_from_a_block", "None None"]
+        printed = done.stdout
+    assert printed.splitlines() == ["https://studio.example/v1 sk_from_a_block", "None None"]
     assert "sk_from_a_block" not in json.dumps(ask("block_documents/filter", {}))

@@ -27,7 +27,7 @@ DIFFERENT: dict[tuple[str, str], tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize(("flow", "model"), FORMS, ids=[flow.name for flow, _ in FORMS])
-def test_a_form_is_its_request(flow: Flow[..., Any], model: type[RunRequest]) -> None:
+def test_form_fields_match_the_request(flow: Flow[..., Any], model: type[RunRequest]) -> None:
     """Each parameter has the name, type, bounds, default and help of the request's field."""
     parameters = inspect.signature(flow.fn).parameters
     assert set(parameters) == set(model.model_fields)

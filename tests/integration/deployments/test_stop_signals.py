@@ -1,4 +1,4 @@
-"""Who hears SIGTERM while a flow runs in the main thread, as it does under a worker."""
+"""Which handler gets SIGTERM while a flow runs in the main thread, as it does under a worker."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from prefect_host.stop_signals import Stopping, stop_on_signals
 class StandIn:
     """As much of a run as is stopped."""
 
-    told: list[str] = field(default_factory=list)
+    stops: list[str] = field(default_factory=list)
     ending: Any = None
     abandoned: bool = False
 
     @property
     def is_stopped(self) -> bool:
-        return bool(self.told)
+        return bool(self.stops)
 
     @property
     def engine(self) -> StandIn:
         return self
 
     def stop(self, why: str) -> None:
-        self.told.append(why)
+        self.stops.append(why)
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -41,7 +41,7 @@ class StandIn:
         return cast(Run, self)
 
 
-def test_a_signal_stops_the_run_once_though_flows_are_nested() -> None:
+def test_sigterm_stops_a_run_with_nested_flows_once() -> None:
     """Prefect puts its own handler back for each nested flow run, unless it finds it there: ours stays."""
     run = StandIn()
 
@@ -55,12 +55,12 @@ def test_a_signal_stops_the_run_once_though_flows_are_nested() -> None:
 
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     asyncio.run(main())
-    assert run.told == ["Stopped by SIGTERM."]
+    assert run.stops == ["Stopped by SIGTERM."]
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-def test_told_before_there_is_a_run() -> None:
-    """Reading and planning come first: what they lead to is stopped as it begins, before anything is bought."""
+def test_signal_before_the_run_begins_stops_it_at_its_beginning() -> None:
+    """During reading and planning: the run is stopped before anything is bought."""
     run = StandIn()
 
     async def main() -> None:
@@ -70,19 +70,19 @@ def test_told_before_there_is_a_run() -> None:
             stopping.attach(run.as_run())
 
     asyncio.run(main())
-    assert run.told == ["Stopped by SIGTERM."]
+    assert run.stops == ["Stopped by SIGTERM."]
 
 
-def test_a_run_that_has_ended_is_left_alone() -> None:
+def test_signal_after_the_end_changes_nothing() -> None:
     """Its results are being written; there is nothing to stop."""
     run, stopping = StandIn(ending="ended"), Stopping()
     stopping.attach(run.as_run())
     stopping.request("Stopped by SIGTERM.")
-    assert run.told == []
+    assert run.stops == []
 
 
-def test_in_another_thread_signals_are_not_touched() -> None:
-    """The command line runs flows in a thread, and hears signals itself."""
+def test_signal_handlers_are_untouched_outside_the_main_thread() -> None:
+    """The command line runs flows in a thread and handles signals itself."""
     before = signal.getsignal(signal.SIGTERM)
     seen: list[object] = []
 

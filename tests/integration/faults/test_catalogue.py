@@ -34,8 +34,8 @@ class Case:
     rules: tuple[Rule, ...]
     statuses: list[str] = field(default_factory=lambda: MADE)
     code: int = 0
-    #: Found in what the command says, or in the rows' errors.
-    says: str = ""
+    #: Found in the output of the command, or in the rows' errors.
+    message: str = ""
     #: Creates that the service received, where that is certain.
     creates: int | None = None
     #: Creates that it executed.
@@ -58,15 +58,15 @@ def once(operation: str, fault: str, name: str = "", /, **params: Any) -> Case:
     return Case(name or f"{operation} {fault}", (rule,), creates=creates)
 
 
-def stops(operation: str, fault: str, says: str, /, *, code: int = 1, **given: Any) -> Case:
-    """Pauses the run: nothing new is begun, the outcome says why, and the next run goes on."""
-    params = given.pop("params", {})
+def stops(operation: str, fault: str, message: str, /, *, code: int = 1, **changes: Any) -> Case:
+    """Halts the run: nothing new is begun, the outcome has the reason, and the next run resumes."""
+    params = changes.pop("params", {})
     return Case(
         f"{operation} {fault} {params}",
         (Rule(operation, fault, params),),
-        says=says,
+        message=message,
         code=code,
-        **{"statuses": [], "bought": None, "then": 0, **given},
+        **{"statuses": [], "bought": None, "then": 0, **changes},
     )
 
 
@@ -106,7 +106,7 @@ DOUBT = [
     ),
 ]
 
-#: A good answer, badly delivered or oddly dressed: nothing is sent again.
+#: A correct answer in a bad delivery or an odd form: nothing is resent.
 HARMLESS = [
     Case("10 stale keep-alive", (Rule("*", "close_after"),)),
     Case("connection reset as it is made", (Rule("connect", "reset", nth=(2, 3)),), creates=None),
@@ -145,7 +145,7 @@ WAITS = [
         )
     ),
     Case(
-        "25 unknown status word",
+        "25 unknown status",
         (Rule(POLL, "unknown_status", {"word": "finalizing"}, each=2),),
         creates=2 * ROWS,
     ),
@@ -271,7 +271,7 @@ KEPT = [
         settings={"PATTERNMILL_JOB_TIMEOUT": "PT1S"},
     ),
     Case(
-        "25 unknown status word for ever",
+        "25 unknown status for ever",
         (Rule(POLL, "unknown_status", {"word": "finalizing"}, matching="no. 1"),),
         ["held", "succeeded", "succeeded"],
         3,
@@ -310,7 +310,7 @@ ONE_HELD = sorted(["held", "succeeded", "succeeded"])
 #: Answers that mean something else than they seem to.
 MEANING = [
     Case(
-        "44 a pattern named beside the product",
+        "44 a pattern named next to the product",
         (Rule(POLL, "edit", {"result": {"patternId": "pattern_of_nobody"}}, matching="categoryId"),),
         creates=2 * ROWS,
     ),
@@ -401,13 +401,13 @@ def ahead(
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_fault_alone(case: Case, ahead: Ahead) -> None:
-    """The fault leads to what the catalogue says of it, and to no purchase too many."""
+def test_single_fault(case: Case, ahead: Ahead) -> None:
+    """The outcome is that of the catalogue, and there is no purchase too many."""
     ahead.result(case)
 
 
-def test_names_are_their_own() -> None:
-    """No two cases have one name: the second would not be tried."""
+def test_case_names_are_unique() -> None:
+    """A second case of the same name would not be run."""
     names = [case.name for case in CASES]
     assert len(names) == len(set(names))
 
@@ -421,18 +421,18 @@ def tried(case: Case, folder: Path, zygote: Zygote) -> None:
         if case.then is not None:
             service.change(Plan(patterns=Times(median=0.05), products=Times(median=0.05)))
             again = room.run()
-            assert again.code == case.then, again.said
+            assert again.code == case.then, again.output
             if case.then == 0:
                 assert Evidence(room).faults() == []
 
 
 def check(case: Case, ended: Ended, evidence: Evidence) -> None:
-    assert ended.code == case.code, ended.said
+    assert ended.code == case.code, ended.output
     assert evidence.audit.unfired(plan_of(case)) == [], "the fault was never met"
     if case.statuses:
         assert sorted(evidence.statuses) == case.statuses
-    told = ended.said + "".join(row["error"] for row in evidence.results)
-    assert case.says in told, ended.said
+    texts = ended.output + "".join(row["error"] for row in evidence.results)
+    assert case.message in texts, ended.output
     allowed = 1 if any(rule.fault == "forget" for rule in case.rules) else 0
     assert len(evidence.audit.double_purchases) <= allowed
     assert evidence.audit.strayed == 0, "a redirect was followed"

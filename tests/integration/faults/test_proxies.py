@@ -1,4 +1,4 @@
-"""What is around a run goes wrong: the way to the service, its certificate, the service itself, the ledger's file."""
+"""Faults around a run: the connection to the service, its certificate, the service itself, the ledger's file."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def room_in(folder: Path, service: ServiceInThread, zygote: Zygote, rows: int = 
     return Room(folder / "room", service, some_rows(rows), zygote, settings)
 
 
-def test_everything_mixed(tmp_path: Path, zygote: Zygote) -> None:
-    """Every fault that a run may outlive, all at once: everything is made in one run, or two."""
+def test_all_survivable_faults_at_once(tmp_path: Path, zygote: Zygote) -> None:
+    """Everything is made in one run, or two."""
     plan = Plan(seed=11, rules=mixed_faults(), patterns=SHORT, products=SHORT)
     with in_process(plan, tmp_path) as service:
         room = Room(tmp_path / "room", service, some_rows(150), zygote)
@@ -55,7 +55,7 @@ def test_everything_mixed(tmp_path: Path, zygote: Zygote) -> None:
     [(True, "127.0.0.1", True), (False, "10.9.8.7", True), (False, "127.0.0.1", False)],
     ids=["expired", "other host", "unknown authority"],
 )
-def test_a_certificate_that_cannot_be_verified(
+def test_unverifiable_certificate_stops_the_run(
     expired: bool, host: str, trusted: bool, tmp_path: Path, zygote: Zygote
 ) -> None:
     """9: the run stops, and not one request goes out."""
@@ -63,12 +63,12 @@ def test_a_certificate_that_cannot_be_verified(
     with ServiceInThread(PLAN, tmp_path, tls=_served(made.service)) as service:
         trust = {"SSL_CERT_FILE": str(made.authority)} if trusted else {}
         ended = room_in(tmp_path, service, zygote, **trust).run()
-        assert ended.code == 2 and "certificate" in ended.said, ended.said
+        assert ended.code == 2 and "certificate" in ended.output, ended.output
         assert audit(service.record).requests.total() == 0
 
 
-def test_a_good_certificate_of_an_own_authority(tmp_path: Path, zygote: Zygote) -> None:
-    """The same over a certificate that is good: so it was the certificate."""
+def test_valid_certificate_of_a_private_authority_is_accepted(tmp_path: Path, zygote: Zygote) -> None:
+    """The control of the test before: with a valid certificate the same run succeeds."""
     made = write_certificates(tmp_path / "tls")
     with ServiceInThread(PLAN, tmp_path, tls=_served(made.service)) as service:
         room = room_in(tmp_path, service, zygote, SSL_CERT_FILE=str(made.authority))
@@ -82,16 +82,16 @@ def _served(certificate: Path) -> ssl.SSLContext:
     return context
 
 
-def test_a_name_that_is_not_found(tmp_path: Path, zygote: Zygote) -> None:
-    """1: at the start the run stops, and says so."""
+def test_host_name_not_found_stops_the_run(tmp_path: Path, zygote: Zygote) -> None:
+    """1: at the start the run stops with the reason."""
     with ServiceInThread(PLAN, tmp_path) as service:
         room = room_in(tmp_path, service, zygote, PATTERNMILL_STUDIO_URL="https://studio.example.invalid/v1")
         ended = room.run()
-        assert ended.code == 2 and "name was not found" in ended.said, ended.said
+        assert ended.code == 2 and "name was not found" in ended.output, ended.output
 
 
-def test_refused_until_the_service_is_there(tmp_path: Path, zygote: Zygote) -> None:
-    """2: nobody listens at first; the run waits, and makes everything."""
+def test_refused_connections_are_waited_out(tmp_path: Path, zygote: Zygote) -> None:
+    """2: nothing listens at first; the run waits, and makes everything."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     service = ServiceInThread(PLAN, tmp_path, port=port)
@@ -104,8 +104,8 @@ def test_refused_until_the_service_is_there(tmp_path: Path, zygote: Zygote) -> N
         assert Evidence(room).faults() == []
 
 
-def test_the_service_is_killed_and_comes_back(tmp_path: Path, zygote: Zygote) -> None:
-    """19, 4: a service that dies in mid-run and comes back with what it had: nothing is bought twice."""
+def test_service_restart_buys_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
+    """19, 4: the service is killed in mid-run and restarts with its state: nothing is bought twice."""
     plan = Plan(patterns=Times(median=0.3), products=Times(median=0.3))
     with in_process(plan, tmp_path) as service:
         room = Room(tmp_path / "room", service, some_rows(30), zygote, {"PATTERNMILL_MAX_IN_FLIGHT": "6"})
@@ -115,17 +115,17 @@ def test_the_service_is_killed_and_comes_back(tmp_path: Path, zygote: Zygote) ->
             service.kill()
             service.start()
         ended = started.wait()
-        assert ended.code == 0, ended.said
+        assert ended.code == 0, ended.output
         assert Evidence(room).faults() == []
 
 
-def test_the_key_expires_in_mid_run(tmp_path: Path, zygote: Zygote) -> None:
-    """42: what was paid for stays known, nothing new is begun, and with a good key the run goes on."""
+def test_expired_key_halts_the_run_and_a_valid_one_resumes_it(tmp_path: Path, zygote: Zygote) -> None:
+    """42: what was paid for stays known, nothing new is begun, and with a valid key the run resumes."""
     rules = tuple(Rule(name, "status", {"code": 401}, first=5) for name in ("patterns/create", "jobs/get"))
     with ServiceInThread(Plan(rules=rules, patterns=PLAN.patterns), tmp_path) as service:
         room = room_in(tmp_path, service, zygote, 16, PATTERNMILL_MAX_IN_FLIGHT="4")
         ended = room.run()
-        assert ended.code == 1 and "PATTERNMILL_API_KEY" in ended.said, ended.said
+        assert ended.code == 1 and "PATTERNMILL_API_KEY" in ended.output, ended.output
         assert audit(service.record).count("patterns/create", 401) <= 4
         service.change(PLAN)
         assert room.run().code == 0
@@ -133,8 +133,8 @@ def test_the_key_expires_in_mid_run(tmp_path: Path, zygote: Zygote) -> None:
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["deleted", "copied back"])
-def test_a_ledger_that_forgot(older: bool, tmp_path: Path, zygote: Zygote) -> None:
-    """39: without its ledger, or with yesterday's, a run asks again under the same IDs: nothing is bought twice."""
+def test_lost_or_older_ledger_buys_nothing_twice(older: bool, tmp_path: Path, zygote: Zygote) -> None:
+    """39: without its ledger, or with yesterday's, a run sends the same request IDs: nothing is bought twice."""
     with ServiceInThread(PLAN, tmp_path) as service:
         room = room_in(tmp_path, service, zygote, 12, PATTERNMILL_MAX_IN_FLIGHT="3")
         started = room.start()

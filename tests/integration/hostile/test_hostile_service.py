@@ -1,4 +1,4 @@
-"""The hostile service is honest where it is to be honest, and fails as it was told to."""
+"""The hostile service is correct without faults, and fails as planned."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def talking(folder: Path, *rules: Rule, **plan: object) -> Iterator[Talk]:
         yield talk
 
 
-def test_a_pattern_becomes_a_product_and_the_record_knows_whose_it_is(tmp_path: Path) -> None:
-    """The good way: both creates, both polls, and evidence that the product belongs to its row."""
+def test_pattern_and_product_are_made_and_recorded(tmp_path: Path) -> None:
+    """Without faults: both creates, both polls, and evidence that the product belongs to its row."""
     with talking(tmp_path) as talk:
         first = talk.pattern().json
         assert (first["kind"], first["status"], first["result"]) == ("pattern", "running", None)
@@ -95,7 +95,7 @@ def test_a_pattern_becomes_a_product_and_the_record_knows_whose_it_is(tmp_path: 
     )
 
 
-def test_a_request_id_has_one_job_and_one_body(tmp_path: Path) -> None:
+def test_request_id_has_one_job_and_one_body(tmp_path: Path) -> None:
     """The same body gets the same job; another body gets 409."""
     with talking(tmp_path) as talk:
         jobs = {talk.pattern().json["jobId"] for _ in range(3)}
@@ -105,7 +105,7 @@ def test_a_request_id_has_one_job_and_one_body(tmp_path: Path) -> None:
     assert audit(talk.record).changed_bodies == ("r1",)
 
 
-def test_what_the_interface_does_not_allow_is_refused(tmp_path: Path) -> None:
+def test_invalid_requests_are_refused(tmp_path: Path) -> None:
     """A wrong key, an unknown operation, pattern, category or value, and a missing prompt."""
     with talking(tmp_path) as talk:
         assert talk.post("patterns/create", {}, key="wrong").status == 401
@@ -117,8 +117,8 @@ def test_what_the_interface_does_not_allow_is_refused(tmp_path: Path) -> None:
         assert talk.product(pattern_id, fabric="linnen").status == 422
 
 
-def test_jobs_outlive_the_process(tmp_path: Path) -> None:
-    """A service killed and begun again knows its requests and ends its jobs in their time."""
+def test_jobs_survive_a_restart(tmp_path: Path) -> None:
+    """A service killed and started again knows its requests and ends its jobs in their time."""
     plan = Plan(patterns=Times(median=1.0))
     body = {"requestId": "r1", "prompt": "blue herons"}
     with Hostile(plan, tmp_path) as hostile:
@@ -133,7 +133,7 @@ def test_jobs_outlive_the_process(tmp_path: Path) -> None:
     assert audit(hostile.record).bought("pattern") == 1
 
 
-def test_an_executed_create_can_lose_its_answer(tmp_path: Path) -> None:
+def test_executed_create_can_lose_its_answer(tmp_path: Path) -> None:
     """The first request is executed and reset; the same request again finds the job."""
     with talking(tmp_path, Rule("patterns/create", "answer_lost", each=1)) as talk:
         with pytest.raises(ConnectionResetError):
@@ -145,7 +145,7 @@ def test_an_executed_create_can_lose_its_answer(tmp_path: Path) -> None:
     assert evidence.unfired(talk.plan) == []
 
 
-def test_a_second_purchase_is_seen_as_double_unless_the_first_failed(tmp_path: Path) -> None:
+def test_second_purchase_counts_as_double_unless_the_first_failed(tmp_path: Path) -> None:
     """A new requestId for the same content is a double purchase, but after `failed` it is the next attempt."""
     with talking(tmp_path, Rule("patterns/create", "job_fails", matching="foxes", each=1)) as talk:
         talk.pattern("r1", "red foxes")
@@ -156,8 +156,8 @@ def test_a_second_purchase_is_seen_as_double_unless_the_first_failed(tmp_path: P
     assert [(double.request_id, double.attempt) for double in doubles] == [("r3", 3)]
 
 
-def test_a_forgotten_request_id_makes_a_second_job(tmp_path: Path) -> None:
-    """The rule `forget` gives one requestId two jobs, and the audit names it."""
+def test_forgotten_request_id_makes_a_second_job(tmp_path: Path) -> None:
+    """The rule `forget` makes two jobs for one requestId, and the audit names it."""
     with talking(tmp_path, Rule("patterns/create", "forget", repeat=True, times=1)) as talk:
         assert talk.pattern().json["jobId"] != talk.pattern().json["jobId"]
     assert audit(talk.record).requests_with_two_jobs == ("r1",)
@@ -206,14 +206,14 @@ SPOILT = [
 def test_each_fault_reaches_the_wire(
     tmp_path: Path, fault: str, params: dict[str, object], shows: object
 ) -> None:
-    """Every spoilt answer looks to a raw socket as its name says, and is counted."""
+    """Every spoilt answer looks to a raw socket as its name implies, and is counted."""
     with talking(tmp_path, Rule("patterns/create", fault, params)) as talk:
         assert shows(talk.pattern())  # type: ignore[operator]
     assert audit(talk.record).faults == {fault: 1}
 
 
-def test_silence_outlasts_the_client(tmp_path: Path) -> None:
-    """A request that is never answered ends by the client's own time-out, executed only if told so."""
+def test_unanswered_request_ends_by_the_clients_timeout(tmp_path: Path) -> None:
+    """A request that is never answered is executed only if planned."""
     body = {"requestId": "r1", "prompt": "herons"}
     silence = Rule("patterns/create", "silence", {"execute": True})
     with talking(tmp_path, silence) as talk, pytest.raises(TimeoutError):
@@ -221,9 +221,9 @@ def test_silence_outlasts_the_client(tmp_path: Path) -> None:
     assert audit(talk.record).bought("pattern") == 1
 
 
-def test_a_status_may_run_backward_and_a_job_may_never_end(tmp_path: Path) -> None:
-    """A job told as ended reads `running` again; another has no end at all."""
-    back = Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}, state="told", times=1)
+def test_job_status_may_run_backward_or_never_end(tmp_path: Path) -> None:
+    """A job reported as ended reads `running` again; another has no end at all."""
+    back = Rule("jobs/get", "edit", {"set": {"status": "running", "result": None}}, state="reported", times=1)
     endless = Rule("patterns/create", "job_never_ends", matching="endless")
     with talking(tmp_path, back, endless) as talk:
         job_id = talk.pattern().json["jobId"]
@@ -233,14 +233,14 @@ def test_a_status_may_run_backward_and_a_job_may_never_end(tmp_path: Path) -> No
     assert len(audit(talk.record).unfinished) == 1
 
 
-def test_a_young_job_may_be_unknown(tmp_path: Path) -> None:
-    """404 on a job that is younger than the rule says."""
+def test_young_job_may_be_unknown(tmp_path: Path) -> None:
+    """404 on a job that is younger than the rule's limit."""
     with talking(tmp_path, Rule("jobs/get", "status", {"code": 404}, younger=60.0, each=2)) as talk:
         job_id = talk.pattern().json["jobId"]
         assert [talk.poll(job_id).status for _ in range(3)] == [404, 404, 200]
 
 
-def test_the_hidden_limit_answers_429(tmp_path: Path) -> None:
+def test_hidden_limit_answers_429(tmp_path: Path) -> None:
     """Beyond the burst of a token bucket come refusals, and nothing is executed."""
     with talking(tmp_path, limits=(Limit("patterns/create", rate=0.001, burst=2),)) as talk:
         statuses = [talk.pattern(f"r{n}", f"prompt {n}").status for n in range(4)]
@@ -249,14 +249,14 @@ def test_the_hidden_limit_answers_429(tmp_path: Path) -> None:
     assert audit(talk.record).bought("pattern") == 2
 
 
-def test_a_key_that_follows_a_redirect_is_seen(tmp_path: Path) -> None:
+def test_key_sent_to_a_redirect_target_is_recorded(tmp_path: Path) -> None:
     """The second listener records whether a key came with the request."""
     with talking(tmp_path) as talk:
         talk.stray()
     assert (audit(talk.record).strayed, audit(talk.record).keys_leaked) == (1, 1)
 
 
-def test_a_connection_may_be_reset_before_anything_is_read(tmp_path: Path) -> None:
+def test_connection_may_be_reset_before_anything_is_read(tmp_path: Path) -> None:
     """The first connection is reset, the second is served."""
     with talking(tmp_path, Rule("connect", "reset", nth=(1,))) as talk:
         with pytest.raises(ConnectionError):
@@ -278,7 +278,7 @@ def test_categories_come_in_every_shape(tmp_path: Path, shape: str) -> None:
             assert second["nextCursor"] is None
 
 
-def test_faults_fall_the_same_way_for_the_same_seed(tmp_path: Path) -> None:
+def test_same_seed_gives_the_same_faults(tmp_path: Path) -> None:
     """Which requests are hit depends on the seed and the requests, not on their order."""
 
     def hit(folder: str, order: list[int], seed: int) -> set[str]:
@@ -293,7 +293,7 @@ def test_faults_fall_the_same_way_for_the_same_seed(tmp_path: Path) -> None:
     assert one != hit("c", list(range(12)), 8)
 
 
-def test_another_plan_takes_over_in_mid_run(tmp_path: Path) -> None:
+def test_plan_can_be_replaced_in_mid_run(tmp_path: Path) -> None:
     """A key expires while the service runs."""
     body = {"requestId": "r1", "prompt": "blue herons"}
     with Hostile(Plan(), tmp_path) as hostile:
@@ -303,7 +303,7 @@ def test_another_plan_takes_over_in_mid_run(tmp_path: Path) -> None:
         assert hostile.stats()["counts"]["fault status"] == 1
 
 
-def test_a_plan_survives_its_file_and_refuses_unknown_names() -> None:
+def test_plan_is_read_back_and_unknown_names_are_refused() -> None:
     """What is written is read back the same; a typo is an error, not a fault that never fires."""
     plan = Plan(
         seed=3, rules=(Rule("jobs/get", "drip", {"piece": 2}, nth=(1, 3)),), limits=(Limit("jobs/get", 5.0),)
@@ -318,8 +318,10 @@ def test_a_plan_survives_its_file_and_refuses_unknown_names() -> None:
     ("expired", "host", "trusted"),
     [(False, "127.0.0.1", True), (True, "127.0.0.1", False), (False, "example.org", False)],
 )
-def test_tls_is_good_or_bad_as_asked(tmp_path: Path, expired: bool, host: str, trusted: bool) -> None:
-    """A client that trusts the test's authority accepts the good certificate, and neither of the bad ones."""
+def test_tls_certificates_are_valid_or_not_as_planned(
+    tmp_path: Path, expired: bool, host: str, trusted: bool
+) -> None:
+    """A client that trusts the test's authority accepts the valid certificate, and neither of the invalid ones."""
     made = write_certificates(tmp_path / "tls", expired=expired, host=host)
     context = ssl.create_default_context(cafile=str(made.authority))
     with Hostile(Plan(), tmp_path, certificate=made.service) as hostile:

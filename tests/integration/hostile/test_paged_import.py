@@ -99,10 +99,10 @@ def test_rows_of_every_page_are_made(folder: Path, begin: Callable[[str], None],
     }
 
 
-def test_where_the_pages_cannot_be_read_nothing_is_bought_for_what_is_on_them(
+def test_nothing_is_bought_for_unreadable_pages(
     folder: Path, begin: Callable[[str], None], service: Hostile
 ) -> None:
-    """What the service knows by its ID is good, with its name and options; check, plan and run agree."""
+    """A category that the service knows by its ID is accepted, with its name and options; check, plan and run agree."""
     begin("paged_silent")
     printed = CliRunner().invoke(check, ["spring.csv"], standalone_mode=False)
     assert "5 rows, 3 accepted, 2 refused" in printed.output
@@ -116,10 +116,10 @@ def test_where_the_pages_cannot_be_read_nothing_is_bought_for_what_is_on_them(
     assert bought(service) == 5
 
 
-def test_what_an_earlier_day_read_stands_in_for_the_pages(
+def test_remembered_offer_replaces_unreadable_pages(
     folder: Path, begin: Callable[[str], None], service: Hostile
 ) -> None:
-    """The second day sees the first page alone: nothing is bought again, nothing is refused anew; check agrees."""
+    """The second day sees the first page alone: nothing is bought again, nothing is newly refused; check agrees."""
     begin("paged")
     first, before = import_spring(folder), bought(service)
     begin("paged_silent")

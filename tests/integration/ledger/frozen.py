@@ -1,4 +1,4 @@
-"""A way to PostgreSQL that can be frozen: connections stay open and are acknowledged, and nothing comes through."""
+"""A proxy to PostgreSQL that can be frozen: connections stay open and are acknowledged, and nothing comes through."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOK = 0.02
 
 
 class Frost:
-    """Forwards to the server of an address; `url` is that address by this way. Not frozen at first."""
+    """Forwards to the server of an address; `url` is that address through this proxy. Not frozen at first."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)

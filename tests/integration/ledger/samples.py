@@ -84,10 +84,10 @@ def begin(
         return ledger.intend(run, environment, intent(name, attempt, stage, price), limits)
 
 
-def change(ledger: Ledger, name: str, *ways: AttemptState, attempt: int = 1) -> Attempt:
+def change(ledger: Ledger, name: str, *states: AttemptState, attempt: int = 1) -> Attempt:
     """Walk an attempt through states, each in a transaction of its own."""
     request_id = RequestId(f"{name}/{attempt}")
-    for to in ways:
+    for to in states:
         with ledger.transaction():
             ledger.change(RUN, request_id, to, **learned(f"{name}/{attempt}", to))
     found = ledger.attempt(request_id)

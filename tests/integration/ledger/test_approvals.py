@@ -1,4 +1,4 @@
-"""The contract of the ledger on each database: a person's word on a plan, and a ceiling that is never passed."""
+"""The contract of the ledger on each database: a person's decision on a plan, and a ceiling that is never passed."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def drawn(ledger: Ledger) -> tuple[int, int]:
     return approval.purchases, approval.amount
 
 
-def test_a_question_and_its_answer(ledger: Ledger, clock: Clock) -> None:
-    """What was asked is kept as it was, with the word on it and when that was said."""
+def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock) -> None:
+    """The request is kept unchanged, with the decision and its time."""
     waiting = replace(ASKED, lapses_at=99.0, flow_run_id="flow-run-1", question="question-1")
     asked(ledger, waiting)
     assert ledger.waiting_approval("flow-run-1") == waiting
     assert ledger.last_decision(STAGING, CATALOG) is None
     with ledger.transaction():
         ledger.rename_question("approval-1", "question-2")
-        said = ledger.decide_approval(
+        decided = ledger.decide_approval(
             "approval-1",
             Verdict.APPROVED,
             who="anna",
@@ -72,14 +72,19 @@ def test_a_question_and_its_answer(ledger: Ledger, clock: Clock) -> None:
             approved=[ItemKey("a")],
         )
     assert ledger.waiting_approval("flow-run-1") is None
-    assert ledger.last_decision(STAGING, CATALOG) == said == ledger.approval("approval-1")
-    assert (said.question, said.who, said.note, said.decided_at) == ("question-2", "anna", "yes", clock.now)
+    assert ledger.last_decision(STAGING, CATALOG) == decided == ledger.approval("approval-1")
+    assert (decided.question, decided.who, decided.note, decided.decided_at) == (
+        "question-2",
+        "anna",
+        "yes",
+        clock.now,
+    )
     assert ledger.approval_items("approval-1") == {"a": True, "b": False, "c": False}
-    assert ledger.approvals() == [said]
+    assert ledger.approvals() == [decided]
 
 
-def test_a_decision_is_made_once(ledger: Ledger) -> None:
-    """Another word is another decision; what nobody asked cannot be decided."""
+def test_approval_is_decided_once(ledger: Ledger) -> None:
+    """A different decision needs another request; without a request there is no decision."""
     approved(ledger)
     for name in ("approval-1", "approval-9"):
         with pytest.raises(LedgerError, match="does not wait"), ledger.transaction():
@@ -87,8 +92,8 @@ def test_a_decision_is_made_once(ledger: Ledger) -> None:
     assert drawn(ledger) == (0, 0)
 
 
-def test_the_last_word_counts(ledger: Ledger, clock: Clock) -> None:
-    """Of each catalog; what lapsed or waits is no word."""
+def test_latest_decision_counts(ledger: Ledger, clock: Clock) -> None:
+    """Of each catalog; a request that lapsed or waits is no decision."""
     approved(ledger)
     for number, verdict in ((2, Verdict.REJECTED), (3, Verdict.LAPSED)):
         clock.now += 10
@@ -101,16 +106,16 @@ def test_the_last_word_counts(ledger: Ledger, clock: Clock) -> None:
     assert ledger.last_decision(STAGING, "autumn") is None
 
 
-def test_every_word_is_in_the_record_of_events(ledger: Ledger) -> None:
-    """Which is never changed."""
+def test_every_decision_is_an_event(ledger: Ledger) -> None:
+    """Events are never changed."""
     approved(ledger)
-    told = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
-    assert [(name, kind) for name, kind, _ in told] == [
+    events = ledger.database.rows("SELECT run_id, kind, detail FROM events ORDER BY seq")
+    assert [(name, kind) for name, kind, _ in events] == [
         ("approval-1", "approval_asked"),
         ("approval-1", "approval_approved"),
     ]
-    said = json.loads(told[1][2])
-    assert (said["who"], said["note"], said["digest"], said["most_items"]) == (
+    detail = json.loads(events[1][2])
+    assert (detail["who"], detail["note"], detail["digest"], detail["most_items"]) == (
         "anna@mill",
         "for spring",
         DIGEST,
@@ -118,8 +123,8 @@ def test_every_word_is_in_the_record_of_events(ledger: Ledger) -> None:
     )
 
 
-def test_the_ceiling_of_money(ledger: Ledger) -> None:
-    """To the last minor unit; refused, nothing is written; over all runs that rest on it."""
+def test_approved_money_is_never_exceeded(ledger: Ledger) -> None:
+    """To the last minor unit; a refusal writes nothing; summed over all runs of the approval."""
     approved(ledger, Ceiling(2, 9, 30))
     begin(ledger, "a", limits=UNDER, price=20)
     with pytest.raises(BudgetReached, match="used up") as caught:
@@ -131,8 +136,8 @@ def test_the_ceiling_of_money(ledger: Ledger) -> None:
     assert list(problems(ledger)) == []
 
 
-def test_the_ceiling_of_requests(ledger: Ledger) -> None:
-    """Without prices too an approval is not for ever."""
+def test_approved_number_of_requests_is_never_exceeded(ledger: Ledger) -> None:
+    """Without prices too an approval has an end."""
     approved(ledger, Ceiling(2, 2, 0))
     begin(ledger, "a", limits=UNDER)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -141,8 +146,8 @@ def test_the_ceiling_of_requests(ledger: Ledger) -> None:
         begin(ledger, "b", limits=UNDER)
 
 
-def test_nothing_else_is_bought_under_it(ledger: Ledger) -> None:
-    """Neither what was asked about and not approved, nor what was never asked about."""
+def test_approval_covers_only_approved_items(ledger: Ledger) -> None:
+    """Neither items that were requested and not approved, nor items that were never requested."""
     approved(ledger)
     for name in ("c", "z"):
         with pytest.raises(BudgetReached):
@@ -151,8 +156,9 @@ def test_nothing_else_is_bought_under_it(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("verdict", [None, Verdict.REJECTED, Verdict.LAPSED])
-def test_nothing_is_bought_under_what_was_not_approved(ledger: Ledger, verdict: Verdict | None) -> None:
-    """Whoever says that it rests on it."""
+def test_nothing_is_bought_under_a_request_that_was_not_approved(
+    ledger: Ledger, verdict: Verdict | None
+) -> None:
     asked(ledger)
     if verdict is not None:
         with ledger.transaction():
@@ -162,8 +168,8 @@ def test_nothing_is_bought_under_what_was_not_approved(ledger: Ledger, verdict: 
 
 
 @pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
-def test_what_was_not_executed_is_put_back(ledger: Ledger, state: AttemptState) -> None:
-    """And drawn again when it is opened again, then also from another approval."""
+def test_amount_of_a_withdrawn_request_returns_to_its_approval(ledger: Ledger, state: AttemptState) -> None:
+    """And is drawn again when the attempt is opened again, then also from another approval."""
     approved(ledger)
     begin(ledger, "a", limits=UNDER, price=10)
     change(ledger, "a", state)
@@ -179,7 +185,7 @@ def test_what_was_not_executed_is_put_back(ledger: Ledger, state: AttemptState) 
     assert list(problems(ledger)) == []
 
 
-def test_another_limit_that_is_reached_draws_nothing(ledger: Ledger) -> None:
+def test_refusal_by_another_limit_draws_nothing(ledger: Ledger) -> None:
     """A refusal has written nothing."""
     approved(ledger)
     with pytest.raises(BudgetReached, match="--max-patterns"):
@@ -187,14 +193,14 @@ def test_another_limit_that_is_reached_draws_nothing(ledger: Ledger) -> None:
     assert drawn(ledger) == (0, 0)
 
 
-def test_a_known_intent_draws_nothing_more(ledger: Ledger) -> None:
-    """A commit that is done again after the database went away finds itself done."""
+def test_known_intent_draws_nothing_more(ledger: Ledger) -> None:
+    """A commit repeated after the database was lost finds itself done."""
     approved(ledger)
     assert begin(ledger, "a", limits=UNDER, price=10) == begin(ledger, "a", limits=UNDER, price=10)
     assert drawn(ledger) == (1, 10)
 
 
-def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
+def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -> None:
     """Four writers at once, on connections of their own: exactly what was approved is bought."""
     ledgers = [open_ledger() for _ in range(4)]
     names = [f"{number}-{n}" for number in range(4) for n in range(8)]
@@ -224,24 +230,26 @@ def test_overshoot_is_impossible(open_ledger: OpenLedger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "problem"),
     [
         ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
         ("UPDATE approval_items SET approved = 0", "under an approval that does not cover it"),
         ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not cover it"),
     ],
 )
-def test_a_ledger_that_disagrees_with_itself_is_found(ledger: Ledger, damage: str, told: str) -> None:
+def test_check_finds_a_contradiction_between_approvals_and_purchases(
+    ledger: Ledger, damage: str, problem: str
+) -> None:
     """What was drawn from an approval is what was bought under it."""
     approved(ledger)
     begin(ledger, "a", limits=UNDER, price=10)
     assert list(problems(ledger)) == []
     with ledger.transaction():
         ledger.database.execute(damage)
-    assert [told in problem for problem in problems(ledger)] == [True]
+    assert [problem in found for found in problems(ledger)] == [True]
 
 
-def test_approvals_are_written_out(ledger: Ledger) -> None:
+def test_approvals_are_exported(ledger: Ledger) -> None:
     """As JSON lines and for a spreadsheet; each request names the approval that it rests on."""
     approved(ledger)
     begin(ledger, "a", limits=UNDER, price=10)
@@ -255,8 +263,8 @@ def test_approvals_are_written_out(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("price", [2**31, 10**15])
-def test_a_ceiling_of_large_amounts(ledger: Ledger, price: int) -> None:
-    """Beyond 32 bits: asked about, approved, drawn from to its end, and told as whole numbers when it disagrees."""
+def test_approved_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
+    """Requested, approved, drawn to the end, and shown as whole numbers in a contradiction."""
     wanted = replace(ASKED, expected=2 * price, worst=3 * price)
     approved(ledger, Ceiling(2, 4, 2 * price), approval=wanted)
     found = ledger.approval("approval-1")

@@ -23,8 +23,7 @@ SAME = [(state, state) for state in AttemptState]
 ILLEGAL = [pair for pair in ALL_CHANGES if pair not in LEGAL and pair not in SAME]
 
 
-def test_an_intent_is_there_before_anything_is_sent(ledger: Ledger, clock: Clock) -> None:
-    """With the exact bytes that will be sent."""
+def test_intent_is_written_with_its_exact_body(ledger: Ledger, clock: Clock) -> None:
     attempt = begin(ledger, "herons")
     assert ledger.attempt(attempt.request_id) == attempt
     assert attempt.state is AttemptState.INTENDED
@@ -34,7 +33,6 @@ def test_an_intent_is_there_before_anything_is_sent(ledger: Ledger, clock: Clock
 
 
 def test_bodies_are_kept_byte_for_byte(ledger: Ledger) -> None:
-    """Any byte at all, on any database."""
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item("odd")])
         odd = intent("odd")
@@ -45,15 +43,15 @@ def test_bodies_are_kept_byte_for_byte(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("state", sorted(set(AttemptState) - REOPENED))
-def test_a_known_intent_is_returned_as_it_stands(ledger: Ledger, state: AttemptState) -> None:
+def test_known_intent_is_returned_in_its_present_state(ledger: Ledger, state: AttemptState) -> None:
     """A second run, or a second task, finds what the first one wrote."""
     before = at_state(ledger, "herons", state)
     assert begin(ledger, "herons", run=RunId("run-2")) == before
 
 
 @pytest.mark.parametrize("state", sorted(REOPENED))
-def test_what_was_never_executed_is_opened_again(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
-    """Same ID, same bytes, and no trace of the refusal in how it stands now."""
+def test_withdrawn_attempt_is_opened_again(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
+    """Same ID, same bytes, and no trace of the refusal in its present state."""
     first = at_state(ledger, "herons", state)
     clock.now += 60
     again = begin(ledger, "herons", run=RunId("run-2"))
@@ -68,8 +66,10 @@ def test_what_was_never_executed_is_opened_again(ledger: Ledger, clock: Clock, s
 
 
 @pytest.mark.parametrize(("before", "to"), LEGAL, ids=lambda state: state.value)
-def test_legal_changes(ledger: Ledger, clock: Clock, before: AttemptState, to: AttemptState) -> None:
-    """Every change of the table can be made, and is there for whoever looks."""
+def test_legal_changes_are_written(
+    ledger: Ledger, clock: Clock, before: AttemptState, to: AttemptState
+) -> None:
+    """Every change of the table can be made and read."""
     attempt = at_state(ledger, "herons", before)
     clock.now += 1
     with ledger.transaction():
@@ -80,7 +80,7 @@ def test_legal_changes(ledger: Ledger, clock: Clock, before: AttemptState, to: A
 
 
 @pytest.mark.parametrize(("before", "to"), ILLEGAL, ids=lambda state: state.value)
-def test_illegal_changes(ledger: Ledger, before: AttemptState, to: AttemptState) -> None:
+def test_illegal_changes_are_refused(ledger: Ledger, before: AttemptState, to: AttemptState) -> None:
     """Every other change is refused, and nothing is written."""
     attempt = at_state(ledger, "herons", before)
     with pytest.raises(LedgerError, match=f"is {before}; it cannot become {to}"), ledger.transaction():
@@ -89,8 +89,8 @@ def test_illegal_changes(ledger: Ledger, before: AttemptState, to: AttemptState)
 
 
 @pytest.mark.parametrize("state", AttemptState)
-def test_a_change_said_twice_is_made_once(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
-    """The same answer read again alters nothing, not even a time."""
+def test_repeated_change_alters_nothing(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
+    """Not even a time."""
     attempt = at_state(ledger, "herons", state)
     clock.now += 5
     with ledger.transaction():
@@ -99,21 +99,20 @@ def test_a_change_said_twice_is_made_once(ledger: Ledger, clock: Clock, state: A
 
 
 @pytest.mark.parametrize(
-    ("state", "told"),
+    ("state", "learned"),
     [(AttemptState.ACCEPTED, {"job_id": "job-other"}), (AttemptState.SUCCEEDED, {"result_id": "other"})],
 )
-def test_a_second_answer_that_differs_is_refused(
-    ledger: Ledger, state: AttemptState, told: dict[str, str]
+def test_contradicting_second_answer_is_refused(
+    ledger: Ledger, state: AttemptState, learned: dict[str, str]
 ) -> None:
     """One request has one job, and one job made one thing."""
     attempt = at_state(ledger, "herons", state)
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.change(RUN, attempt.request_id, state, **told)
+        ledger.change(RUN, attempt.request_id, state, **learned)
     assert ledger.attempt(attempt.request_id) == attempt
 
 
-def test_what_is_learned_stays(ledger: Ledger, clock: Clock) -> None:
-    """The job ID survives the later changes; each moment is kept."""
+def test_job_id_and_times_survive_later_changes(ledger: Ledger, clock: Clock) -> None:
     begin(ledger, "herons")
     clock.now += 1
     change(ledger, "herons", AttemptState.ACCEPTED)
@@ -125,8 +124,7 @@ def test_what_is_learned_stays(ledger: Ledger, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("to", [AttemptState.ACCEPTED, AttemptState.SUCCEEDED])
-def test_a_state_needs_what_it_stands_for(ledger: Ledger, to: AttemptState) -> None:
-    """Accepted without a job ID and succeeded without a result cannot be written, whoever tries."""
+def test_accepted_needs_a_job_id_and_succeeded_a_result(ledger: Ledger, to: AttemptState) -> None:
     before = {AttemptState.ACCEPTED: AttemptState.INTENDED, AttemptState.SUCCEEDED: AttemptState.ACCEPTED}
     attempt = at_state(ledger, "herons", before[to])
     with pytest.raises(LedgerError), ledger.transaction():
@@ -134,36 +132,33 @@ def test_a_state_needs_what_it_stands_for(ledger: Ledger, to: AttemptState) -> N
     assert ledger.attempt(attempt.request_id) == attempt
 
 
-def test_an_unknown_request_cannot_change(ledger: Ledger) -> None:
-    """There is no state without an intent."""
+def test_unknown_request_cannot_change(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="not in the ledger"), ledger.transaction():
-        ledger.change(RUN, RequestId("nobody"), AttemptState.ACCEPTED, job_id="job-1")
+        ledger.change(RUN, RequestId("unknown"), AttemptState.ACCEPTED, job_id="job-1")
 
 
-def test_an_intent_needs_its_item(ledger: Ledger) -> None:
-    """An attempt that belongs to nothing is not written."""
+def test_intent_needs_its_item(ledger: Ledger) -> None:
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.intend(RUN, STAGING, intent("nobody"), UNLIMITED)
+        ledger.intend(RUN, STAGING, intent("unknown"), UNLIMITED)
 
 
-def test_a_job_belongs_to_one_request(ledger: Ledger) -> None:
-    """It can be asked whose a job ID is."""
+def test_job_belongs_to_one_request(ledger: Ledger) -> None:
     at_state(ledger, "herons", AttemptState.ACCEPTED)
     at_state(ledger, "ferns", AttemptState.SUCCEEDED)
     assert ledger.request_of_job("job-herons/1", STAGING) == "herons/1"
     assert ledger.request_of_job("job-ferns/1", STAGING) == "ferns/1"
-    assert ledger.request_of_job("job-nobody", STAGING) is None
+    assert ledger.request_of_job("job-unknown", STAGING) is None
 
 
-def test_attempts_come_in_order(ledger: Ledger) -> None:
+def test_attempts_are_ordered_by_number(ledger: Ledger) -> None:
     """The tenth after the ninth."""
     for number in range(1, 12):
         at_state(ledger, "herons", AttemptState.FAILED, number)
     assert [found.attempt for found in ledger.attempts_of(ItemKey("herons"))] == list(range(1, 12))
-    assert ledger.attempts_of(ItemKey("nobody")) == ()
+    assert ledger.attempts_of(ItemKey("unknown")) == ()
 
 
-def test_the_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
+def test_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
     """Without bodies, and without what belongs to another environment or catalog."""
     at_state(ledger, "herons", AttemptState.FAILED, 1)
     at_state(ledger, "herons", AttemptState.ACCEPTED, 2)
@@ -179,8 +174,8 @@ def test_the_last_attempt_at_each_item_of_a_catalog(ledger: Ledger) -> None:
     assert found[ItemKey("ferns")].result_id == "made-ferns/1"
 
 
-def test_many_last_attempts_stream(ledger: Ledger) -> None:
-    """More of them than are fetched at once, while the ledger stays of use."""
+def test_many_last_attempts_are_streamed(ledger: Ledger) -> None:
+    """More of them than are fetched at once, while the ledger can still be used."""
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item(f"p{number}") for number in range(2500)])
         for number in range(2500):
@@ -189,8 +184,7 @@ def test_many_last_attempts_stream(ledger: Ledger) -> None:
     assert begin(ledger, "after").state is AttemptState.INTENDED
 
 
-def test_a_stream_that_is_left_early_blocks_nothing(ledger: Ledger) -> None:
-    """What was not read is given up."""
+def test_abandoned_stream_blocks_nothing(ledger: Ledger) -> None:
     for name in ("a", "b", "c"):
         begin(ledger, name)
     stream = ledger.last_attempts(STAGING, CATALOG)
@@ -200,7 +194,7 @@ def test_a_stream_that_is_left_early_blocks_nothing(ledger: Ledger) -> None:
     assert len(list(ledger.last_attempts(STAGING, CATALOG))) == 4
 
 
-def test_the_product_that_a_sku_was_asked_for_last(ledger: Ledger, clock: Clock) -> None:
+def test_last_product_requested_for_a_sku(ledger: Ledger, clock: Clock) -> None:
     """By sku, in this scope alone, products alone."""
     begin(ledger, "first", stage=Stage.PRODUCT, sku="H-1", pattern_key=ItemKey("p"))
     clock.now += 1
@@ -211,7 +205,7 @@ def test_the_product_that_a_sku_was_asked_for_last(ledger: Ledger, clock: Clock)
     assert ledger.latest_products(STAGING, CATALOG) == {"H-1": "second", "F-1": "ferns"}
 
 
-def test_items_known_already_stay_as_they_are(ledger: Ledger) -> None:
+def test_known_items_stay_unchanged(ledger: Ledger) -> None:
     """A second plan adds what is new and touches nothing else."""
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item("herons", content='{"first":1}')])
@@ -240,7 +234,7 @@ def test_events_are_added_and_never_changed(ledger: Ledger, clock: Clock) -> Non
     ]
 
 
-def test_what_is_refused_leaves_nothing(ledger: Ledger) -> None:
+def test_failed_transaction_leaves_nothing(ledger: Ledger) -> None:
     """A transaction that ends in an error takes all of its writes back."""
     with pytest.raises(RuntimeError), ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item("herons")])
@@ -251,8 +245,7 @@ def test_what_is_refused_leaves_nothing(ledger: Ledger) -> None:
     assert ledger.database.rows("SELECT count(*) FROM spending") == [(0,)]
 
 
-def test_another_reader_sees_what_was_written(open_ledger: OpenLedger) -> None:
-    """And only once it is."""
+def test_readers_see_committed_writes_only(open_ledger: OpenLedger) -> None:
     writer, reader = open_ledger(), open_ledger()
     with writer.transaction():
         writer.add_items(STAGING, CATALOG, [item("herons")])
@@ -262,7 +255,7 @@ def test_another_reader_sees_what_was_written(open_ledger: OpenLedger) -> None:
 
 
 def test_time_never_runs_backward(ledger: Ledger, clock: Clock) -> None:
-    """A clock set back by an hour makes nothing younger."""
+    """A clock set back by an hour dates nothing earlier."""
     first = ledger.now()
     clock.now -= 3600
     assert ledger.now() == first
@@ -280,8 +273,8 @@ OFFER = Offer(
 )
 
 
-def test_the_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
-    """As it was read, by environment, with the day on which it was."""
+def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
+    """By environment, with the day on which it was read."""
     assert ledger.last_offer(STAGING) is None
     with ledger.transaction():
         ledger.remember_offer(STAGING, Offer((), options_checked=True, note=None))
@@ -293,8 +286,8 @@ def test_the_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     assert ledger.last_offer("production") is None
 
 
-def test_a_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) -> None:
-    """An older program does not write into what it does not understand."""
+def test_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) -> None:
+    """An older program does not write into a schema that it does not know."""
     ledger = open_ledger()
     with ledger.transaction():
         if url.startswith("sqlite"):
@@ -306,20 +299,18 @@ def test_a_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) 
         open_ledger()
 
 
-def test_opening_twice_keeps_what_is_there(open_ledger: OpenLedger) -> None:
-    """The tables are made once."""
+def test_opening_twice_keeps_the_content(open_ledger: OpenLedger) -> None:
     begin(open_ledger(), "herons")
     assert open_ledger().attempt(RequestId("herons/1")) is not None
 
 
-def test_a_sound_ledger_passes_its_check(ledger: Ledger) -> None:
-    """Nothing found, nothing said."""
+def test_check_of_a_sound_ledger_finds_nothing(ledger: Ledger) -> None:
     begin(ledger, "herons")
     assert ledger.database.check() == []
 
 
-def test_a_damaged_file_is_found(tmp_path: Path) -> None:
-    """SQLite: pages that were overwritten are seen, at opening or by the check."""
+def test_damaged_file_is_found(tmp_path: Path) -> None:
+    """SQLite: overwritten pages are found, at opening or by the check."""
     from patternmill.ledger.sqlite import SqliteDatabase
 
     path = tmp_path / "ledger.sqlite3"

@@ -32,10 +32,10 @@ def server_time(ledger: Ledger) -> float:
 
 
 @pytest.mark.parametrize("skew", [-26 * HOUR, 26 * HOUR])
-def test_a_machine_whose_clock_is_wrong_dates_by_the_server(
+def test_postgres_ledger_is_dated_by_the_servers_clock(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, skew: float
 ) -> None:
-    """Attempts, events and everything else of a ledger on PostgreSQL."""
+    """Attempts, events and everything else, whatever the machine's clock says."""
     right = time.time
     monkeypatch.setattr(time, "time", lambda: right() + skew)
     ledger = Ledger(PostgresDatabase(postgres_url))
@@ -44,8 +44,9 @@ def test_a_machine_whose_clock_is_wrong_dates_by_the_server(
     ledger.close()
 
 
-def test_sqlite_has_its_machines_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no other."""
+def test_sqlite_ledger_is_dated_by_the_machines_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time, "time", lambda: 1_900_000_000.0)
     ledger = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"))
     assert ledger.now() == 1_900_000_000.0
@@ -62,7 +63,7 @@ class Local:
         return self.now
 
 
-def test_the_servers_clock_is_measured_again() -> None:
+def test_servers_clock_is_measured_again() -> None:
     """After half a minute: a server whose clock was set is followed."""
     local = Local()
     clock = ServerClock(local)
@@ -76,8 +77,8 @@ def test_the_servers_clock_is_measured_again() -> None:
     assert clock() == 5000
 
 
-def test_a_slow_answer_is_no_measurement() -> None:
-    """What a round took makes its answer uncertain: half of it is taken off, and a slow one is passed over."""
+def test_slow_answer_is_no_measurement() -> None:
+    """Half of the round trip is subtracted; a measurement with a slow one is dropped."""
     local = Local()
     clock = ServerClock(local)
 
@@ -95,7 +96,7 @@ def test_a_slow_answer_is_no_measurement() -> None:
     assert clock() == pytest.approx(1039.2)
 
 
-def test_the_ledgers_time_never_runs_backwards(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_time_never_runs_backwards(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even when the server's clock is set back."""
     ledger = Ledger(PostgresDatabase(postgres_url))
     before = ledger.now()
@@ -106,14 +107,13 @@ def test_the_ledgers_time_never_runs_backwards(postgres_url: str, monkeypatch: p
     ledger.close()
 
 
-def test_a_clock_of_the_callers_wins(postgres_url: str) -> None:
-    """Tests pass one."""
+def test_clock_of_the_caller_wins(postgres_url: str) -> None:
     ledger = Ledger(PostgresDatabase(postgres_url), clock=lambda: 7.0)
     assert ledger.now() == 7.0
     ledger.close()
 
 
-def test_a_run_is_dated_by_its_ledger(
+def test_run_is_dated_by_its_ledger(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its beginning, its end and its ID, whatever its machine thinks."""
@@ -129,7 +129,7 @@ def test_a_run_is_dated_by_its_ledger(
     assert record.run_id.startswith(f"{record.started_at:%Y%m%d-%H%M%S}")
 
 
-def test_the_latest_run_is_the_one_that_held_the_catalog_last(
+def test_latest_run_is_the_one_with_the_latest_lease(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when the clock was set back in between."""
@@ -150,7 +150,7 @@ def test_the_latest_run_is_the_one_that_held_the_catalog_last(
         assert numbers == [(1,), (2,), (3,)]
 
 
-def test_runs_without_a_number_stand_behind(ledger: Ledger) -> None:
+def test_runs_without_a_number_are_sorted_last(ledger: Ledger) -> None:
     """Those of an older ledger, by their times; between catalogs times decide."""
     for hours, number in ((5, None), (6, None), (1, 1), (0, 2)):
         started = RECORD.started_at + timedelta(hours=hours)
@@ -167,8 +167,8 @@ def test_runs_without_a_number_stand_behind(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("hours", [-100, 100])
-def test_what_a_retry_made_is_known_from_the_record(open_ledger: OpenLedger, hours: int) -> None:
-    """Not from times: a retry brings in what it made itself, and nothing that stood there before."""
+def test_products_of_a_retry_are_known_from_the_record(open_ledger: OpenLedger, hours: int) -> None:
+    """Not from times: a retry adds what it made itself, and nothing older."""
     ledger = open_ledger()
     row = '{"prompt": "herons", "category": "Mug", "selections": {}}'
     ids = {"old": RunId("run-0"), "new": RunId("run-1")}

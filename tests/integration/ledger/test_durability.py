@@ -56,21 +56,21 @@ def acknowledged_until_killed(url: str, round_: int, lines: int) -> list[str]:
     )
     assert process.stdout is not None
     with process.stdout:
-        heard = [process.stdout.readline().strip() for _ in range(lines)]
+        printed = [process.stdout.readline().strip() for _ in range(lines)]
         process.send_signal(signal.SIGKILL)
-        heard += process.stdout.read().splitlines(keepends=False)
+        printed += process.stdout.read().splitlines(keepends=False)
     assert process.wait() == -signal.SIGKILL
-    return [name for name in heard if name]
+    return [name for name in printed if name]
 
 
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-def test_a_killed_process_loses_nothing_that_it_acknowledged(url: str) -> None:
+def test_killed_process_loses_no_acknowledged_write(url: str) -> None:
     """SIGKILL as soon as a write returned, several times over one ledger; every acknowledged change is there."""
     acknowledged: set[str] = set()
     for round_, lines in enumerate((1, 9, 40)):
-        heard = acknowledged_until_killed(url, round_, lines)
+        printed = acknowledged_until_killed(url, round_, lines)
         # The last line may have been cut short by the kill.
-        acknowledged |= set(heard[:-1] if len(heard) > lines else heard)
+        acknowledged |= set(printed[:-1] if len(printed) > lines else printed)
         ledger = Ledger(open_database(url, Path("unused")))
         found = {key for (key,) in ledger.database.rows("SELECT item_key FROM attempts")}
         noted = {name for (name,) in ledger.database.rows("SELECT request_id FROM events")}

@@ -16,8 +16,8 @@ from tests.unit.runs.fake_studio import Crash, Service, failed
 from tests.unit.runs.workshop import Workshop, many
 
 
-def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
-    """Crashes at random moments, then a limit, then the rest: everything is bought once."""
+def test_crashes_and_limits_buy_everything_once(url: str, tmp_path: Path) -> None:
+    """Crashes at random moments, then a limit, then the rest."""
     chance = random.Random(3)
     service = Service()
     shop = Workshop(tmp_path / "other-home", service, SecretStr(url))
@@ -41,7 +41,7 @@ def test_crashes_and_limits_on_each_database(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("long_day")
-def test_limits_buy_whole_rows_on_each_database(url: str, tmp_path: Path) -> None:
+def test_limits_buy_whole_rows(url: str, tmp_path: Path) -> None:
     """A day's budget over two runs, with patterns that fail: no pattern without its product, to the last row."""
     service = Service()
     shop = Workshop(tmp_path / "other-home", service, SecretStr(url))

@@ -28,21 +28,20 @@ def held(ledger: Ledger, run: RunId = RUN, over: int | None = None) -> Lease:
     return hold
 
 
-def test_a_free_catalog_is_taken(ledger: Ledger) -> None:
+def test_free_catalog_is_leased(ledger: Ledger) -> None:
     """The first fence is 1."""
     assert ledger.lease(STAGING, CATALOG) is None
     assert held(ledger) == Lease(STAGING, CATALOG, 1, RUN)
     assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 1, RUN, '{"of":"run-1"}', 0)
 
 
-def test_catalogs_are_held_apart(ledger: Ledger) -> None:
-    """Another catalog is another lease."""
+def test_each_catalog_has_its_own_lease(ledger: Ledger) -> None:
     held(ledger)
     assert take(ledger, OTHER, catalog="autumn") == Lease(STAGING, "autumn", 1, OTHER)
 
 
-def test_a_held_catalog_is_not_taken_by_mistake(ledger: Ledger) -> None:
-    """Whoever has not seen the present fence comes too late."""
+def test_leased_catalog_needs_the_present_fence(ledger: Ledger) -> None:
+    """A taker who has not seen the present fence is too late."""
     held(ledger)
     assert take(ledger, OTHER) is None
     second = held(ledger, OTHER, over=1)
@@ -51,8 +50,8 @@ def test_a_held_catalog_is_not_taken_by_mistake(ledger: Ledger) -> None:
     assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
-def test_a_beat_shows_life(ledger: Ledger) -> None:
-    """It counts up, and begins anew with a new holder."""
+def test_heartbeats_are_counted(ledger: Ledger) -> None:
+    """From one again with each new holder."""
     hold = held(ledger)
     for beats in (1, 2, 3):
         with ledger.transaction(hold):
@@ -62,8 +61,8 @@ def test_a_beat_shows_life(ledger: Ledger) -> None:
     assert ledger.lease(STAGING, CATALOG) == HeldLease(STAGING, CATALOG, 2, OTHER, '{"of":"run-2"}', 0)
 
 
-def test_a_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
-    """The next holder's is newer, so that the old one's late writes are seen."""
+def test_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
+    """The next holder's is newer, so that late writes of the earlier one are refused."""
     hold = held(ledger)
     with ledger.transaction(hold):
         ledger.release_lease(hold)
@@ -71,8 +70,8 @@ def test_a_released_catalog_keeps_its_fence(ledger: Ledger) -> None:
     assert held(ledger, OTHER, over=1).fence == 2
 
 
-def test_a_fenced_writer_cannot_write(ledger: Ledger) -> None:
-    """A process that stood still while another took over: nothing of it counts."""
+def test_fenced_writer_cannot_write(ledger: Ledger) -> None:
+    """A process that was paused while another took over: none of its writes count."""
     begin(ledger, "before")
     old = held(ledger)
     new = held(ledger, OTHER, over=1)
@@ -87,8 +86,8 @@ def test_a_fenced_writer_cannot_write(ledger: Ledger) -> None:
     assert ledger.database.rows("SELECT key FROM items ORDER BY key") == [("before",), ("good",)]
 
 
-def test_nobody_takes_over_in_the_middle_of_a_write(open_ledger: OpenLedger) -> None:
-    """A transaction that has checked its fence ends before the catalog changes hands."""
+def test_takeover_waits_for_the_transaction_of_the_holder(open_ledger: OpenLedger) -> None:
+    """A transaction that has checked its fence ends before the lease changes."""
     holder, taker = open_ledger(), open_ledger()
     old = held(holder)
     with ThreadPoolExecutor(1) as thread:
@@ -102,8 +101,8 @@ def test_nobody_takes_over_in_the_middle_of_a_write(open_ledger: OpenLedger) -> 
         pass
 
 
-def test_of_many_who_want_a_catalog_one_has_it(open_ledger: OpenLedger) -> None:
-    """At once, on connections of their own, free at first and dead afterwards."""
+def test_one_of_many_takers_gets_the_lease(open_ledger: OpenLedger) -> None:
+    """At once, on connections of their own, of a free catalog first and of a dead holder's afterwards."""
     ledgers = [open_ledger() for _ in range(4)]
     runs = [RunId(f"run-{number}") for number in range(4)]
     for over in (None, 1, 2):

@@ -65,8 +65,8 @@ def old_ledger(url: str, version: int) -> None:
 
 
 def _spelled(script: str, **spelling: str) -> str:
-    for word, spelled in spelling.items():
-        script = script.replace("{" + word + "}", spelled)
+    for placeholder, spelled in spelling.items():
+        script = script.replace("{" + placeholder + "}", spelled)
     return script
 
 
@@ -98,8 +98,8 @@ def tables(ledger: Ledger, url: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
-def test_an_old_ledger_is_brought_up(open_ledger: OpenLedger, url: str, version: int) -> None:
-    """What it knows stays; it becomes what a new one is, and takes approvals."""
+def test_old_ledger_is_migrated(open_ledger: OpenLedger, url: str, version: int) -> None:
+    """It keeps its content, and takes approvals."""
     old_ledger(url, version)
     ledger = open_ledger()
     assert SCHEMA_VERSION == 4
@@ -113,10 +113,10 @@ def test_an_old_ledger_is_brought_up(open_ledger: OpenLedger, url: str, version:
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
-def test_a_ledger_brought_up_is_as_a_new_one(
+def test_migrated_ledger_has_the_schema_of_a_new_one(
     open_ledger: OpenLedger, url: str, tmp_path: Path, version: int
 ) -> None:
-    """The same tables, columns and indexes, whichever way they came."""
+    """The same tables, columns and indexes, from each version."""
     new = tables(open_ledger(), url)
     if url.startswith("sqlite"):
         url = f"sqlite:///{tmp_path}/old/ledger.sqlite3"
@@ -131,9 +131,7 @@ def test_a_ledger_brought_up_is_as_a_new_one(
 
 
 @pytest.mark.parametrize("version", OLD_VERSIONS)
-def test_of_many_that_open_an_old_ledger_one_migrates_it(
-    open_ledger: OpenLedger, url: str, version: int
-) -> None:
+def test_one_of_many_openers_migrates(open_ledger: OpenLedger, url: str, version: int) -> None:
     """At once, on connections of their own: the others find it done."""
     old_ledger(url, version)
     with ThreadPoolExecutor(4) as pool:
@@ -142,10 +140,10 @@ def test_of_many_that_open_an_old_ledger_one_migrates_it(
     assert list(problems(opened[0])) == []
 
 
-def test_a_migration_that_fails_leaves_the_old_ledger(
+def test_failed_migration_leaves_the_old_ledger(
     open_ledger: OpenLedger, url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """All steps or none: the next program that opens it begins where it was."""
+    """All steps or none: the next program that opens it starts from the same version."""
     old_ledger(url, 1)
     for step in database._MIGRATIONS.glob("*.sql"):
         shutil.copy(step, tmp_path)
@@ -175,8 +173,8 @@ def _as_of_version_3(ledger: Ledger) -> None:
             run("PRAGMA user_version = 3")
 
 
-def test_a_ledger_of_version_3_takes_large_amounts(open_ledger: OpenLedger) -> None:
-    """Brought up by the next program that opens it; what stood in it stands there still."""
+def test_ledger_of_version_3_takes_large_amounts(open_ledger: OpenLedger) -> None:
+    """Migrated by the next program that opens it; its content stays."""
     old = open_ledger()
     approved(old, Ceiling(2, 4, 5 * 2**31))
     begin(old, "a", price=7, limits=UNDER)
@@ -192,8 +190,8 @@ def test_a_ledger_of_version_3_takes_large_amounts(open_ledger: OpenLedger) -> N
     assert new.runs() == []
 
 
-def test_the_export_knows_every_table(ledger: Ledger, url: str) -> None:
-    """A new table, or a new column, is written out or left out on purpose."""
+def test_export_covers_every_table_and_column(ledger: Ledger, url: str) -> None:
+    """A new one is exported or left out on purpose."""
     if url.startswith("sqlite"):
         query = (
             "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c "

@@ -43,8 +43,8 @@ def refused(ledger: Ledger, name: str, limits: SpendingLimits, **how: object) ->
     ("stage", "limits"),
     [(Stage.PATTERN, SpendingLimits(patterns=2)), (Stage.PRODUCT, SpendingLimits(products=2))],
 )
-def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: SpendingLimits) -> None:
-    """The third of two is refused, says which option to raise, and the other stage goes on."""
+def test_item_limit_of_a_run(ledger: Ledger, stage: Stage, limits: SpendingLimits) -> None:
+    """The third of two is refused with the option to raise, and the other stage continues."""
     for name in ("a", "b"):
         begin(ledger, name, stage=stage, limits=limits)
     reached = refused(ledger, "c", limits, stage=stage)
@@ -54,21 +54,19 @@ def test_the_most_items_of_a_run(ledger: Ledger, stage: Stage, limits: SpendingL
     begin(ledger, "d", stage=other, limits=limits)
 
 
-def test_a_limit_of_none_buys_nothing(ledger: Ledger) -> None:
-    """Zero is a limit."""
+def test_limit_of_zero_buys_nothing(ledger: Ledger) -> None:
     assert refused(ledger, "a", SpendingLimits(patterns=0)).code == "max_patterns"
     assert refused(ledger, "a", SpendingLimits(run_amount=0), price=1).code == "budget"
 
 
-def test_the_limit_on_items_is_of_one_run(ledger: Ledger) -> None:
-    """Another run counts from nothing."""
+def test_item_limit_counts_one_run(ledger: Ledger) -> None:
     limits = SpendingLimits(patterns=1)
     begin(ledger, "a", limits=limits)
     refused(ledger, "b", limits)
     begin(ledger, "b", limits=limits, run=OTHER_RUN)
 
 
-def test_the_budget_of_a_run(ledger: Ledger) -> None:
+def test_budget_of_a_run(ledger: Ledger) -> None:
     """Patterns and products together; to the last minor unit, and not one more."""
     limits = SpendingLimits(run_amount=100)
     begin(ledger, "a", limits=limits, price=60)
@@ -91,7 +89,7 @@ def test_the_budget_of_a_run(ledger: Ledger) -> None:
         ),
     ],
 )
-def test_a_refusal_has_amounts_for_people(ledger: Ledger, currency: str | None, text: str) -> None:
+def test_refusal_shows_amounts_in_the_currency(ledger: Ledger, currency: str | None, text: str) -> None:
     """In the currency that is set; the limit itself is one of minor units."""
     limits = SpendingLimits(run_amount=1000, currency=currency)
     begin(ledger, "a", limits=limits, price=600)
@@ -99,7 +97,7 @@ def test_a_refusal_has_amounts_for_people(ledger: Ledger, currency: str | None, 
     assert replace(limits, currency="USD") == limits
 
 
-def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock) -> None:
+def test_daily_budget_is_per_environment(ledger: Ledger, clock: Clock) -> None:
     """All runs and catalogs of a day; another environment has its own; tomorrow is another day (UTC)."""
     limits = SpendingLimits(day_amount=100)
     begin(ledger, "a", limits=limits, price=70)
@@ -109,8 +107,7 @@ def test_the_budget_of_a_day_is_of_the_environment(ledger: Ledger, clock: Clock)
     begin(ledger, "b", limits=limits, price=31, run=OTHER_RUN, catalog="autumn")
 
 
-def test_the_budget_of_a_run_goes_on_past_midnight(ledger: Ledger, clock: Clock) -> None:
-    """A run is not given its budget again each day."""
+def test_budget_of_a_run_does_not_restart_at_midnight(ledger: Ledger, clock: Clock) -> None:
     limits = SpendingLimits(run_amount=100, patterns=2)
     begin(ledger, "a", limits=limits, price=60)
     clock.now += DAY
@@ -120,8 +117,8 @@ def test_the_budget_of_a_run_goes_on_past_midnight(ledger: Ledger, clock: Clock)
     assert refused(ledger, "c", limits, price=1).code == "max_patterns"
 
 
-def test_a_known_intent_costs_nothing_more(ledger: Ledger) -> None:
-    """Asking twice reserves once, even when the budget is used up."""
+def test_known_intent_reserves_nothing_more(ledger: Ledger) -> None:
+    """Also when the budget is used up."""
     limits = SpendingLimits(patterns=1, run_amount=50)
     first = begin(ledger, "a", limits=limits, price=50)
     assert begin(ledger, "a", limits=limits, price=50) == first
@@ -129,8 +126,10 @@ def test_a_known_intent_costs_nothing_more(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("state", [AttemptState.WITHDRAWN, AttemptState.REJECTED])
-def test_what_was_not_executed_is_given_back(ledger: Ledger, clock: Clock, state: AttemptState) -> None:
-    """On the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
+def test_reservation_of_a_withdrawn_request_is_returned(
+    ledger: Ledger, clock: Clock, state: AttemptState
+) -> None:
+    """To the day it was reserved for, whatever the day is now; opened again, it is reserved again."""
     limits = SpendingLimits(patterns=1, run_amount=50)
     begin(ledger, "a", limits=limits, price=50)
     clock.now += DAY
@@ -148,15 +147,14 @@ def test_what_was_not_executed_is_given_back(ledger: Ledger, clock: Clock, state
 
 
 @pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.SUCCEEDED])
-def test_what_was_executed_stays_spent(ledger: Ledger, state: AttemptState) -> None:
-    """A failed job may have cost something: it is not given back."""
+def test_failed_job_stays_spent(ledger: Ledger, state: AttemptState) -> None:
+    """It may have cost something."""
     begin(ledger, "a", price=50)
     change(ledger, "a", AttemptState.ACCEPTED, state)
     assert spent(ledger) == (1, 50)
 
 
-def test_a_second_attempt_is_a_second_purchase(ledger: Ledger) -> None:
-    """It counts against the limit."""
+def test_second_attempt_counts_against_the_limit(ledger: Ledger) -> None:
     limits = SpendingLimits(patterns=1)
     begin(ledger, "a", limits=limits)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -175,7 +173,7 @@ FIRST = FirstPurchases(patterns=3, products=3, pattern_price=40, product_price=1
         (SpendingLimits(patterns=4, first=FIRST), SpendingLimits(patterns=3, first=FIRST)),
     ],
 )
-def test_a_second_attempt_leaves_the_plan_its_money(
+def test_second_attempt_leaves_the_planned_money(
     ledger: Ledger, enough: SpendingLimits, short: SpendingLimits
 ) -> None:
     """Three rows for 50 each are planned, one pattern fails: 150 stay reserved for them, whatever was bought so far."""
@@ -194,8 +192,8 @@ def test_a_second_attempt_leaves_the_plan_its_money(
     assert spent(ledger) == (7, 190)
 
 
-def test_a_pattern_that_is_lost_leaves_its_products_money(ledger: Ledger) -> None:
-    """Held, rejected or failed for good: what its product would have cost is there for a second attempt."""
+def test_money_of_a_lost_patterns_product_is_free(ledger: Ledger) -> None:
+    """Held, rejected or failed for good: what its product would have cost can buy a second attempt."""
     limits = SpendingLimits(run_amount=160, first=replace(FIRST, pattern_price=10))
     for name in "abc":
         begin(ledger, name, limits=limits, price=40)
@@ -206,8 +204,8 @@ def test_a_pattern_that_is_lost_leaves_its_products_money(ledger: Ledger) -> Non
     begin(ledger, "a", 2, limits=limits, price=20)
 
 
-def test_an_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> None:
-    """It is what the plan reckoned with."""
+def test_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> None:
+    """The plan includes it."""
     begin(ledger, "a", price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     limits = SpendingLimits(run_amount=50, first=FirstPurchases(1, 1, 40, 10))
@@ -215,7 +213,7 @@ def test_an_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
 
 
-def test_what_an_environment_has_spent_today(ledger: Ledger, clock: Clock) -> None:
+def test_spent_today_of_an_environment(ledger: Ledger, clock: Clock) -> None:
     """All its runs and catalogs, until midnight (UTC)."""
     assert ledger.spent_today(STAGING) == 0
     begin(ledger, "a", price=30)
@@ -226,8 +224,8 @@ def test_what_an_environment_has_spent_today(ledger: Ledger, clock: Clock) -> No
     assert ledger.spent_today(STAGING) == 0
 
 
-def test_what_is_held_stays_reserved_until_it_is_decided(ledger: Ledger) -> None:
-    """Nobody knows yet whether it was executed."""
+def test_held_attempt_stays_reserved(ledger: Ledger) -> None:
+    """It is unknown whether it was executed."""
     begin(ledger, "a", price=50)
     change(ledger, "a", AttemptState.HELD)
     assert spent(ledger) == (1, 50)
@@ -236,7 +234,7 @@ def test_what_is_held_stays_reserved_until_it_is_decided(ledger: Ledger) -> None
 @pytest.mark.parametrize(
     "limits", [SpendingLimits(patterns=20), SpendingLimits(run_amount=200), SpendingLimits(day_amount=200)]
 )
-def test_overshoot_is_impossible(open_ledger: OpenLedger, limits: SpendingLimits) -> None:
+def test_concurrent_writers_never_exceed_the_limit(open_ledger: OpenLedger, limits: SpendingLimits) -> None:
     """Four writers at once, on connections of their own: exactly what the limit allows is bought."""
     ledgers = [open_ledger() for _ in range(4)]
     names = [[f"{number}-{n}" for n in range(12)] for number in range(4)]
@@ -263,8 +261,8 @@ def buying(limits: SpendingLimits) -> Callable[[Ledger, list[str]], int]:
 
 
 @pytest.mark.parametrize("price", [2**31, 10**11, 10**15])
-def test_large_amounts(ledger: Ledger, price: int) -> None:
-    """Beyond 32 bits: reserved, summed, refused at the limit and given back, and every sum is a whole number."""
+def test_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
+    """Reserved, summed, refused at the limit and returned, and every sum is a whole number."""
     begin(ledger, "a", price=price)
     begin(ledger, "b", price=price)
     refused(ledger, "c", SpendingLimits(run_amount=2 * price), price=1)

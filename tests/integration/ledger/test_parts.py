@@ -38,8 +38,8 @@ def begun(ledger: Ledger, hold: Lease, number: int = 1) -> PartLease:
         return ledger.begin_part(hold, number, grant)
 
 
-def test_a_grant_is_used_once(ledger: Ledger, hold: Lease) -> None:
-    """The flow run that is begun twice by its scheduler is begun once."""
+def test_grant_is_used_once(ledger: Ledger, hold: Lease) -> None:
+    """The flow run that its scheduler starts twice begins the part once."""
     grant = granted(ledger, hold)
     with ledger.transaction(hold):
         ledger.begin_part(hold, 1, grant)
@@ -47,31 +47,30 @@ def test_a_grant_is_used_once(ledger: Ledger, hold: Lease) -> None:
         ledger.begin_part(hold, 1, grant)
 
 
-def test_an_older_grant_is_void(ledger: Ledger, hold: Lease) -> None:
-    """Given to another meanwhile: who comes late begins nothing."""
+def test_older_grant_is_void(ledger: Ledger, hold: Lease) -> None:
+    """Assigned to another process meanwhile: the late one begins nothing."""
     late = granted(ledger, hold)
     granted(ledger, hold)
     with pytest.raises(LeaseLost), ledger.transaction(hold):
         ledger.begin_part(hold, 1, late)
 
 
-def test_who_lost_the_part_writes_no_more(ledger: Ledger, hold: Lease, open_ledger: OpenLedger) -> None:
-    """Though the run's hold stands; the other part goes on."""
+def test_process_that_lost_its_part_is_fenced(ledger: Ledger, hold: Lease, open_ledger: OpenLedger) -> None:
+    """Though the run's lease holds; the other part continues."""
     stood_still, other = begun(ledger, hold), begun(ledger, hold, 2)
     elsewhere = open_ledger()
     with elsewhere.transaction(stood_still):
         elsewhere.update_part(stood_still, {}, {})
-    taken_up = begun(ledger, hold)
+    reassigned = begun(ledger, hold)
     with pytest.raises(LeaseLost), elsewhere.transaction(stood_still):
         pytest.fail("it wrote")
-    for good in (taken_up, other):
-        with elsewhere.transaction(good):
-            elsewhere.update_part(good, {}, {})
+    for valid in (reassigned, other):
+        with elsewhere.transaction(valid):
+            elsewhere.update_part(valid, {}, {})
 
 
 @pytest.mark.parametrize("how", ["taken over", "ended"])
-def test_no_part_outlives_its_run(ledger: Ledger, hold: Lease, how: str) -> None:
-    """Neither the one that was taken over nor the one that has ended."""
+def test_part_of_an_ended_or_fenced_run_is_fenced(ledger: Ledger, hold: Lease, how: str) -> None:
     part = begun(ledger, hold)
     with ledger.transaction():
         if how == "ended":
@@ -82,15 +81,15 @@ def test_no_part_outlives_its_run(ledger: Ledger, hold: Lease, how: str) -> None
         pytest.fail("it wrote")
 
 
-def test_what_parts_say_is_heard(ledger: Ledger, hold: Lease) -> None:
-    """Beats that move, counts, reasons to stop, and the last word; the run's own voice stands beside them."""
+def test_parts_report_counts_and_halts(ledger: Ledger, hold: Lease) -> None:
+    """Their heartbeats, counts, halts and the final report; the run's own counts are kept next to them."""
     part = begun(ledger, hold)
     with ledger.transaction(hold):
         ledger.halt_parts(RUN, STOPS)
-    before = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    before = {part.number: part for part in ledger.parts_of(RUN)}
     with ledger.transaction(part):
         ledger.update_part(part, {"ended": 3}, STOPS, PartState.ENDED)
-    after = {standing.number: standing for standing in ledger.parts_of(RUN)}
+    after = {part.number: part for part in ledger.parts_of(RUN)}
     assert before[1].state is PartState.BEGUN and after[1].state is PartState.ENDED
     assert after[1].beats > before[1].beats
     assert (after[1].counts, after[1].halt) == ({"ended": 3}, STOPS)
@@ -106,8 +105,7 @@ def test_rows_at_positions(ledger: Ledger) -> None:
     assert [row.position for row in ledger.rows_at(RUN, wanted)] == wanted
 
 
-def test_what_a_run_began(ledger: Ledger) -> None:
-    """Its items, and those of no other run."""
+def test_items_begun_by_a_run(ledger: Ledger) -> None:
     begin(ledger, "a")
     begin(ledger, "b", run=RunId("run-2"))
     assert ledger.begun_in(RUN) == {"a"}

@@ -1,4 +1,4 @@
-"""What only a database server can do to a ledger: go away, come back, and be told apart from a wrong address."""
+"""What only a database server can do to a ledger: go away, return, and differ from a wrong address."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def cut_off(url: str) -> None:
         )
 
 
-def test_a_connection_lost_between_writes_is_made_anew(postgres: Ledger, postgres_url: str) -> None:
-    """The write that finds it gone is refused; the next one is made."""
+def test_connection_lost_between_writes_is_reopened(postgres: Ledger, postgres_url: str) -> None:
+    """The write that finds it lost is refused; the next one succeeds."""
     begin(postgres, "a")
     cut_off(postgres_url)
     with pytest.raises(LedgerError, match="PostgreSQL"):
@@ -42,7 +42,7 @@ def test_a_connection_lost_between_writes_is_made_anew(postgres: Ledger, postgre
     postgres.close()
 
 
-def test_a_connection_lost_between_reads_is_made_anew(postgres: Ledger, postgres_url: str) -> None:
+def test_connection_lost_between_reads_is_reopened(postgres: Ledger, postgres_url: str) -> None:
     """A read outside of a transaction is refused as a LedgerError, and works again."""
     begin(postgres, "a")
     cut_off(postgres_url)
@@ -53,8 +53,8 @@ def test_a_connection_lost_between_reads_is_made_anew(postgres: Ledger, postgres
     postgres.close()
 
 
-def test_a_transaction_cut_in_half_leaves_nothing(postgres: Ledger, postgres_url: str) -> None:
-    """Its second half is not written on a new connection, even if somebody tries."""
+def test_interrupted_transaction_leaves_nothing(postgres: Ledger, postgres_url: str) -> None:
+    """Its second half is never written on a new connection."""
     begin(postgres, "a")
     with pytest.raises(LedgerError), postgres.transaction():
         postgres.add_items(STAGING, CATALOG, [item("b")])
@@ -80,25 +80,24 @@ def test_no_transaction_is_left_open(postgres: Ledger, postgres_url: str) -> Non
     postgres.close()
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
-    """Said without the address, which may hold a password."""
+def test_unreachable_server_is_reported_without_the_address(tmp_path: Path) -> None:
+    """It may hold a password."""
     with pytest.raises(LedgerError) as caught:
         open_database("postgresql://user:canary-secret@127.0.0.1:1/nothing", tmp_path)
     assert "PATTERNMILL_LEDGER_URL" in str(caught.value)
     assert "canary-secret" not in f"{caught.value}{caught.value.__cause__!r}"
 
 
-def test_an_unknown_kind_of_database(tmp_path: Path) -> None:
-    """Nothing of the address is shown."""
+def test_unknown_kind_of_database_is_refused_without_the_address(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="unknown kind of database") as caught:
         open_database("mysql://user:canary-secret@127.0.0.1/nothing", tmp_path)
     assert "canary-secret" not in str(caught.value)
 
 
-def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
+def test_server_ends_the_transaction_of_a_paused_process(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server ends it; the next one has its locks, and the one that wakes up has written nothing."""
+    """The next one has its locks, and the paused one, resumed, has written nothing."""
     monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 500)
     still, other = Ledger(PostgresDatabase(postgres_url)), Ledger(PostgresDatabase(postgres_url))
     with other.transaction():
@@ -113,10 +112,10 @@ def test_a_process_that_stands_still_in_a_transaction_keeps_nobody_waiting(
         ledger.close()
 
 
-def test_whoever_reads_a_long_answer_may_take_his_time(
+def test_slow_reader_of_a_stream_is_not_ended(
     postgres: Ledger, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stream that nobody asks for more of is not ended: it waits for a person, as with an export into a pager."""
+    """As with an export into a pager."""
     monkeypatch.setattr("patternmill.ledger.postgres._LONGEST_PAUSE_MS", 200)
     begin(postgres, "a")
     reader = Ledger(PostgresDatabase(postgres_url))

@@ -20,7 +20,7 @@ def add_run(ledger: Ledger, **changes: object) -> None:
         ledger.add_run(replace(RECORD, **changes), RAW)  # type: ignore[arg-type]
 
 
-def test_a_run_comes_back_as_it_went_in(ledger: Ledger) -> None:
+def test_run_is_read_back_unchanged(ledger: Ledger) -> None:
     """Every field of its record, while it runs and after it ended."""
     add_run(ledger)
     assert ledger.run(RUN) == RECORD
@@ -35,7 +35,7 @@ def test_a_run_comes_back_as_it_went_in(ledger: Ledger) -> None:
         ledger.update_run(ended)
     assert ledger.run(RUN) == ended
     assert ledger.database.rows("SELECT outcome FROM runs") == [("BudgetReached",)]
-    assert ledger.run(RunId("nobody")) is None
+    assert ledger.run(RunId("unknown")) is None
 
 
 def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
@@ -56,7 +56,7 @@ def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
     assert [run.run_id for run in ledger.runs(environment="staging", catalog="spring")] == ["run-0"]
 
 
-def test_the_input_is_kept_byte_for_byte_and_once(ledger: Ledger) -> None:
+def test_input_is_kept_byte_for_byte_and_once(ledger: Ledger) -> None:
     """Two runs of one file share its bytes."""
     add_run(ledger)
     add_run(ledger, run_id=RunId("run-2"))
@@ -66,7 +66,7 @@ def test_the_input_is_kept_byte_for_byte_and_once(ledger: Ledger) -> None:
         ledger.input_of(replace(RECORD, input_sha256="0" * 64))
 
 
-def test_rows_come_back_as_they_went_in(ledger: Ledger) -> None:
+def test_rows_are_read_back_unchanged(ledger: Ledger) -> None:
     """In order, by ranges with both ends, with odd text."""
     rows = [
         run_row(number, "p" if number % 2 else None, None, f'{{"prompt":"{number} 🦩 café"}}')
@@ -79,11 +79,10 @@ def test_rows_come_back_as_they_went_in(ledger: Ledger) -> None:
     assert ledger.rows_of(RUN, 0, 24) == rows
     assert ledger.rows_of(RUN, 5, 7) == rows[5:8]
     assert ledger.rows_of(RUN, 25, 99) == []
-    assert ledger.row_count(RunId("nobody")) == 0
+    assert ledger.row_count(RunId("unknown")) == 0
 
 
-def test_no_rows_at_all(ledger: Ledger) -> None:
-    """Nothing to write is nothing wrong."""
+def test_writing_no_rows(ledger: Ledger) -> None:
     add_run(ledger)
     with ledger.transaction():
         ledger.add_rows(RUN, iter(()))
@@ -92,7 +91,6 @@ def test_no_rows_at_all(ledger: Ledger) -> None:
 
 
 def test_row_outcomes_are_fixed_by_position(ledger: Ledger) -> None:
-    """Those that are named change, the others do not."""
     add_run(ledger)
     with ledger.transaction():
         ledger.add_rows(RUN, [run_row(number) for number in range(3)])
@@ -104,7 +102,7 @@ def test_row_outcomes_are_fixed_by_position(ledger: Ledger) -> None:
     ]
 
 
-def test_the_attempts_of_some_rows(ledger: Ledger) -> None:
+def test_attempts_of_some_rows(ledger: Ledger) -> None:
     """Of their patterns and products, each once however many rows share it, in order."""
     for number, state in enumerate((AttemptState.FAILED, AttemptState.SUCCEEDED), start=1):
         at_state(ledger, "herons", state, number)
@@ -124,6 +122,5 @@ def test_the_attempts_of_some_rows(ledger: Ledger) -> None:
 
 
 def test_rows_need_their_run(ledger: Ledger) -> None:
-    """Rows of nothing are not written."""
     with pytest.raises(LedgerError), ledger.transaction():
-        ledger.add_rows(RunId("nobody"), [run_row(0)])
+        ledger.add_rows(RunId("unknown"), [run_row(0)])

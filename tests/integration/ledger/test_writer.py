@@ -1,4 +1,4 @@
-"""The one writer: groups changes into commits, harms nobody with another's refusal, and stays broken once it is."""
+"""The one writer: groups changes into commits, keeps a refusal to its own change, and stays broken after an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIMES = timedelta(milliseconds=1)
 
 
 class Pauses:
-    """Time that passes only while somebody sleeps; every pause is kept."""
+    """Time that passes only in a sleep; every pause is recorded."""
 
     def __init__(self) -> None:
         self.now, self.pauses = 100.0, list[float]()
@@ -79,7 +79,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
 
 
 def test_many_writes_are_few_commits(tmp_path: Path) -> None:
-    """A hundred tasks that write at once cost a commit or two, and each gets its own answer."""
+    """A hundred tasks that write at once cost a commit or two, and each gets its own result."""
     ledger = sqlite_at(tmp_path)
 
     async def main() -> None:
@@ -93,7 +93,7 @@ def test_many_writes_are_few_commits(tmp_path: Path) -> None:
     assert len(asked_for(sqlite_at(tmp_path))) == 100
 
 
-def test_writes_are_made_in_the_order_asked(ledger: Ledger) -> None:
+def test_writes_are_made_in_the_order_requested(ledger: Ledger) -> None:
     """What builds on an earlier change finds it, in the same group or in a later one."""
 
     async def main() -> None:
@@ -106,8 +106,7 @@ def test_writes_are_made_in_the_order_asked(ledger: Ledger) -> None:
     run(main())
 
 
-def test_a_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
-    """Another connection sees it at that moment."""
+def test_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
     reader = open_ledger()
 
     async def main() -> None:
@@ -120,8 +119,8 @@ def test_a_write_is_durable_when_it_returns(open_ledger: OpenLedger) -> None:
     run(main())
 
 
-def test_one_refusal_harms_nobody_else(ledger: Ledger, open_ledger: OpenLedger) -> None:
-    """Of a group in which the budget is passed, what fits is written, and the rest hears why it was not."""
+def test_one_refusal_does_not_affect_its_group(ledger: Ledger, open_ledger: OpenLedger) -> None:
+    """Of a group that exceeds the budget, what fits is written, and the others get the reason."""
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
@@ -139,10 +138,10 @@ def test_one_refusal_harms_nobody_else(ledger: Ledger, open_ledger: OpenLedger) 
 
 
 @pytest.mark.parametrize("fault", [RuntimeError("a slip of ours"), ZeroDivisionError()])
-def test_any_other_error_takes_the_group_back_and_breaks_the_writer(
+def test_any_other_error_rolls_the_group_back_and_breaks_the_writer(
     ledger: Ledger, open_ledger: OpenLedger, fault: Exception
 ) -> None:
-    """What may be half done is not kept, and from then on nothing is written at all."""
+    """What may be half done is not kept, and nothing is written afterwards."""
 
     def slip(ledger: Ledger) -> None:
         ledger.add_items(STAGING, CATALOG, [item("half")])
@@ -165,8 +164,8 @@ def test_any_other_error_takes_the_group_back_and_breaks_the_writer(
     assert open_ledger().database.rows("SELECT key FROM items") == [("before",)]
 
 
-def test_a_full_disk_breaks_all_that_waits_and_loses_nothing(tmp_path: Path) -> None:
-    """The group that does not fit is refused whole; what was acknowledged is there."""
+def test_full_disk_refuses_the_group_and_loses_nothing(tmp_path: Path) -> None:
+    """The group that does not fit is refused whole; acknowledged writes are kept."""
     ledger = sqlite_at(tmp_path)
 
     async def main() -> set[str]:
@@ -187,8 +186,8 @@ def test_a_full_disk_breaks_all_that_waits_and_loses_nothing(tmp_path: Path) -> 
     assert asked_for(sqlite_at(tmp_path)) == acknowledged
 
 
-def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
-    """Said as what it is, before anything is sent."""
+def test_read_only_file_is_reported(tmp_path: Path) -> None:
+    """Before anything is sent."""
     ledger = sqlite_at(tmp_path)
 
     async def main() -> None:
@@ -203,8 +202,8 @@ def test_a_file_that_may_not_be_written(tmp_path: Path) -> None:
     run(main())
 
 
-def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
-    """A lock that nobody gives back is an error in the end, not a wait without one."""
+def test_locked_ledger_is_an_error_in_the_end(tmp_path: Path) -> None:
+    """A lock that is never released is not waited for without end."""
     ledger = sqlite_at(tmp_path)
     ledger.database.rows("PRAGMA busy_timeout = 20")
     other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
@@ -220,7 +219,7 @@ def test_a_ledger_locked_by_another_program(tmp_path: Path) -> None:
     other.close()
 
 
-def test_what_a_cancelled_caller_asked_for_is_written(ledger: Ledger, open_ledger: OpenLedger) -> None:
+def test_write_of_a_cancelled_caller_is_made(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """It may be in the commit already, so it always is."""
 
     async def main() -> None:
@@ -236,8 +235,7 @@ def test_what_a_cancelled_caller_asked_for_is_written(ledger: Ledger, open_ledge
     assert asked_for(open_ledger()) == {"a"}
 
 
-def test_a_refusal_that_nobody_waits_for_is_quiet(ledger: Ledger, open_ledger: OpenLedger) -> None:
-    """A cancelled caller's change that is refused bothers nobody."""
+def test_refusal_for_a_cancelled_caller_is_dropped(ledger: Ledger, open_ledger: OpenLedger) -> None:
 
     async def main() -> None:
         writer = LedgerWriter(ledger)
@@ -252,7 +250,7 @@ def test_a_refusal_that_nobody_waits_for_is_quiet(ledger: Ledger, open_ledger: O
     assert asked_for(open_ledger()) == {"b"}
 
 
-def test_closing_writes_what_waits(ledger: Ledger, open_ledger: OpenLedger) -> None:
+def test_closing_writes_pending_changes(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """And nothing can be written after it."""
 
     async def main() -> None:
@@ -268,8 +266,7 @@ def test_closing_writes_what_waits(ledger: Ledger, open_ledger: OpenLedger) -> N
     assert asked_for(open_ledger()) == {f"p{number}" for number in range(5)}
 
 
-def test_a_writer_that_never_wrote_closes(ledger: Ledger) -> None:
-    """Nothing waits."""
+def test_unused_writer_closes(ledger: Ledger) -> None:
 
     async def main() -> None:
         await LedgerWriter(ledger).close()
@@ -277,8 +274,8 @@ def test_a_writer_that_never_wrote_closes(ledger: Ledger) -> None:
     run(main())
 
 
-def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
-    """From the moment at which another run takes the catalog over, each write of the old one raises LeaseLost."""
+def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
+    """Once another run has the lease, each write of the earlier one raises LeaseLost."""
     ledger, other = open_ledger(), open_ledger()
     with ledger.transaction():
         hold = ledger.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
@@ -299,7 +296,7 @@ def test_a_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
     assert asked_for(other) == {"before"}
 
 
-def test_work_aside_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
+def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """On the writer's thread, so that it never meets a group in the middle."""
 
     def work(ledger: Ledger) -> int:
@@ -319,8 +316,8 @@ def test_work_aside_keeps_its_own_transactions(ledger: Ledger, open_ledger: Open
     assert len(asked_for(open_ledger())) == 7
 
 
-def test_the_work_of_an_aside_that_fails_breaks_nothing(ledger: Ledger) -> None:
-    """Its error is its caller's."""
+def test_failing_separate_work_breaks_nothing(ledger: Ledger) -> None:
+    """Its error is raised to its caller."""
 
     def slip(ledger: Ledger) -> None:
         raise LedgerError("no")
@@ -360,8 +357,8 @@ class LeavingLedger(Ledger):
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_database_that_went_away_is_waited_for(tmp_path: Path, committed: bool) -> None:
-    """What was asked for is written once, whether or not the commit had been done before the answer was lost."""
+def test_lost_database_is_waited_for(tmp_path: Path, committed: bool) -> None:
+    """Each write is made once, whether or not the commit was done before its answer was lost."""
     time = Pauses()
     leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 0, committed=committed)
 
@@ -379,8 +376,8 @@ def test_a_database_that_went_away_is_waited_for(tmp_path: Path, committed: bool
     assert len(time.pauses) == 3
 
 
-def test_a_database_that_stays_away_breaks_the_writer(tmp_path: Path) -> None:
-    """After about a minute; what is tried from then on is tried once."""
+def test_database_that_stays_unavailable_breaks_the_writer(tmp_path: Path) -> None:
+    """After about a minute; later writes are tried once."""
     time = Pauses()
 
     async def main() -> None:
@@ -402,8 +399,8 @@ def _in_transaction(ledger: Ledger) -> None:
         pass
 
 
-def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
-    """A database that lets every try wait is given up as soon as one that refuses at once."""
+def test_slow_tries_count_towards_the_deadline(tmp_path: Path) -> None:
+    """A database that lets every try wait is abandoned as soon as one that refuses at once."""
     time = Pauses()
 
     class Slow(LeavingLedger):
@@ -423,8 +420,8 @@ def test_tries_that_take_long_count_as_well(tmp_path: Path) -> None:
     assert 60 <= time.now - 100 < 85
 
 
-def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
-    """From the stop on a database that is away is waited for some ten seconds."""
+def test_stop_shortens_the_wait_for_the_database(tmp_path: Path) -> None:
+    """To some ten seconds."""
     time = Pauses()
 
     async def main() -> None:
@@ -438,8 +435,8 @@ def test_a_person_who_stops_does_not_wait_a_minute(tmp_path: Path) -> None:
     assert 5 < sum(time.pauses) < 16
 
 
-def test_what_is_waited_for_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """By the name of the database, with the seconds, while it lasts; the log says when it began and ended."""
+def test_waiting_for_the_database_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """By its name, with the seconds, while it lasts; the log has the beginning and the end."""
     seen: list[str] = []
     time = Pauses()
     leaving = LeavingLedger(SqliteDatabase(tmp_path / "ledger.sqlite3"), 5, committed=False)

@@ -29,7 +29,7 @@ def answer_status(studio: RunningStudio, key: str) -> int:
 
 
 def test_studio_answers_with_its_own_key_only(tmp_path: Path) -> None:
-    """The studio is at the address given, opens with the key given, and is gone afterwards."""
+    """It serves its address and key, and ends with its user."""
     with embedded_studio(tmp_path, pace="instant") as studio:
         assert answer_status(studio, studio.key.get_secret_value()) == 200
         assert answer_status(studio, "another") == 401

@@ -79,7 +79,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 30.0)
 
 
-def test_many_go_in_few_requests_in_their_order() -> None:
+def test_events_are_sent_in_batches_in_order() -> None:
     async def run() -> Server:
         async with served(lambda _: 204) as server:
             await send(events(500))
@@ -90,7 +90,7 @@ def test_many_go_in_few_requests_in_their_order() -> None:
     assert len(server.requests) < 20
 
 
-def test_large_events_are_spread_over_requests() -> None:
+def test_large_events_are_split_over_requests() -> None:
     """A request stays below what proxies let through; an event that is larger by itself goes alone."""
 
     async def run() -> Server:
@@ -104,7 +104,7 @@ def test_large_events_are_spread_over_requests() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 401])
-def test_what_the_server_did_not_take_is_sent_again(status: int) -> None:
+def test_rejected_batch_is_sent_again(status: int) -> None:
     async def run() -> Server:
         answers = iter([status] * 3)
         async with served(lambda _: next(answers, 204)) as server:
@@ -116,7 +116,7 @@ def test_what_the_server_did_not_take_is_sent_again(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 413, 422])
-def test_a_refused_event_is_left_out_and_no_other(status: int) -> None:
+def test_only_the_refused_event_is_dropped(status: int) -> None:
     async def run() -> Server:
         async with served(lambda names: status if "e7" in names else 204) as server:
             await send(events(40))
@@ -126,7 +126,7 @@ def test_a_refused_event_is_left_out_and_no_other(status: int) -> None:
     assert server.taken == [f"e{n}" for n in range(40) if n != 7]
 
 
-def test_a_server_that_is_gone_is_not_waited_for_for_ever(
+def test_wait_for_a_lost_server_ends(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 0.3)
@@ -140,7 +140,7 @@ def test_a_server_that_is_gone_is_not_waited_for_for_ever(
     assert "did not accept 3 events" in caplog.text
 
 
-def test_an_empty_sender_ends_at_once() -> None:
+def test_empty_sender_ends_at_once() -> None:
     async def run() -> None:
         async with served(lambda _: 204) as server:
             await asyncio.wait_for(send([]), 1)
@@ -149,8 +149,8 @@ def test_an_empty_sender_ends_at_once() -> None:
     asyncio.run(run())
 
 
-def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it was asked for; and what is still queued at the end is sent before the end."""
+def test_prefect_emits_through_the_batching_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is requested; what is still queued at the end is sent before the end."""
     monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
 
     async def run() -> Server:
@@ -169,10 +169,10 @@ def test_what_prefect_emits_goes_through_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize(("taking", "delivered"), [(True, True), (False, False)])
-def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
+def test_sender_drains_while_the_server_accepts_events(
     taking: bool, delivered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are: the patience is for a server that takes nothing more."""
+    """However many there are: the timeout is for a server that accepts nothing more."""
     monkeypatch.setattr(utilities, "EventsWorker", utilities.EventsWorker)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
     monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 3.0)
@@ -189,7 +189,7 @@ def test_a_server_is_waited_for_at_the_end_while_it_takes_events(
     assert server.taken == ([f"e{n}" for n in range(15)] if taking else [])
 
 
-def test_no_faster_than_a_server_records(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_keeps_to_the_servers_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_batches, "RATE", 100.0)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
 
@@ -203,10 +203,10 @@ def test_no_faster_than_a_server_records(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("taking", [True, False])
-def test_new_task_runs_wait_while_too_many_events_are_pending(
+def test_task_runs_wait_while_too_many_events_are_pending(
     taking: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As long as the server takes some: for one that takes none, nobody waits."""
+    """As long as the server accepts some; for a server that accepts none, nothing waits."""
     monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
     monkeypatch.setattr(event_batches, "RATE", 200.0)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
@@ -234,7 +234,7 @@ def test_new_task_runs_wait_while_too_many_events_are_pending(
         assert waited < 0.05
 
 
-def test_nobody_waits_for_a_server_that_freezes_while_too_many_events_are_pending(
+def test_task_runs_do_not_wait_for_a_frozen_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(event_batches, "MOST_PENDING", 20)

@@ -1,4 +1,4 @@
-"""The events of runs: what they say, how often, and that none can stop a run. No server is asked."""
+"""The events of runs: their content, how often they are sent, and that none can stop a run. No server is asked."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def reporting_step(send: Callable[..., object]) -> Callable[[Run], Step]:
 
     def step(run: Run) -> Step:
         run_started(run, send)
-        return lambda item: told(run, item)
+        return lambda item: make_reported(run, item)
 
     return step
 
 
-async def told(run: Run, item: Item) -> None:
+async def make_reported(run: Run, item: Item) -> None:
     try:
         await run.engine.make(item)
     except RowFailed as failed:
@@ -53,8 +53,8 @@ def collector(sent: Sent) -> Callable[..., object]:
     return lambda event, **rest: sent.append({"event": event, **rest})
 
 
-def test_a_run_tells_its_beginning_its_failures_and_its_end(tmp_path: Path) -> None:
-    """A pattern that failed names the rows that it took along; the end has the numbers of the ledger."""
+def test_run_emits_its_beginning_failures_and_end(tmp_path: Path) -> None:
+    """A pattern that failed names the rows that failed with it; the end has the numbers of the ledger."""
     service = Service()
     service.on_follow["broken looms"].append(Failed("the loom broke"))
     sent: Sent = []
@@ -93,8 +93,8 @@ def test_a_run_tells_its_beginning_its_failures_and_its_end(tmp_path: Path) -> N
     assert len({event["id"] for event in sent}) == 3
 
 
-def test_so_many_failures_are_told_one_by_one(tmp_path: Path) -> None:
-    """Each once, and past the bound only how many more there were."""
+def test_failure_events_are_capped(tmp_path: Path) -> None:
+    """Each once, and past the cap the number of the others."""
     count = MOST_ITEMS + 7
     service = Service()
     for number in range(count):
@@ -108,7 +108,7 @@ def test_so_many_failures_are_told_one_by_one(tmp_path: Path) -> None:
     assert more["payload"]["more"] == 7
 
 
-def test_a_second_run_does_not_tell_again_what_failed_before(tmp_path: Path) -> None:
+def test_second_run_emits_no_event_for_earlier_failures(tmp_path: Path) -> None:
     """What stays failed and is not tried again is in the numbers alone; its own beginning and end have other IDs."""
     service = Service()
     service.on_follow["broken looms"].append(Failed("the loom broke"))
@@ -120,8 +120,7 @@ def test_a_second_run_does_not_tell_again_what_failed_before(tmp_path: Path) -> 
     assert not {event["id"] for event in first} & {event["id"] for event in second}
 
 
-def test_an_event_that_cannot_be_sent_stops_nothing(tmp_path: Path) -> None:
-    """The run ends as it would have."""
+def test_event_that_cannot_be_sent_stops_nothing(tmp_path: Path) -> None:
 
     def broken(event: str, **rest: Any) -> None:
         raise RuntimeError("no server")

@@ -44,28 +44,26 @@ def eventually(what: Callable[[], bool], seconds: float = 30.0) -> bool:
     return True
 
 
-def test_pages_talk_to_the_port_of_this_server(server: OwnServer) -> None:
-    """The UI tells the browser the address of this very server, not the default one."""
+def test_ui_uses_the_port_of_this_server(server: OwnServer) -> None:
+    """The UI passes the browser the address of this very server, not the default one."""
     with urllib.request.urlopen(f"{server.ui_url}/ui-settings", timeout=10) as answer:
         assert json.loads(answer.read())["api_url"] == server.api_url
 
 
 def test_ui_is_served(server: OwnServer) -> None:
-    """The start page of the UI is there."""
     request = urllib.request.Request(f"{server.ui_url}/", headers={"Accept": "text/html"})
     with urllib.request.urlopen(request, timeout=10) as answer:
         assert answer.status == 200
 
 
 def test_second_user_joins_the_running_server(server: OwnServer) -> None:
-    """A second hold on the same home starts nothing, and its end leaves the server to the first."""
+    """A second use of the same home starts nothing, and its end leaves the server running."""
     with OwnServer(server.directory.parent) as joined:
         assert (joined.api_url, joined.is_owner) == (server.api_url, False)
     assert server_answers(server.api_url)
 
 
-def test_server_that_dies_in_use_comes_back_on_its_port(server: OwnServer) -> None:
-    """A server killed while it is held is started again, at the same address."""
+def test_server_killed_in_use_restarts_on_its_port(server: OwnServer) -> None:
     child = server._process.child
     assert child is not None
     child.kill()
@@ -87,7 +85,7 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
         assert (again.api_url, again.is_owner) == (api_url, True)
 
 
-def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+def test_server_that_cannot_start_reports_its_log(tmp_path: Path) -> None:
     """A server that ends as it starts becomes an error with the end of its log and a remedy."""
     (tmp_path / "prefect" / "prefect.db").mkdir(parents=True)
     with pytest.raises(PatternmillError, match="unable to open database file") as caught, OwnServer(tmp_path):
@@ -96,10 +94,10 @@ def test_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     assert "PREFECT_API_URL" in caught.value.remedy
 
 
-def test_another_server_s_password_comes_from_the_environment(
+def test_password_of_another_server_comes_from_the_environment(
     server: OwnServer, tmp_path: Path, script: Callable[..., Popen[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that PREFECT_API_URL names and that asks for a password: without it, the run goes on and says why."""
+    """A server of PREFECT_API_URL that wants a password: without it, the run continues with a warning."""
     monkeypatch.setenv("PREFECT_API_URL", server.api_url)
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     out, errors = script(NAMED, str(tmp_path / "home")).communicate(timeout=60)
@@ -110,7 +108,7 @@ def test_another_server_s_password_comes_from_the_environment(
     assert out == "True\n", errors
 
 
-def test_no_server_is_there_where_none_listens() -> None:
+def test_unreachable_or_invalid_address_is_no_server() -> None:
     """A refused connection and an address that is none are both answered with no."""
     assert not server_answers("http://127.0.0.1:9/api", timeout=1.0)
     assert not server_answers("file:///etc")

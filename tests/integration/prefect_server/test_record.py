@@ -99,10 +99,10 @@ def states_of_task_runs(server: OwnServer, flow_run_id: str) -> dict[str, str]:
     return {run["name"]: run["state_type"] for run in api.post("task_runs/filter", where)}
 
 
-def test_record_of_a_run_is_whole_and_true(
+def test_record_of_a_run_is_complete(
     server: OwnServer, home: Path, script: Callable[..., Popen[str]]
 ) -> None:
-    """After settling, each task run is there under its name, in its final state; failed ones read as failed."""
+    """After settling, each task run is on record under its name, in its final state; failed ones read as failed."""
     out, errors = script(RUN, server.api_url, str(home), "run").communicate(timeout=120)
     known = json.loads(out)
     assert recorded(server, known["id"], expected=10) == TaskRunCounts(recorded=10, open=0)
@@ -123,7 +123,7 @@ def test_log_of_a_failed_task_run_stays_on_the_server(
     assert "Traceback" not in out + errors
 
 
-def test_what_was_left_open_is_closed(
+def test_open_runs_of_a_killed_process_are_closed(
     server: OwnServer, home: Path, script: Callable[..., Popen[str]]
 ) -> None:
     """What a killed process left running is forced into final states, the task runs and then the flow runs."""
@@ -156,8 +156,8 @@ def test_what_was_left_open_is_closed(
     assert asyncio.run(abandon()) == [1, 0]
 
 
-def test_run_goes_on_when_its_server_is_gone(own_home: Path, script: Callable[..., Popen[str]]) -> None:
-    """With the server gone for good, the process ends within seconds of its work instead of minutes."""
+def test_run_continues_without_its_server(own_home: Path, script: Callable[..., Popen[str]]) -> None:
+    """With the server gone for ever, the process ends within seconds of its work instead of minutes."""
     with OwnServer(own_home) as server:
         run = script_with_input(script, server.api_url, str(own_home))
     began = time.monotonic()

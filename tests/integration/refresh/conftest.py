@@ -49,7 +49,7 @@ class Refreshed:
     def counts(self) -> dict[str, int]:
         """What it found; what it did not find is left out."""
         found = counts_of(self.ending.record) or {}
-        return {word: count for word, count in found.items() if count}
+        return {kind: count for kind, count in found.items() if count}
 
     def changes(self) -> dict[str, dict[str, str]]:
         import csv

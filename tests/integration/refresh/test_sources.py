@@ -40,7 +40,7 @@ def site() -> Iterator[tuple[str, dict[str, Answer]]]:
         do_HEAD = do_GET
 
         def log_message(self, *_: object) -> None:
-            """Nothing is said."""
+            """No access log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -51,7 +51,7 @@ def site() -> Iterator[tuple[str, dict[str, Answer]]]:
 
 
 def test_http_address_is_a_source(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
-    """A catalog follows an address, compressed or not."""
+    """Compressed or not."""
     url, pages = site
     pages["/spring.csv.gz"] = lambda _: (200, gzip.compress(CSV))
     pages["/spring.csv"] = lambda _: (200, CSV)
@@ -61,7 +61,7 @@ def test_http_address_is_a_source(desk: Desk, site: tuple[str, dict[str, Answer]
     assert desk.refresh(f"{url}/spring.csv").counts == {"unchanged": 1}
 
 
-def test_secrets_of_an_address_are_nowhere(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
+def test_secrets_of_an_address_are_kept_nowhere(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
     """User, password and signature are sent to the source alone."""
     url, pages = site
     seen: list[str] = []
@@ -79,8 +79,10 @@ def test_secrets_of_an_address_are_nowhere(desk: Desk, site: tuple[str, dict[str
         assert b"canary" not in file.read_bytes(), file
 
 
-def test_address_with_a_password_is_not_passed_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A password in a flow's parameters is refused; under a name of the settings it is known."""
+def test_address_with_a_password_is_refused_as_a_parameter(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under a name of the settings it is accepted."""
     with pytest.raises(ConfigurationError) as refused:
         requested(RefreshRequest(source="https://ann:canary@example.com/spring.csv", catalog="spring"))
     assert "canary" not in str(refused.value)
@@ -94,10 +96,10 @@ def test_address_with_a_password_is_not_passed_on(desk: Desk, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("status", "code"), [(404, "file_missing"), (403, "file_unreadable"), (500, "file_unreadable")]
 )
-def test_address_that_does_not_answer_retires_nothing(
+def test_unavailable_source_retires_nothing(
     desk: Desk, site: tuple[str, dict[str, Answer]], status: int, code: str
 ) -> None:
-    """A source that is away is refused whole."""
+    """It is refused whole."""
     url, pages = site
     pages["/spring.csv"] = lambda _: (200, CSV)
     desk.refresh(f"{url}/spring.csv")
@@ -108,7 +110,7 @@ def test_address_that_does_not_answer_retires_nothing(
     assert desk.products().keys() == {"A-1"}
 
 
-def test_address_that_changes_while_it_is_read_is_refused(
+def test_source_that_changes_while_it_is_read_is_refused(
     desk: Desk, site: tuple[str, dict[str, Answer]]
 ) -> None:
     """What is written anew between two readings is not taken."""
@@ -144,7 +146,7 @@ def test_results_are_copied_to_an_address(desk: Desk) -> None:
         assert memory.cat_file(f"{place}/{name}") == (night.out / name).read_bytes()
 
 
-def test_place_that_takes_nothing_is_known_before_anything_is_spent(desk: Desk) -> None:
+def test_unwritable_destination_is_refused_before_anything_is_spent(desk: Desk) -> None:
     """An http address takes no results."""
     desk.write("A-1,Blue herons,Cushion,50x50,linen,x")
     before = desk.creates()

@@ -1,4 +1,4 @@
-"""Servers of a few lines, on loopback, that answer wrongly in exactly the way they are told to."""
+"""Servers of a few lines, on loopback, that answer wrongly exactly as scripted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reply(status: str, body: bytes = JOB, *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def says(*answers: bytes) -> Answering:
+def answers_with(*answers: bytes) -> Answering:
     """Answers with these bytes, the last one again and again."""
     left = list(answers)
 
@@ -66,7 +66,7 @@ def resets(*first: bytes) -> Answering:
 
 
 def closes(*first: bytes) -> Answering:
-    """Closes the connection in good order, after these bytes."""
+    """Closes the connection cleanly, after these bytes."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         for part in first:
@@ -134,22 +134,22 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, dict[str, st
 
 
 @asynccontextmanager
-async def client(url: str, timeout: float = 2.0, **given: object) -> AsyncIterator[StudioClient]:
+async def client(url: str, timeout: float = 2.0, **options: object) -> AsyncIterator[StudioClient]:
     """A client with the test's key."""
     made = StudioClient(
         url,
         SecretStr(KEY),
         user_agent="patternmill/0.1.0",
         request_timeout=timedelta(seconds=timeout),
-        **given,  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]
     )
     async with made:
         yield made
 
 
-async def ask(answering: Answering, times: int = 1, timeout: float = 2.0, **given: object) -> Answer:
+async def ask(answering: Answering, times: int = 1, timeout: float = 2.0, **options: object) -> Answer:
     """The last answer of a client that posts that often to a server that answers like that."""
-    async with serving(answering) as server, client(server.url, timeout, **given) as made:
+    async with serving(answering) as server, client(server.url, timeout, **options) as made:
         for _ in range(times):
             answer = await made.post("patterns/create", BODY)
         return answer

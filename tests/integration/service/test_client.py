@@ -24,6 +24,7 @@ from tests.integration.service.raw import (
     BODY,
     JOB,
     KEY,
+    answers_with,
     ask,
     client,
     closes,
@@ -31,7 +32,6 @@ from tests.integration.service.raw import (
     hangs,
     reply,
     resets,
-    says,
     serving,
 )
 
@@ -39,11 +39,11 @@ OK = "200 OK"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 68\r\n\r\n"
 
 
-def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte() -> None:
+def test_request_is_a_post_with_headers_and_exact_body() -> None:
     """POST, JSON, the key as a bearer, the integration's name; no compression asked for."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
             answer = await made.post("patterns/create", BODY)
         (line, headers, body) = server.requests[0]
         assert line == "POST /v1/patterns/create HTTP/1.1"
@@ -59,11 +59,11 @@ def test_a_request_is_a_post_with_the_named_headers_and_the_body_byte_for_byte()
     asyncio.run(main())
 
 
-def test_connections_are_kept_and_shared_within_the_limit() -> None:
-    """A hundred requests at once over at most four connections, which serve again."""
+def test_connections_are_reused_within_the_limit() -> None:
+    """A hundred requests at once over at most four connections."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url, max_connections=4) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url, max_connections=4) as made:
             await asyncio.gather(*(made.post("jobs/get", BODY) for _ in range(100)))
             assert len(server.requests) == 100
             assert server.connections <= 4
@@ -79,10 +79,10 @@ def test_connections_are_kept_and_shared_within_the_limit() -> None:
         pytest.param(resets(HEAD[:20]), Trouble.RESET, id="reset within the headers"),
         pytest.param(closes(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body cut short"),
         pytest.param(resets(HEAD, JOB[:10]), Trouble.CUT_SHORT, id="8 body reset"),
-        pytest.param(says(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
+        pytest.param(answers_with(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), Trouble.BROKEN, id="not HTTP"),
     ],
 )
-def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
+def test_incomplete_answer_is_lost(answering, trouble) -> None:
     """The request may have been executed, so it is never called unsent."""
     answer = asyncio.run(ask(answering))
     assert answer.exchange is ExchangeResult.LOST
@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_come_whole_is_lost(answering, trouble) -> None:
         pytest.param(drips(b"", HEAD, 0.3), id="headers drip"),
     ],
 )
-def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
+def test_deadline_covers_the_whole_answer(answering) -> None:
     """A byte now and then does not keep a request alive."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=0.4))
@@ -105,8 +105,8 @@ def test_the_deadline_holds_for_the_whole_answer(answering) -> None:
     assert time.monotonic() - began < 10
 
 
-def test_a_name_that_is_not_found_is_not_sent() -> None:
-    """1: told apart from a lost answer."""
+def test_host_name_not_found_is_not_sent() -> None:
+    """1: distinct from a lost answer."""
 
     async def main() -> None:
         async with client("http://no-such-host.invalid/v1", 5) as made:
@@ -116,7 +116,7 @@ def test_a_name_that_is_not_found_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_refused_connection_is_not_sent() -> None:
+def test_refused_connection_is_not_sent() -> None:
     """2."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -130,8 +130,8 @@ def test_a_refused_connection_is_not_sent() -> None:
     asyncio.run(main())
 
 
-def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_is_fine() -> None:
-    """10: a stale keep-alive connection; no request is sent twice by the client itself."""
+def test_stale_connection_is_in_doubt_and_the_next_request_succeeds() -> None:
+    """10: no request is sent twice by the client itself."""
 
     async def main() -> None:
         first = True
@@ -159,15 +159,15 @@ def test_a_connection_closed_while_it_was_kept_is_in_doubt_and_the_next_request_
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
-    """20: the other host hears nothing."""
+def test_redirects_are_not_followed(status: int) -> None:
+    """20: the other host gets no request and no key."""
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as other:
+        async with serving(answers_with(reply(OK))) as other:
             moved = reply(
                 f"{status} Moved", b"", f"Location: http://localhost:{other.port}/v1/patterns/create"
             )
-            async with serving(says(moved)) as server, client(server.url) as made:
+            async with serving(answers_with(moved)) as server, client(server.url) as made:
                 answer = await made.post("patterns/create", BODY)
             assert answer.status == status
             assert other.requests == []
@@ -188,18 +188,21 @@ def test_redirects_are_not_followed_and_the_key_stays_here(status: int) -> None:
         pytest.param(reply("502 Bad Gateway", b"<h1>proxy</h1>"), 502, Trouble.HTML, id="11 a proxy's page"),
     ],
 )
-def test_an_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
-    """It is answered, but not good."""
-    heard = asyncio.run(ask(says(answer)))
-    assert (heard.exchange, heard.status, heard.trouble) == (ExchangeResult.ANSWERED, status, trouble)
-    assert not heard.usable
+def test_unreadable_answer_keeps_its_status(answer: bytes, status: int, trouble: Trouble) -> None:
+    answer_read = asyncio.run(ask(answers_with(answer)))
+    assert (answer_read.exchange, answer_read.status, answer_read.trouble) == (
+        ExchangeResult.ANSWERED,
+        status,
+        trouble,
+    )
+    assert not answer_read.usable
 
 
-def test_deeply_nested_json_with_escapes_is_survived() -> None:
+def test_deeply_nested_json_is_unreadable() -> None:
     """26: also where the parser still accepts it."""
     nested = b'{"jobId":"a\\n","x":' + b"[" * 1000 + b"]" * 1000 + b"}"
-    heard = asyncio.run(ask(says(reply(OK, nested))))
-    assert heard.exchange is ExchangeResult.ANSWERED
+    answer_read = asyncio.run(ask(answers_with(reply(OK, nested))))
+    assert answer_read.exchange is ExchangeResult.ANSWERED
 
 
 def _endless(writer_head: bytes):
@@ -219,12 +222,12 @@ def _endless(writer_head: bytes):
             _endless(b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n"), id="26 two gigabytes"
         ),
         pytest.param(
-            says(reply(OK, gzip.compress(b" " * (ANSWER_CAP * 8)), "Content-Encoding: gzip")),
+            answers_with(reply(OK, gzip.compress(b" " * (ANSWER_CAP * 8)), "Content-Encoding: gzip")),
             id="26 gzip bomb",
         ),
     ],
 )
-def test_an_answer_over_the_cap_is_dropped(answering) -> None:
+def test_answer_over_the_cap_is_dropped(answering) -> None:
     """26: lost, soon, and the client goes on."""
     began = time.monotonic()
     answer = asyncio.run(ask(answering, timeout=10))
@@ -232,12 +235,12 @@ def test_an_answer_over_the_cap_is_dropped(answering) -> None:
     assert time.monotonic() - began < 9
 
 
-def test_a_packed_answer_that_was_not_asked_for_is_read() -> None:
-    """gzip is tolerated; what is damaged or of another kind is lost."""
+def test_unrequested_gzip_is_read() -> None:
+    """A damaged archive, or one of another kind, is lost."""
     packed = gzip.compress(JOB)
-    assert asyncio.run(ask(says(reply(OK, packed, "Content-Encoding: gzip")))).usable
+    assert asyncio.run(ask(answers_with(reply(OK, packed, "Content-Encoding: gzip")))).usable
     for body, kind in ((packed[:-9], "gzip"), (b"junk", "gzip"), (packed, "br")):
-        answer = asyncio.run(ask(says(reply(OK, body, f"Content-Encoding: {kind}"))))
+        answer = asyncio.run(ask(answers_with(reply(OK, body, f"Content-Encoding: {kind}"))))
         assert (answer.exchange, answer.trouble) == (ExchangeResult.LOST, Trouble.BROKEN)
 
 
@@ -291,7 +294,7 @@ def test_certificates_are_verified(
     server_tls, trusting = _certificate(tmp_path, host, days)
 
     async def main() -> None:
-        async with serving(says(reply(OK)), server_tls) as server:
+        async with serving(answers_with(reply(OK)), server_tls) as server:
             url = server.url.replace("http:", "https:")
             async with client(url, 5, tls=trusting if trusted else None) as made:
                 answer = await made.post("patterns/create", BODY)
@@ -301,8 +304,8 @@ def test_certificates_are_verified(
     asyncio.run(main())
 
 
-def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
-    """9: told apart from a bad certificate, and nothing is sent."""
+def test_plain_server_behind_https_is_a_failed_handshake() -> None:
+    """9: distinct from a bad certificate, and nothing is sent."""
 
     async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(10)
@@ -319,13 +322,13 @@ def test_a_plain_server_behind_https_is_a_failed_handshake() -> None:
     asyncio.run(main())
 
 
-def test_the_key_is_masked_wherever_it_is_echoed(caplog: pytest.LogCaptureFixture) -> None:
+def test_echoed_key_is_masked(caplog: pytest.LogCaptureFixture) -> None:
     """In reasons, in bodies, escaped or not; and nothing is logged at all."""
     caplog.set_level(logging.DEBUG)
     echo = (
         b'{"error":{"message":"bad key ' + KEY.encode() + b'\\u0007"},"key\\u0020":"x' + KEY.encode() + b'"}'
     )
-    answer = asyncio.run(ask(says(reply("403 Forbidden", echo))))
+    answer = asyncio.run(ask(answers_with(reply("403 Forbidden", echo))))
     assert answer.detail == "bad key [key removed]"
     assert KEY not in repr(answer)
     assert KEY not in caplog.text
@@ -344,12 +347,12 @@ def test_the_key_is_masked_wherever_it_is_echoed(caplog: pytest.LogCaptureFixtur
         (b"<p>no</p>", ""),
     ],
 )
-def test_the_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
+def test_reason_is_read_from_any_plausible_shape(body: bytes, detail: str) -> None:
     """Error bodies are not specified."""
-    assert asyncio.run(ask(says(reply("422 Unprocessable", body)))).detail == detail
+    assert asyncio.run(ask(answers_with(reply("422 Unprocessable", body)))).detail == detail
 
 
-def test_cancelling_gives_the_connection_slot_back() -> None:
+def test_cancelled_request_releases_its_connection() -> None:
     """Requests cancelled while they wait for an answer do not use up the pool."""
 
     async def main() -> None:
@@ -375,15 +378,14 @@ def test_cancelling_gives_the_connection_slot_back() -> None:
     asyncio.run(main())
 
 
-def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
+def test_proxy_of_the_environment_is_used_except_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And netrc never puts another key in the place of ours."""
 
     async def main() -> None:
         async with (
-            serving(says(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
-            serving(says(reply(OK))) as server,
+            serving(answers_with(reply("503 Proxy", b"<p>proxy</p>"))) as proxy,
+            serving(answers_with(reply(OK))) as server,
         ):
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("no_proxy", raising=False)
@@ -398,13 +400,12 @@ def test_a_proxy_is_taken_from_the_environment_but_never_for_loopback(
 
 
 def test_netrc_does_not_replace_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A netrc entry for the host is not even read."""
-    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password else\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
 
     async def main() -> None:
-        async with serving(says(reply(OK))) as server, client(server.url) as made:
+        async with serving(answers_with(reply(OK))) as server, client(server.url) as made:
             await made.post("jobs/get", BODY)
         assert server.requests[0][1]["authorization"] == f"Bearer {KEY}"
 

@@ -17,7 +17,7 @@ CREATES = ("patterns/create", "products/create")
 
 
 def faults(story: Story) -> list[str]:
-    """Every invariant that does not hold, in words."""
+    """Every broken invariant, as a sentence."""
     return [
         *story.offences,
         *story.service.offences,
@@ -28,16 +28,16 @@ def faults(story: Story) -> list[str]:
 
 
 def jobs_by_content(story: Story) -> dict[tuple[str, str], list[SimulatedJob]]:
-    """What was charged for each thing, in order. The pattern of a product stands in it by its prompt."""
+    """What was charged for each thing, in order. A product's pattern is named by its prompt."""
     found: dict[tuple[str, str], list[SimulatedJob]] = defaultdict(list)
     for job in story.service.jobs.values():
-        said = {name: value for name, value in job.said.items() if name != "requestId"}
-        found[job.operation, json.dumps(said, sort_keys=True)].append(job)
+        fields = {name: value for name, value in job.fields.items() if name != "requestId"}
+        found[job.operation, json.dumps(fields, sort_keys=True)].append(job)
     return found
 
 
 def _bought_twice(story: Story) -> Iterator[str]:
-    """A second charge for the same thing only after the service said that the first one failed; never too many."""
+    """A second charge for the same thing only after the service reported that the first one failed; never too many."""
     for (operation, content), jobs in jobs_by_content(story).items():
         if len(jobs) > story.setup.attempts:
             yield f"{operation} {content} was bought {len(jobs)} times"
@@ -62,7 +62,7 @@ def _bytes_changed(story: Story) -> Iterator[str]:
 
 
 def _rows_wrong(story: Story) -> Iterator[str]:
-    """Each row is there once, in the state that the service's jobs say, with its own product."""
+    """Each row is in the results once, in the state of the service's jobs, with its own product."""
     if list(story.rows) != [line.sku for line in story.setup.lines]:
         yield "the rows that came out are not those that went in"
         return
@@ -76,18 +76,18 @@ def _rows_wrong(story: Story) -> Iterator[str]:
         product = jobs.get(("products/create", _product_content(line, pattern.result_id)), [pattern])[-1]
         status = RowStatus.FAILED if product.reason else RowStatus.SUCCEEDED
         if row.status is not status:
-            yield f"row {line.sku} is {row.status}, and {product.job_id} says {status}"
+            yield f"row {line.sku} is {row.status}, and {product.job_id} is {status}"
         if row.product_id != (None if product.reason else product.result_id):
             yield f"row {line.sku} has the product {row.product_id}, and its own is {product.result_id}"
 
 
 def _product_content(line: Line, pattern_id: str) -> str:
-    said = {
+    fields = {
         "patternId": pattern_id,
         "categoryId": CATEGORY_IDS[line.category],
         "selections": {"name": line.sku, "size": line.size},
     }
-    return json.dumps(said, sort_keys=True)
+    return json.dumps(fields, sort_keys=True)
 
 
 def creates(story: Story) -> int:

@@ -16,7 +16,7 @@ DISK = 0.004
 class SimulationLoop(VirtualLoop):
     """Work for threads is done on the loop, some virtual milliseconds later, in the order of each executor.
 
-    A client that has died gets no more work done: neither what it had handed over, nor what it still hands over.
+    A client that has died gets no more work done: neither what was scheduled before, nor what is scheduled later.
     """
 
     def __init__(self, chance: random.Random) -> None:

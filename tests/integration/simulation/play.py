@@ -57,7 +57,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a simulation is given: everything that is drawn before it begins."""
+    """The inputs of a simulation: everything that is drawn before it begins."""
 
     seed: str
     lines: tuple[Line, ...] = field(repr=False)
@@ -67,7 +67,7 @@ class Setup:
     attempts: int = 2
     #: How each life of the process ends, and after how much: moments, or seconds. The last one ends by itself.
     ends: tuple[tuple[str, float], ...] = ()
-    #: The share of the lives beside which another process tries its luck.
+    #: The share of the lives during which another process attempts a run.
     overlaps: float = 0.0
 
     @property
@@ -84,9 +84,9 @@ class Story:
     setup: Setup
     service: SimulatedService
     rows: dict[str, RowResult] = field(default_factory=dict)
-    #: How each life ended, in a word.
+    #: How each life ended.
     lives: list[str] = field(default_factory=list)
-    #: Found wrong on the way.
+    #: Faults found meanwhile.
     offences: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     began: list[float] = field(default_factory=list)
@@ -156,7 +156,7 @@ class _Player:
 
     @contextmanager
     def virtual_ledgers(self) -> Iterator[None]:
-        """Ledgers of the run under test tell the virtual time."""
+        """Ledgers of the run under test have the virtual time."""
 
         def opened(settings: Settings) -> Ledger:
             database = open_database(None, settings.home)
@@ -249,7 +249,7 @@ class _Player:
             run.stop("a person pressed Ctrl-C")
 
     async def _overlap(self, after: float, driving: asyncio.Task[None]) -> None:
-        """Another process tries its luck beside this one."""
+        """Another process attempts a run meanwhile."""
         await asyncio.wait([driving], timeout=after)
         if driving.done():
             return
@@ -276,7 +276,7 @@ class _Player:
         """Whatever ended the life: it agrees with itself, and few rows have a pattern and nothing else."""
         with self.shop.ledger() as ledger:
             self.story.offences += problems(ledger)
-            # Jobs that were given up waiting for make room for other rows.
+            # Jobs whose wait has ended make room for other rows.
             on_its_way = "accepted" if self.setup.weather.jobs_stuck else ""
             ((stranded,),) = ledger.database.rows(STRANDED, {"on_its_way": on_its_way})
         if stranded > self._most_stranded():

@@ -33,13 +33,13 @@ class SimulatedJob:
     begun: float
     ends: float
     reason: str | None
-    #: When the service first said that it had failed.
+    #: When the service first reported that it had failed.
     failure_told: float | None = None
 
     @property
-    def said(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(self.body)
-        return said
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(self.body)
+        return fields
 
     @property
     def result_id(self) -> str:
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass
 class Limit:
-    """A bucket of tokens that nobody is told of."""
+    """A token bucket that the client does not know."""
 
     rate: float | None
     tokens: float = 0.0
@@ -91,7 +91,7 @@ class SimulatedService:
     #: (when, status): as the service gave them.
     answered: list[tuple[float, int]] = field(default_factory=list)
     fired: Counter[str] = field(default_factory=Counter)
-    #: What the client must never do, in words.
+    #: What the client must never do, as sentences.
     offences: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,13 +100,13 @@ class SimulatedService:
         self.limits = {POLL: Limit(self.weather.poll_rate, self.weather.poll_rate or 0.0)}
         self.limits |= {"patterns/create": creates, "products/create": creates}
 
-    # -- the way there and back
+    # -- the transport
 
     def send(self, operation: str, body: bytes, life: int, answer: asyncio.Future[Answer]) -> None:
-        """One exchange, from the moment at which the client hands it to its socket."""
+        """One exchange, from the moment at which the client sends it."""
         fault = self._fault()
-        said = json.loads(body)
-        name = said.get("requestId") or said["jobId"]
+        fields = json.loads(body)
+        name = fields.get("requestId") or fields["jobId"]
         self.asked.append(Asked(self.loop.time(), life, operation, name, fault, body))
         if fault:
             self.fired[fault] += 1
@@ -125,23 +125,23 @@ class SimulatedService:
     def _exchange(
         self, operation: str, body: bytes, fault: str, back: float, answer: asyncio.Future[Answer]
     ) -> None:
-        """The request has arrived, as it should or as `fault` says."""
+        """The request has arrived, intact or as `fault` changes it."""
         mishap = _MISHAPS.get(fault)
         if fault in {"failed_unexecuted", "limited"}:
-            given = mishap(self) if mishap else None
+            reply = mishap(self) if mishap else None
         else:
-            given = self._arrive(operation, body)
-            given = mishap(self) if mishap else given
-        assert given is not None
+            reply = self._arrive(operation, body)
+            reply = mishap(self) if mishap else reply
+        assert reply is not None
         if fault == "twice":
             self.loop.call_later(self.chance.uniform(0, 90), self._arrive, operation, body)
         delay = self.chance.uniform(1, 25) if fault == "slow" else back
-        if given.status is not None:
-            self.answered.append((self.loop.time(), given.status))
-        self._after(delay, answer, given)
+        if reply.status is not None:
+            self.answered.append((self.loop.time(), reply.status))
+        self._after(delay, answer, reply)
 
-    def _after(self, delay: float, answer: asyncio.Future[Answer], given: Answer) -> None:
-        self.loop.call_later(delay, lambda: None if answer.done() else answer.set_result(given))
+    def _after(self, delay: float, answer: asyncio.Future[Answer], reply: Answer) -> None:
+        self.loop.call_later(delay, lambda: None if answer.done() else answer.set_result(reply))
 
     def _latency(self) -> float:
         return self.weather.latency * self.chance.uniform(0.5, 1.5)
@@ -160,22 +160,24 @@ class SimulatedService:
         now = self.loop.time()
         if any(begin <= now < end for begin, end in self.weather.outages):
             self.fired["outage"] += 1
-            return says(self.chance.choice([500, 502, 503, 504]))
+            return make_answer(self.chance.choice([500, 502, 503, 504]))
         if not self.limits[operation].takes(now):
             self.fired["over_the_limit"] += 1
             return self.limited()
-        said = json.loads(body)
-        return self._tell(said["jobId"]) if operation == POLL else self._create(operation, said, body)
+        fields = json.loads(body)
+        return (
+            self._job_answer(fields["jobId"]) if operation == POLL else self._create(operation, fields, body)
+        )
 
-    def _create(self, operation: str, said: dict[str, Any], body: bytes) -> Answer:
-        request_id = said["requestId"]
+    def _create(self, operation: str, fields: dict[str, Any], body: bytes) -> Answer:
+        request_id = fields["requestId"]
         job = self.by_request.get(request_id)
         if job is None:
             job = self._charge(operation, request_id, body)
         elif job.body != body or job.operation != operation:
             self.offences.append(f"request {request_id} was sent again with other bytes")
-        # Of a request that it has already, it may tell how far that is.
-        return says(200, self._job_json(job, running=self.chance.random() < 0.5))
+        # For a known request it may report the present state of the job.
+        return make_answer(200, self._job_json(job, running=self.chance.random() < 0.5))
 
     def _charge(self, operation: str, request_id: str, body: bytes) -> SimulatedJob:
         fate = random.Random(f"{self.seed}/{request_id}")
@@ -200,56 +202,58 @@ class SimulatedService:
     def _check_ingredients(self, job: SimulatedJob) -> None:
         if job.operation != "products/create":
             return
-        pattern = self.jobs.get(job.said["patternId"].removeprefix("made-by-"))
+        pattern = self.jobs.get(job.fields["patternId"].removeprefix("made-by-"))
         if pattern is None or pattern.reason or pattern.ends > self.loop.time():
-            self.offences.append(f"request {job.request_id} builds on {job.said['patternId']}, which is none")
+            self.offences.append(
+                f"request {job.request_id} builds on {job.fields['patternId']}, which is none"
+            )
 
-    def _tell(self, job_id: str) -> Answer:
+    def _job_answer(self, job_id: str) -> Answer:
         job = self.jobs.get(job_id)
         if job is None:
-            self.offences.append(f"{job_id} was asked for, and was never given")
-            return says(404)
+            self.offences.append(f"{job_id} was asked for, and was never issued")
+            return make_answer(404)
         age = self.loop.time() - job.begun
         if age < 5 and self.chance.random() < self.weather.jobs_unknown:
             self.fired["job_unknown"] += 1
-            return says(404)
+            return make_answer(404)
         # Not for so long that the client would leave it to a person.
         if age < 600 and self.chance.random() < self.weather.status_unknown:
             self.fired["status_unknown"] += 1
-            return says(200, self._job_json(job, running=True) | {"status": "pondering"})
-        return says(200, self._job_json(job))
+            return make_answer(200, self._job_json(job, running=True) | {"status": "pondering"})
+        return make_answer(200, self._job_json(job))
 
     def _job_json(self, job: SimulatedJob, *, running: bool = False) -> dict[str, Any]:
         stage = "pattern" if job.operation.startswith("patterns") else "product"
-        told = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
+        body = {"jobId": job.job_id, "kind": stage, "status": "running", "result": None}
         if running or self.loop.time() < job.ends:
-            return told
+            return body
         if job.reason is None:
-            return told | {"status": "succeeded", "result": {f"{stage}Id": job.result_id}}
+            return body | {"status": "succeeded", "result": {f"{stage}Id": job.result_id}}
         if job.failure_told is None:
             job.failure_told = self.loop.time()
             self.fired["job_refused" if FINAL in job.reason else "job_failed"] += 1
-        return told | {"status": "failed", "error": {"message": job.reason}}
+        return body | {"status": "failed", "error": {"message": job.reason}}
 
     def limited(self) -> Answer:
-        """429, saying how long to wait in one of the ways there are."""
+        """429, with one of the forms of Retry-After."""
         now = EPOCH + timedelta(seconds=self.loop.time())
-        told = self.chance.choice(["1", "0", "", "soon", "2.5", format_datetime(now + timedelta(seconds=2))])
-        return says(429, retry_after=told, date=format_datetime(now))
+        body = self.chance.choice(["1", "0", "", "soon", "2.5", format_datetime(now + timedelta(seconds=2))])
+        return make_answer(429, retry_after=body, date=format_datetime(now))
 
 
-def says(status: int, body: Any = None, **more: Any) -> Answer:
+def make_answer(status: int, body: Any = None, **more: Any) -> Answer:
     return Answer(ExchangeResult.ANSWERED, status=status, body=body, **more)
 
 
 #: What is answered instead.
 _MISHAPS: dict[str, Callable[[SimulatedService], Answer]] = {
     "reset_after": lambda service: Answer(ExchangeResult.LOST, Trouble.RESET),
-    "failed_unexecuted": lambda service: says(service.chance.choice([500, 502, 503, 504])),
-    "failed_executed": lambda service: says(service.chance.choice([500, 502, 503, 504])),
+    "failed_unexecuted": lambda service: make_answer(service.chance.choice([500, 502, 503, 504])),
+    "failed_executed": lambda service: make_answer(service.chance.choice([500, 502, 503, 504])),
     "limited": lambda service: service.limited(),
-    "unreadable": lambda service: says(200, trouble=Trouble.HTML),
-    "nameless": lambda service: says(200, {"status": "running"}),
+    "unreadable": lambda service: make_answer(200, trouble=Trouble.HTML),
+    "nameless": lambda service: make_answer(200, {"status": "running"}),
 }
 
 

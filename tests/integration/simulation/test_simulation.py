@@ -26,7 +26,7 @@ QUICK = 2
 
 
 def judged(setup: Setup) -> Story:
-    """Play it, and judge it; a failure says how to replay it."""
+    """Play it, and judge it; a failure shows how to replay it."""
     replay = f"SIMULATION_SEED={setup.seed} replays it: {setup}"
     try:
         story = play(setup)
@@ -37,22 +37,22 @@ def judged(setup: Setup) -> Story:
     return story
 
 
-def test_everything_at_once(seed: int) -> None:
+def test_all_faults_at_once(seed: int) -> None:
     """Faults, limits, failing jobs, outages, crashes, stops, overlaps: bought once, nothing lost."""
     story = judged(mixed_setup(seed))
     FIRED.update(story.service.fired)
     FIRED.update(life.partition(":")[0] for life in story.lives)
 
 
-def test_no_fault_was_vacuous() -> None:
-    """Over the fixed seeds each kind of fault happened, and each kind of end of a life."""
+def test_every_fault_and_every_kind_of_end_occurred() -> None:
+    """Over the fixed seeds."""
     if any(os.environ.get(name) for name in ("SIMULATION_SEED", "SIMULATIONS")) or not FIRED:
         pytest.skip("needs the fixed seeds, just played")
     expected = {*FAULTS, *HAPPENINGS, "overlap", "moment", "second", "stop", "itself"}
     assert {one for one in expected if FIRED[one] < 3} == set()
 
 
-def test_a_seed_replays_exactly() -> None:
+def test_seed_replays_exactly() -> None:
     """Byte for byte: requests with their times, the ledger's events, rows; in another process too."""
     seed = QUICK
     here = play(mixed_setup(seed)).trace()
@@ -84,7 +84,7 @@ def test_steady_faults_cost_few_requests() -> None:
 
 
 @pytest.mark.parametrize("rate", [1.5, 4.0])
-def test_a_limit_that_nobody_told(rate: float) -> None:
+def test_hidden_rate_limit_is_learned(rate: float) -> None:
     """After the first half minute few answers are 429, and the limit is made use of."""
     weather = Weather(create_rate=rate, poll_rate=2 * rate, pattern_time=20, product_time=10)
     setup = Setup(f"limit/{rate}", some_lines(150, random.Random(5)), weather, window=150)
@@ -99,7 +99,7 @@ def test_a_limit_that_nobody_told(rate: float) -> None:
     assert share < 0.05
 
 
-def test_a_new_id_for_what_is_in_doubt_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_seeded_new_id_for_an_item_in_doubt_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A seeded bug: an open intent is left behind, and the next run makes another attempt."""
     right = Attempts._next_number
 

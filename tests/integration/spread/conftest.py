@@ -30,9 +30,9 @@ from tests.integration.ledger.conftest import postgres_url as postgres_url
 
 @dataclass
 class Process:
-    """A process that a part was given to."""
+    """A process that a part was assigned to."""
 
-    given: PartGrant
+    grant: PartGrant
     process: subprocess.Popen[bytes]
 
     async def is_gone(self) -> bool:
@@ -52,8 +52,8 @@ class Processes:
     log: Path
     started: list[Process] = field(default_factory=list)
 
-    async def start(self, given: PartGrant) -> Process:
-        arguments = (given.run_id, str(given.number), str(given.grant), given.environment)
+    async def start(self, grant: PartGrant) -> Process:
+        arguments = (grant.run_id, str(grant.number), str(grant.grant), grant.environment)
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.integration.spread.part_process", *arguments],
@@ -61,7 +61,7 @@ class Processes:
                 stdout=log,
                 stderr=log,
             )
-        self.started.append(Process(given, process))
+        self.started.append(Process(grant, process))
         return self.started[-1]
 
     def end(self) -> None:

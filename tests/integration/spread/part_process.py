@@ -10,7 +10,7 @@ from patternmill.identifiers import RunId
 from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import PartWork
 
-#: The exit code of a part that was given to somebody else.
+#: The exit code of a part that was assigned to another process.
 FENCED = 9
 
 

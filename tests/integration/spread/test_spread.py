@@ -36,8 +36,8 @@ def creates(site: Site) -> int:
     return sum(line["event"] == "created" for line in site.service.lines())
 
 
-def test_two_processes_make_what_one_would(site: MakeSite) -> None:
-    """Everything is made, once, by both, and never more at once than the window."""
+def test_two_processes_make_everything_once(site: MakeSite) -> None:
+    """And never exceed the window together."""
     made = site(QUICK, ROWS)
     ending = asyncio.run(made.run(max_in_flight=WINDOW))
     assert ending.outcome is Outcome.COMPLETED
@@ -47,8 +47,8 @@ def test_two_processes_make_what_one_would(site: MakeSite) -> None:
     assert 1 < made.most_in_flight() <= WINDOW
 
 
-def test_a_budget_holds_over_both(site: MakeSite) -> None:
-    """What both want at once is counted as if one had wanted it: whole rows, and not a unit more is spent."""
+def test_budget_holds_over_both_processes(site: MakeSite) -> None:
+    """Concurrent purchases are counted together: whole rows, and not a unit more is spent."""
     made = site(Plan(), ROWS)
     ending = asyncio.run(made.run(max_in_flight=20, budget=200))
     assert ending.outcome is Outcome.BUDGET_REACHED
@@ -59,8 +59,8 @@ def test_a_budget_holds_over_both(site: MakeSite) -> None:
     assert made.spent(ending) == 10 * bought.bought("pattern") + 3 * bought.bought("product")
 
 
-def test_a_run_that_is_taken_over_fences_its_parts(site: MakeSite) -> None:
-    """Another run takes the catalog: neither part writes, nor asks for anything, from then on."""
+def test_takeover_fences_both_parts(site: MakeSite) -> None:
+    """Another run gets the lease: neither part writes or sends anything afterwards."""
     made = site(SLOW, ROWS)
 
     async def taken_over() -> int:
@@ -84,17 +84,17 @@ def test_a_run_that_is_taken_over_fences_its_parts(site: MakeSite) -> None:
 
     at_the_end = asyncio.run(taken_over())
     assert [process.process.returncode for process in made.processes.started] == [FENCED, FENCED]
-    # What was on its way as the hold was lost is all that there is.
+    # Only what was sent before the lease was lost exists.
     assert at_the_end <= 3 * WINDOW
     assert not made.audit.double_purchases
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stands still"])
-def test_a_part_whose_process_is_lost(
+def test_part_of_a_lost_process_is_resumed_by_another(
     site: MakeSite, sign: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is given to another, which goes on where it stood; the one that stood still writes no more."""
+    """From where it stopped; the paused process writes no more."""
     monkeypatch.setattr(spread_module, "TAKEOVER_AFTER", spread_module.timedelta(seconds=6))
     made = site(SLOW, ROWS)
 
@@ -111,14 +111,14 @@ def test_a_part_whose_process_is_lost(
         return (await running).outcome
 
     assert asyncio.run(lost()) is Outcome.COMPLETED
-    assert made.processes.started[2].given.number == made.processes.started[0].given.number
+    assert made.processes.started[2].grant.number == made.processes.started[0].grant.number
     assert not made.audit.double_purchases and not made.audit.never_bought()
     assert not made.audit.requests_with_two_jobs
     assert made.most_in_flight() <= WINDOW
 
 
-def test_what_stops_one_stops_the_other(site: MakeSite) -> None:
-    """The key is refused in one part: the other begins nothing new either, and the run says why."""
+def test_halt_of_one_part_halts_the_other(site: MakeSite) -> None:
+    """The key is refused in one part: the other begins nothing new either, and the run has the reason."""
     refused = Rule("patterns/create", "status", {"code": 401}, matching="no. 2,")
     made = site(Plan(rules=(refused,), patterns=Times(median=1.5), products=Times(median=1.0)), ROWS)
     ending = asyncio.run(made.run(max_in_flight=4))
@@ -129,7 +129,7 @@ def test_what_stops_one_stops_the_other(site: MakeSite) -> None:
 
 
 @pytest.mark.soak
-def test_failures_are_counted_over_both(site: MakeSite) -> None:
+def test_failures_are_counted_over_both_processes(site: MakeSite) -> None:
     """A limit that neither part passes alone."""
     fails = Rule("patterns/create", "job_fails", {})
     made = site(Plan(rules=(fails,), patterns=Times(median=1.0)), ROWS)
@@ -139,8 +139,8 @@ def test_failures_are_counted_over_both(site: MakeSite) -> None:
     assert ending.rows[RowStatus.NOT_STARTED] > 0
 
 
-def test_a_stopped_run_stops_its_parts(site: MakeSite) -> None:
-    """They hear of it in the ledger, follow what they have, and end; the run ends after them."""
+def test_stopping_the_run_stops_its_parts(site: MakeSite) -> None:
+    """Over the ledger: they drain and end; the run ends after them."""
     made = site(SLOW, ROWS)
 
     async def stopped() -> Outcome:

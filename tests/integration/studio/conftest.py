@@ -63,13 +63,13 @@ class StudioProcess:
         self.base_url = str(self.announcement["base_url"])
 
     def end(self, number: signal.Signals) -> tuple[int, bytes]:
-        """Send the signal; the exit code and what was said on standard error."""
+        """Send the signal; the exit code and the text on standard error."""
         assert self.process is not None
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=20)
         code = self.process.returncode
         self.process = None
-        return code, said
+        return code, errors
 
     def ask(self, operation: str, body: object, *, key: str | None = KEY, **headers: str) -> Answer:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()

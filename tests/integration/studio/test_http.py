@@ -23,7 +23,7 @@ def result(job: dict[str, object]) -> dict[str, str]:
     return found
 
 
-def test_a_prompt_becomes_a_product(studio: StudioProcess) -> None:
+def test_prompt_becomes_a_product(studio: StudioProcess) -> None:
     """The typical flow of the interface, from prompt to productId."""
     job = studio.ask("patterns/create", {"requestId": "flow-1", "prompt": "blue herons on cream"}).body
     assert (job["kind"], job["status"], job["result"]) == ("pattern", "running", None)
@@ -39,8 +39,7 @@ def test_a_prompt_becomes_a_product(studio: StudioProcess) -> None:
     assert result(product)["productId"]
 
 
-def test_the_answers_about_categories_are_those_of_the_offer(studio: StudioProcess) -> None:
-    """What the module says without a service is what the service answers."""
+def test_category_answers_match_the_offer(studio: StudioProcess) -> None:
     assert studio.ask("categories/list", {}).body == categories_list("staging")
     assert studio.ask("categories/get", {"categoryId": CUSHION}).body == categories_get("staging", CUSHION)
 
@@ -58,17 +57,17 @@ def test_the_answers_about_categories_are_those_of_the_offer(studio: StudioProce
 @pytest.mark.parametrize(
     "operation", ["patterns/create", "jobs/get", "products/create", "categories/list", "no/such"]
 )
-def test_nothing_is_answered_without_a_key(
+def test_every_operation_needs_a_key(
     studio: StudioProcess, operation: str, headers: dict[str, str], code: str
 ) -> None:
-    """Every operation wants the key first, whatever else is wrong."""
+    """Before anything else is checked."""
     answer = studio.ask(operation, b"{", key=None, **headers)
 
     assert (answer.status, answer.code) == (401, code)
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_each_key_of_the_file_is_good(studio: StudioProcess) -> None:
+def test_each_key_of_the_file_is_accepted(studio: StudioProcess) -> None:
     """Keys can be exchanged one after the other."""
     assert studio.ask("categories/list", {}, key="another-key").status == 200
 
@@ -92,7 +91,7 @@ def test_each_key_of_the_file_is_good(studio: StudioProcess) -> None:
         ("patterns/nothing", {}, 404, "unknown_operation"),
     ],
 )
-def test_errors_say_what_is_wrong(
+def test_errors_have_a_status_and_a_code(
     studio: StudioProcess, operation: str, body: object, status: int, code: str
 ) -> None:
     """Each kind of mistake has its status and its code, in one shape."""
@@ -103,7 +102,7 @@ def test_errors_say_what_is_wrong(
 
 
 def test_wrong_fields_are_named(studio: StudioProcess) -> None:
-    """A body with several faults gets all of them told, with their places."""
+    """All faults of a body are listed, with their places."""
     answer = studio.ask("products/create", {"requestId": "e-4", "patternId": 1, "selections": {"size": 3}})
     error = answer.body["error"]
     assert isinstance(error, dict)
@@ -121,7 +120,7 @@ def test_operations_are_posts_of_json(studio: StudioProcess) -> None:
     assert (typed.status, typed.code) == (415, "not_json")
 
 
-def test_a_request_id_has_one_job(studio: StudioProcess) -> None:
+def test_request_id_has_one_job(studio: StudioProcess) -> None:
     """Sent again it is the same job; with another body it is a conflict."""
     body = {"requestId": "same-1", "prompt": "stars"}
     first = studio.ask("patterns/create", body).body
@@ -131,8 +130,7 @@ def test_a_request_id_has_one_job(studio: StudioProcess) -> None:
     assert (conflict.status, conflict.code) == (409, "request_id_conflict")
 
 
-def test_twenty_at_once_with_one_request_id_are_one_job(studio: StudioProcess) -> None:
-    """A storm of retries is accepted once."""
+def test_twenty_concurrent_requests_with_one_id_are_one_job(studio: StudioProcess) -> None:
     jobs: list[object] = []
 
     def send() -> None:
@@ -149,8 +147,8 @@ def test_twenty_at_once_with_one_request_id_are_one_job(studio: StudioProcess) -
     assert (len(jobs), len(set(jobs)), accepted) == (20, 1, 1)
 
 
-def test_pictures_are_shown_to_who_knows_their_address(studio: StudioProcess) -> None:
-    """Pattern and product have PNGs, in the widths that are offered, without a key."""
+def test_pictures_are_served_without_a_key(studio: StudioProcess) -> None:
+    """PNGs of patterns and products, in the offered widths."""
     pattern = studio.ended(studio.ask("patterns/create", {"requestId": "pic-1", "prompt": "lemons"}).body)
     order = {"patternId": result(pattern)["patternId"], "categoryId": CATEGORIES[1].category_id("staging")}
     selections = {"size": "11oz", "finish": "glossy"}
@@ -166,8 +164,7 @@ def test_pictures_are_shown_to_who_knows_their_address(studio: StudioProcess) ->
     assert studio.request("GET", f"{result(pattern)['imageUrl']}?width=9999").status == 400
 
 
-def test_an_unknown_picture_is_not_there(studio: StudioProcess) -> None:
-    """Nobody finds a picture by guessing."""
+def test_unknown_picture_is_not_found(studio: StudioProcess) -> None:
     root = studio.base_url.removesuffix("/v1")
 
     assert studio.request("GET", f"{root}/pictures/guess.png").code == "unknown_picture"

@@ -14,12 +14,11 @@ from studio.render import main
 
 
 def test_every_category_has_a_scene() -> None:
-    """What can be bought can be shown."""
     assert set(SCENES) == {category.key for category in CATEGORIES}
 
 
 @pytest.mark.parametrize("category", CATEGORIES, ids=lambda one: str(one.key))
-def test_a_product_shows_its_pattern(category: object) -> None:
+def test_product_shows_its_pattern(category: object) -> None:
     """A red pattern makes a red product, a blue one a blue."""
     key = getattr(category, "key", "")
     first = {option.name: option.values[0] for option in getattr(category, "options", ())}
@@ -31,8 +30,7 @@ def test_a_product_shows_its_pattern(category: object) -> None:
     assert red[0] - red[2] > blue[0] - blue[2] + 8
 
 
-def test_the_command_line_draws_a_file(tmp_path: Path) -> None:
-    """A picture needs no running service."""
+def test_command_line_draws_a_file(tmp_path: Path) -> None:
     assert main(["lemons on white", str(tmp_path / "tile.png"), "--width", "128"]) == 0
     order = ["--category", "mug", "--option", "colour=navy", "--width", "256"]
     assert main(["lemons on white", str(tmp_path / "mug.png"), *order]) == 0

@@ -17,8 +17,8 @@ from .conftest import KEY, StudioProcess, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_acknowledged_jobs_survive_the_process(new_studio: StudioProcess, number: signal.Signals) -> None:
-    """Whatever was answered before the end is there after it, and goes on to its end."""
+def test_acknowledged_jobs_survive_a_restart(new_studio: StudioProcess, number: signal.Signals) -> None:
+    """What was answered before the end is known after it, and runs to its end."""
     new_studio.start()
     bodies = [{"requestId": f"r-{index}", "prompt": f"ferns {index}"} for index in range(50)]
     jobs = [new_studio.ask("patterns/create", body).body for body in bodies]
@@ -33,7 +33,7 @@ def test_acknowledged_jobs_survive_the_process(new_studio: StudioProcess, number
     assert [line.request_id for line in accepted] == [body["requestId"] for body in bodies]
 
 
-def test_jobs_end_while_nobody_serves_them(new_studio: StudioProcess) -> None:
+def test_jobs_end_while_the_studio_is_down(new_studio: StudioProcess) -> None:
     """A job's end is a matter of time, not of a timer: after a restart it has succeeded."""
     new_studio.start()
     job = new_studio.ask("patterns/create", {"requestId": "r", "prompt": "ferns"}).body
@@ -52,8 +52,8 @@ def _pattern(job: dict[str, object]) -> object:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_stops_when_told_to(new_studio: StudioProcess, number: signal.Signals) -> None:
-    """A signal to stop is no error: exit code 0, and not a word."""
+def test_stop_signal_is_a_clean_exit(new_studio: StudioProcess, number: signal.Signals) -> None:
+    """Exit code 0, and no output."""
     new_studio.start()
     ready = new_studio.home / "ready.json"
     assert new_studio.ask("categories/list", {}).status == 200
@@ -62,8 +62,8 @@ def test_it_stops_when_told_to(new_studio: StudioProcess, number: signal.Signals
     assert not ready.exists()
 
 
-def test_it_ends_with_its_parent(tmp_path: Path) -> None:
-    """When the process that started it is killed, the studio goes too, and its drawing process with it."""
+def test_studio_ends_with_its_parent(tmp_path: Path) -> None:
+    """When its parent is killed, the studio ends too, and its drawing process with it."""
     home = tmp_path / "studio"
     starter = (
         "import os, subprocess, sys, time\n"
@@ -107,7 +107,7 @@ def _is_alive(pid: int) -> bool:
 def test_two_studios_do_not_share_a_home(
     new_studio: StudioProcess, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second says so and leaves; the first goes on."""
+    """The second exits with a message; the first continues."""
     new_studio.start()
 
     assert main(["--home", str(new_studio.home)]) == 2
@@ -115,8 +115,7 @@ def test_two_studios_do_not_share_a_home(
     assert new_studio.ask("categories/list", {}).status == 200
 
 
-def test_environments_have_categories_of_their_own(new_studio: StudioProcess) -> None:
-    """A production studio offers other IDs than a staging one."""
+def test_environments_have_their_own_category_ids(new_studio: StudioProcess) -> None:
     new_studio.arguments = ("--environment", "production")
     new_studio.start()
 
@@ -125,7 +124,7 @@ def test_environments_have_categories_of_their_own(new_studio: StudioProcess) ->
 
 
 def test_keys_are_never_in_the_arguments(new_studio: StudioProcess) -> None:
-    """Whoever lists processes learns no key."""
+    """A list of processes shows no key."""
     new_studio.start()
     assert new_studio.process is not None
 
@@ -133,9 +132,7 @@ def test_keys_are_never_in_the_arguments(new_studio: StudioProcess) -> None:
     assert KEY.encode() not in arguments
 
 
-def test_a_studio_without_keys_makes_one_that_only_its_owner_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_studio_without_keys_makes_a_private_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Started by hand, it needs no preparation."""
     monkeypatch.delenv("STUDIO_API_KEYS", raising=False)
     options = read_options(["--home", str(tmp_path)])
@@ -152,8 +149,8 @@ def test_keys_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("text", [None, "", "# only a remark\n"])
-def test_a_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) -> None:
-    """Nobody serves an open studio by mistake."""
+def test_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) -> None:
+    """Or the studio would be open by mistake."""
     if text is not None:
         (tmp_path / "keys").write_text(text)
 
@@ -161,8 +158,8 @@ def test_a_key_file_without_keys_is_refused(tmp_path: Path, text: str | None) ->
         read_keys(read_options(["--home", str(tmp_path), "--key-file", str(tmp_path / "keys")]))
 
 
-def test_a_foreign_name_that_leads_here(new_studio: StudioProcess) -> None:
-    """A page of that name would be the studio's own, to a browser: it is told nothing, and sees no picture."""
+def test_request_for_another_host_name_is_refused(new_studio: StudioProcess) -> None:
+    """DNS rebinding: to a browser, a page of that name would be the studio's own. It gets no answer and no picture."""
     new_studio.start()
     body = b"{}"
     assert new_studio.ask("categories/list", body).status == 200
@@ -170,8 +167,8 @@ def test_a_foreign_name_that_leads_here(new_studio: StudioProcess) -> None:
     assert new_studio.ask("categories/list", body, Host="localhost:1").status == 200
 
 
-def test_what_it_writes_is_for_its_owner_alone(new_studio: StudioProcess) -> None:
-    """Whatever the umask of whoever starts it."""
+def test_files_are_private(new_studio: StudioProcess) -> None:
+    """Whatever the umask of the process that starts it."""
     before = os.umask(0o022)
     try:
         new_studio.start()

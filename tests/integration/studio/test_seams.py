@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from studio.art import fields
-from studio.art.recipe import recipe_for
-from studio.art.tile import render
 from studio.art.words import MOODS, SUBJECTS
+from tests.unit.studio.test_tile import pixels, seam_and_inside
 
 PROMPTS = (
     "midnight moon and stars",
@@ -21,23 +18,10 @@ PROMPTS = (
     "huge red poppies on charcoal",
     *sorted(MOODS)[::4],
 )
-#: Small tiles say as much about seams, in a tenth of the time.
-SMALL = 160
-
-
-def pixels(prompt: str, side: int = SMALL) -> NDArray[np.float64]:
-    return np.asarray(render(recipe_for(prompt), side=side), dtype=np.float64)
-
-
-def seam_and_inside(image: NDArray[np.float64], axis: int) -> tuple[float, float]:
-    """The mean step across the seam, and the greatest mean step between neighbours inside."""
-    steps = np.abs(np.diff(np.concatenate([image, np.take(image, [0], axis)], axis), axis=axis))
-    means = steps.mean(axis=(1 - axis, 2))
-    return float(means[-1]), float(means[:-1].max())
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_no_seam_stands_out(prompt: str) -> None:
+def test_seams_are_invisible(prompt: str) -> None:
     """The step from the last pixels to the first is no larger than steps inside the tile."""
     image = pixels(prompt)
 
@@ -49,8 +33,8 @@ def test_no_seam_stands_out(prompt: str) -> None:
 @pytest.mark.parametrize("name", sorted(fields.NAMES))
 def test_every_field_is_seamless(name: str) -> None:
     """Stripes, checks, tiles and chips close at the edges."""
-    word = next(word for word, subject in SUBJECTS.items() if subject == name)
-    image = pixels(f"{word} in navy, coral and cream")
+    name_in_prompt = next(text for text, subject in SUBJECTS.items() if subject == name)
+    image = pixels(f"{name_in_prompt} in navy, coral and cream")
     # A mosaic of a few squares has few borders inside to compare with.
     allowed = 1.5 if name in ("bauhaus", "geometric") else 1.05
 

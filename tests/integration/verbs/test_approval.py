@@ -92,13 +92,13 @@ def approvals(home: Path) -> list[Approval]:
         ledger.close()
 
 
-def test_a_plan_is_refused_asked_about_and_approved(
+def test_plan_is_refused_then_prompted_for_then_approved(
     command: Run,
     environment: dict[str, str],
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    """Nothing is on record before a person agrees; then the same command runs, and says who did."""
+    """Nothing is on record before a person agrees; then the same command runs, and shows who approved."""
     (tmp_path / "spring.csv").write_text(ROWS)
     ledger = tmp_path / "home" / "ledger.sqlite3"
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
@@ -126,11 +126,11 @@ def test_a_plan_is_refused_asked_about_and_approved(
 
         code, shown = on_a_terminal("y", ["import", "spring.csv"], tmp_path, environment)
         assert code == 0, shown
-        (said,) = approvals(tmp_path / "home")
-        assert (said.short, said.purchases, said.amount) == (digest, 4, 500)
-        assert said.who is not None and "@" in said.who
+        (decided,) = approvals(tmp_path / "home")
+        assert (decided.short, decided.purchases, decided.amount) == (digest, 4, 500)
+        assert decided.who is not None and "@" in decided.who
     status = command("status").stdout
-    assert f"Last decision on spring (staging): plan {digest} approved by {said.who}" in status
+    assert f"Last decision on spring (staging): plan {digest} approved by {decided.who}" in status
     assert (
         "4 of 4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
         in status

@@ -42,8 +42,7 @@ def run(ledger: Ledger, clock: Clock) -> BegunRun:
     return run
 
 
-def test_rows_open_and_ended(run: BegunRun) -> None:
-    """Counts of an open run, and those fixed at its end, are the same here."""
+def test_row_counts_of_open_and_ended_runs_agree(run: BegunRun) -> None:
     expected = {
         RowStatus.SUCCEEDED: 1,
         RowStatus.FAILED: 1,
@@ -55,7 +54,7 @@ def test_rows_open_and_ended(run: BegunRun) -> None:
     assert rows_by_status(run.ledger, run.end()) == expected
 
 
-def test_status_story_and_choice(run: BegunRun) -> None:
+def test_status_explain_and_retry_answer(run: BegunRun) -> None:
     """Every question of `status`, `explain` and `retry` has its answer."""
     run.end()
     text = "\n".join(status_lines(run.ledger, load_settings(), None, None, None))
@@ -69,7 +68,7 @@ def test_status_story_and_choice(run: BegunRun) -> None:
 
 
 def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> None:
-    """What decides about superseded rows, other services and other catalogs' products."""
+    """What is known of superseded rows, other services and other catalogs' products."""
     past = run.past
     skus = [f"S-{number}" for number in range(1200)]
     asked = products_asked_for(run.ledger, run.record.run_id, ["H-1", "R-1", *skus])
@@ -88,7 +87,7 @@ def test_services_and_products_of_other_runs(run: BegunRun, clock: Clock) -> Non
 
 
 @pytest.mark.parametrize("decision", [Decision.RESEND, Decision.WRITE_OFF])
-def test_decisions_leave_a_ledger_that_agrees(run: BegunRun, clock: Clock, decision: Decision) -> None:
+def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decision: Decision) -> None:
     """A day later everything undecided is decided; money, events and states agree afterwards."""
     clock.now += 24 * 3600
     waiting = unsettled(run.ledger, LIMIT)

@@ -71,7 +71,7 @@ def attempts(home: Path) -> Counter[tuple[str, str]]:
 def test_three_retries_in_a_row(
     command: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Each takes up what failed, buys nothing that is paid for, and leaves results of the whole catalog."""
+    """Each retries what failed, buys nothing that is paid for, and leaves results of the whole catalog."""
     (tmp_path / "spring.csv").write_text(ROWS)
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
     # A service of its own, so that no command stops to draw pictures; a server that outlasts each of them.

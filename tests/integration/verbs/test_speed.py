@@ -22,7 +22,7 @@ ROWS = 100_000
 #: Rows that share a pattern.
 SHARED = 4
 STARTED = 1_800_000_000.0
-#: What a call may take of processor time: the clock on the wall says as much about this machine's neighbours.
+#: What a call may take of processor time: wall-clock time depends on the load of the machine.
 SECONDS = 2.0
 HEAVY = ("prefect", "pandas", "numpy", "httpx", "aiohttp", "fastapi", "PIL", "sqlalchemy")
 STANDING = {
@@ -49,22 +49,21 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["S-77777", "job-product-77777", "made-pattern-19444", "request-product-3"])
-def test_story_of_one_row_of_many(home: Path, name: str) -> None:
-    """A row's story takes under a second, however it is asked for, and loads nothing heavy for it."""
-    told, seconds = _measured(home, "explain", name)
-    assert "in catalog spring" in told
+def test_explain_is_quick_on_many_rows(home: Path, name: str) -> None:
+    """By any name of the row, with nothing heavy loaded for it."""
+    printed, seconds = _measured(home, "explain", name)
+    assert "in catalog spring" in printed
     assert seconds < SECONDS
 
 
-def test_status_of_many_rows(home: Path) -> None:
-    """The overview too."""
-    told, seconds = _measured(home, "status")
-    assert f"{ROWS:,} succeeded" in told
+def test_status_is_quick_on_many_rows(home: Path) -> None:
+    printed, seconds = _measured(home, "status")
+    assert f"{ROWS:,} succeeded" in printed
     assert seconds < SECONDS
 
 
 def _measured(home: Path, *arguments: str) -> tuple[str, float]:
-    """What a verb said and its processor time, as it says itself at its end."""
+    """The output of a verb, and its processor time as it reports it at its end."""
     program = (
         "import sys, time; from cli import main; code = main.run(sys.argv[1:]); "
         f"assert not [name for name in {HEAVY!r} if name in sys.modules]; "

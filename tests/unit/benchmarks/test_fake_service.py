@@ -41,8 +41,8 @@ def poll(service: Studio, job_id: str) -> dict[str, Any]:
     return dict(service.answer("/v1/jobs/get", {"jobId": job_id})[1])
 
 
-def test_a_job_is_scored_by_the_first_poll_that_was_told_its_end() -> None:
-    """Lag runs from the job's end to its discovery; later polls change nothing of it."""
+def test_lag_is_measured_at_the_first_poll_after_the_end() -> None:
+    """Lag runs from the job's end to its discovery; later polls change nothing."""
     service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
     job_id = pattern(service, "herons")["jobId"]
     for clock.now, status in ((105.0, "running"), (112.5, "succeeded"), (120.0, "succeeded")):
@@ -51,14 +51,13 @@ def test_a_job_is_scored_by_the_first_poll_that_was_told_its_end() -> None:
     assert (score["polls_mean"], score["lag_median"], score["seconds_median"]) == (3, 2.5, 10.0)
 
 
-def test_the_same_request_is_one_job() -> None:
-    """A requestId sent twice gets the same job."""
+def test_repeated_request_is_one_job() -> None:
     service, _ = studio()
     assert pattern(service, "herons", "r1")["jobId"] == pattern(service, "herons", "r1")["jobId"]
     assert service.stats(1)["jobs"] == 1
 
 
-def test_no_schedule_is_shorter_than_the_longest_row_or_all_work_over_the_window() -> None:
+def test_lower_bound_is_the_longest_row_or_work_over_window() -> None:
     """Wide open, the longest row decides; in a narrow window, the work."""
     service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
     for number in range(4):
@@ -70,14 +69,14 @@ def test_no_schedule_is_shorter_than_the_longest_row_or_all_work_over_the_window
     assert service.shortest(window=2) == pytest.approx(4 * 13.0 / 2)
 
 
-def test_every_contender_meets_the_same_times() -> None:
-    """Job times depend on the seed and the prompt, not on the order or the names of requests."""
+def test_job_times_are_the_same_for_every_contender() -> None:
+    """They depend on the seed and the prompt, not on the order or the names of requests."""
     one, other = Pace(10.0, seed=4), Pace(10.0, seed=4)
     assert [one.draw("pattern", p) for p in "abc"] == [other.draw("pattern", p) for p in "abc"]
     assert one.draw("pattern", "a") != Pace(10.0, seed=5).draw("pattern", "a")
 
 
-def test_the_wire_waits_for_whole_requests_and_answers_several_at_once() -> None:
+def test_requests_in_pieces_and_several_at_once_are_answered() -> None:
     """A request in pieces is answered once it is whole; two in one piece are both answered."""
     wire = Wire(studio()[0])
     pipe = Pipe()

@@ -52,11 +52,11 @@ def test_modules_are_read_by_their_dotted_names(tmp_path: Path) -> None:
         ("class A:\n @staticmethod\n def f(a): ...", 1),
     ],
 )
-def test_arguments_are_those_that_a_caller_passes(text: str, arguments: int) -> None:
+def test_arguments_that_a_caller_passes(text: str, arguments: int) -> None:
     assert only_function(text).arguments == arguments
 
 
-def test_a_function_has_its_lines_and_its_docstring() -> None:
+def test_function_has_its_lines_and_its_docstring() -> None:
     """Decorators do not count as lines."""
     found = only_function('@flow(name="x")\ndef f():\n    "What it does."\n    return 1\n')
     assert (found.lines, found.is_documented, found.is_flow) == (3, True, True)
@@ -126,8 +126,8 @@ def test_cycles() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
-def test_what_is_written_twice() -> None:
-    """As long as it is; indentation, blank lines, comments, docstrings and imports make no difference."""
+def test_code_written_twice() -> None:
+    """Indentation, blank lines, comments, docstrings and imports make no difference."""
     lines = [f"x{number} = {number}" for number in range(12)]
     one = module("\n".join(["import os", "first = 1", *lines, "end = 1"]), "one.py")
     other = module("def f():\n" + "\n".join(f"    # why\n\n    {line}" for line in lines), "other.py")
@@ -136,16 +136,16 @@ def test_what_is_written_twice() -> None:
     assert duplicates([one, other], longer_than=12) == []
 
 
-def test_the_functions_that_are_watched_are_there() -> None:
-    """One that was renamed is asked for by name."""
+def test_watched_functions_exist() -> None:
+    """A renamed one fails by its name."""
     assert function_code(PARSED).co_name == "__init__"
     assert function_code(REQUEST).co_name == "post"
     with pytest.raises(SystemExit, match="is gone"):
         function_code("patternmill.errors:Nothing.here")
 
 
-def test_the_house_can_be_measured() -> None:
-    """The real one, as far as nothing has to run."""
+def test_this_repository_can_be_measured() -> None:
+    """As far as nothing has to run."""
     house = read_modules(Path(__file__).resolve().parents[3])
     assert len(house) > 100
     assert all(isinstance(one.tree, ast.Module) for one in house)

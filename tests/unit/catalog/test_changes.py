@@ -62,8 +62,8 @@ def words(changes: Changes) -> dict[str, str]:
     return {change.sku: (change.verdict or change.kind).value for change in changes.all}
 
 
-def test_each_kind_of_change_is_told_apart() -> None:
-    """A source may add, change, keep, lose, and spoil rows, and ask again for what failed."""
+def test_each_kind_of_change_is_recognised() -> None:
+    """A source may add, change, keep, lose and spoil rows, and request failed ones again."""
     now = replace(HERONS, prompt="green herons")
     catalog = [current(sku) for sku in ("CHANGED", "KEPT", "LOST", "SPOILED", "FAILED")]
     source = [
@@ -102,7 +102,7 @@ def test_each_kind_of_change_is_told_apart() -> None:
     ],
 )
 def test_changed_fields_are_named(now: Content, fields: tuple[str, ...]) -> None:
-    """A change has what differs, and what it replaces."""
+    """A change names what differs, and what it replaces."""
     (change,) = held_against([current("A")], [asked("A", now)]).all
     assert (change.kind, change.fields) == (ChangeKind.CHANGED, fields)
     assert change.before is not None
@@ -124,7 +124,7 @@ def test_retired_row_that_comes_back_is_added() -> None:
 
 
 def test_refused_row_is_not_removed() -> None:
-    """A row that is spoiled in the source keeps what it has in the catalog."""
+    """A row with a problem in the source keeps what it has in the catalog."""
     assert words(held_against([current("A")], [asked("A", None)])) == {"A": "refused"}
 
 
@@ -147,7 +147,7 @@ def test_refused_row_is_not_removed() -> None:
     ],
 )
 def test_suddenly_smaller_source_retires_nothing(limit: str, known: int, removed: int, retired: int) -> None:
-    """Past the count or the share nothing is retired, and an empty source never retires anything."""
+    """Above the count or the share nothing is retired, and an empty source never retires anything."""
     catalog = [current(f"S-{number:03}") for number in range(known)]
     source = [asked(row.sku) for row in catalog[removed:]]
     counts = held_against(catalog, source, limit=limit).counts()
@@ -155,14 +155,14 @@ def test_suddenly_smaller_source_retires_nothing(limit: str, known: int, removed
 
 
 @pytest.mark.parametrize(("ceiling", "retired"), [(0, 0), (3, 3), (5, 5), (9, 5)])
-def test_persons_word_is_a_ceiling(ceiling: int, retired: int) -> None:
-    """A person lets at most so many rows go, past the limit and of an empty source too."""
+def test_retire_approval_is_a_ceiling(ceiling: int, retired: int) -> None:
+    """A person allows at most so many retirements, above the limit and of an empty source too."""
     counts = held_against([current(f"S-{n}") for n in range(5)], [], ceiling=ceiling, limit="0").counts()
     assert (counts["retired"], counts["withheld"]) == (retired, 5 - retired)
 
 
 @pytest.mark.parametrize("text", ["many", "-3", "200%", "10 %", "1.5"])
-def test_malformed_limit_is_refused(text: str) -> None:
+def test_unreadable_limit_is_refused(text: str) -> None:
     """A limit is a count, a percentage, or both."""
     with pytest.raises(ConfigurationError):
         RetireLimit.parse(text)

@@ -9,8 +9,7 @@ from patternmill.catalog.check_report import line_ranges, report_lines
 from .samples import HEADER, checked
 
 
-def test_a_good_file_takes_one_line() -> None:
-    """Nothing to mend, nothing to read."""
+def test_valid_file_takes_one_line() -> None:
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n")) == ["spring.csv: 1 row, all accepted."]
 
 
@@ -31,14 +30,14 @@ def test_causes_come_before_the_list() -> None:
     ]
 
 
-def test_notes_are_told() -> None:
-    """What was not checked is noted once."""
+def test_notes_are_reported() -> None:
+    """Each once."""
     assert report_lines(checked(f"{HEADER}\nA,b,Mug,,,\n", None))[1].startswith(
         "Note: Categories and options"
     )
 
 
-def test_no_cell_can_drive_the_terminal() -> None:
+def test_control_characters_of_cells_are_escaped() -> None:
     """Escape sequences and direction marks of the file are shown, not obeyed."""
     text = "sku,prompt,category,option:si ze\n\x1b[31mA\u202e,,\x1b]0;x\x07,\x9b2J\n"
     printed = "\n".join(report_lines(checked(text)))
@@ -50,6 +49,6 @@ def test_no_cell_can_drive_the_terminal() -> None:
     ("lines", "shown"),
     [([2], "2"), ([3, 2, 4, 9], "2-4, 9"), (range(1, 30, 2), "1, 3, 5, 7, 9, 11 and 9 more rows"), ([], "")],
 )
-def test_row_numbers_are_shown_as_ranges(lines: list[int], shown: str) -> None:
-    """Neighbours become ranges, and long lists are cut."""
+def test_row_numbers_are_shortened_to_ranges(lines: list[int], shown: str) -> None:
+    """And long lists are cut."""
     assert line_ranges(lines) == shown

@@ -30,7 +30,7 @@ def refused(path: Path, encoding: str | None = None) -> InputRefused:
     return caught.value
 
 
-def test_a_file_is_described_by_its_bytes(tmp_path: Path) -> None:
+def test_file_is_described_by_its_bytes(tmp_path: Path) -> None:
     """Name, size and hash are those of the raw bytes."""
     path = tmp_path / "spring.csv"
     path.write_bytes(ROWS.encode())
@@ -40,32 +40,30 @@ def test_a_file_is_described_by_its_bytes(tmp_path: Path) -> None:
     assert parse_catalog(file.raw, name=file.name).records == file.records
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """The message names the missing file."""
+def test_missing_file_is_named(tmp_path: Path) -> None:
     fault = refused(tmp_path / "nowhere.csv")
     assert fault.code == FileCode.FILE_MISSING
     assert "nowhere.csv" in str(fault)
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """A folder in place of a file is refused as such."""
+def test_folder_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path).code == FileCode.NOT_A_FILE
 
 
-def test_a_pipe_is_no_file(tmp_path: Path) -> None:
-    """What can be read only once cannot be held against changes."""
+def test_pipe_is_refused(tmp_path: Path) -> None:
+    """What can be read only once cannot be checked for changes."""
     os.mkfifo(tmp_path / "pipe")
     assert refused(tmp_path / "pipe").code == FileCode.NOT_A_FILE
 
 
-def test_a_file_below_a_file_cannot_be_read(tmp_path: Path) -> None:
-    """The message has the reason of the operating system."""
+def test_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    """With the system's message."""
     (tmp_path / "a").write_text("x")
     assert refused(tmp_path / "a" / "b.csv").code == FileCode.FILE_UNREADABLE
 
 
 @pytest.mark.parametrize("change", ["append", "rewrite", "replace", "touch"])
-def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: str) -> None:
+def test_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: str) -> None:
     """Growing, rewriting in place with the old time, replacing and touching are all seen."""
     path = tmp_path / "spring.csv"
     path.write_text(ROWS)
@@ -106,7 +104,7 @@ def test_cells_are_kept_exactly(rows: list[tuple[str, ...]]) -> None:
 
 
 @given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=4))
-def test_results_read_back_as_the_input_they_came_from(rows: list[tuple[str, str]]) -> None:
+def test_results_are_read_back_as_their_input(rows: list[tuple[str, str]]) -> None:
     """Defused cells of a results file are restored, so that its rows mean what they meant."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
@@ -118,13 +116,13 @@ def test_results_read_back_as_the_input_they_came_from(rows: list[tuple[str, str
     assert file.columns.kept == (0, 1, 2, 3)
 
 
-def test_a_foreign_file_is_never_restored() -> None:
+def test_quotes_of_other_files_are_kept() -> None:
     """A leading quote in a file that is not ours is part of the text."""
     file = catalog("sku,prompt,category\n'-12,'=b,Mug\n")
     assert file.records[0].cells == ("'-12", "'=b", "Mug")
 
 
-def test_columns_are_found_whatever_their_spelling() -> None:
+def test_columns_are_found_in_any_spelling() -> None:
     """Known columns, options, results and carried ones are distinguished; the header stays as written."""
     file = catalog("Note, SKU,Option : Size,PROMPT,category_ID,Error_Code,status\nx,A,S,b,Mug,,\n")
     columns = file.columns
@@ -134,20 +132,19 @@ def test_columns_are_found_whatever_their_spelling() -> None:
     assert file.header[1] == " SKU"
 
 
-def test_a_missing_column_that_is_nearly_there_is_named() -> None:
-    """A header with a slip is pointed out."""
+def test_misspelt_column_is_suggested() -> None:
     with pytest.raises(InputRefused, match="`Promt` meant to be `prompt`"):
         catalog("sku,Promt,category\nA,b,Mug\n")
 
 
-def test_double_columns_are_both_named() -> None:
-    """Both spellings and the letters above them are in the message."""
+def test_duplicate_columns_are_both_named() -> None:
+    """With both spellings and the letters above them."""
     with pytest.raises(InputRefused, match="`sku` in column A and ` SKU ` in column D"):
         catalog("sku,prompt,category, SKU \nA,b,Mug,A\n")
 
 
-def test_an_unreadable_byte_is_located() -> None:
-    """The offset, the line and what to try are in the message."""
+def test_unreadable_byte_is_located() -> None:
+    """The offset, the line and what to try."""
     with pytest.raises(InputRefused, match=r"0xE9 at offset 25, in line 2 .*--encoding cp1252"):
         catalog("sku,prompt,category\nA,caf\u00e9,Mug\n".encode("cp1252"))
 
@@ -161,7 +158,7 @@ def test_an_unreadable_byte_is_located() -> None:
         ('A,b,Mug\nB,"open,Mug\nC,c,Mug\nD,"foxes",Mug\n', "row 3 is not closed"),
     ],
 )
-def test_an_open_quote_is_named_where_it_opens(body: str, place: str) -> None:
+def test_open_quote_is_located(body: str, place: str) -> None:
     """The row of the spreadsheet, and the line of the text file where that differs."""
     with pytest.raises(InputRefused, match=place) as caught:
         catalog("sku,prompt,category\n" + body)

@@ -24,7 +24,7 @@ def check_sample(name: str) -> CheckedCatalog:
     return check_rows(read_catalog(INPUTS / name), assemble_offer(listing, details), prompt_limit=4000)
 
 
-def test_the_spring_catalog_is_good() -> None:
+def test_spring_catalog_is_valid() -> None:
     """24 rows, all of them offered, several prompts used by more than one product."""
     found = check_sample("spring_catalog.csv")
     assert (found.problems, found.notes, len(found.rows)) == ((), (), 24)
@@ -32,8 +32,8 @@ def test_the_spring_catalog_is_good() -> None:
     assert len({row.category_id for row in found.rows}) >= 4
 
 
-def test_the_sample_of_mistakes_shows_the_typical_ones() -> None:
-    """Each mistake is found, and the other row is accepted."""
+def test_sample_of_mistakes_has_the_typical_ones() -> None:
+    """Each mistake is found, and the valid row is accepted."""
     found = check_sample("with_mistakes.csv")
     assert [row.sku for row in found.rows] == ["MIS-001"]
     assert {problem.code for problem in found.problems} >= {
@@ -49,7 +49,7 @@ def test_the_sample_of_mistakes_shows_the_typical_ones() -> None:
     }
 
 
-def test_the_contract_lists_exactly_the_codes_there_are() -> None:
+def test_contract_lists_exactly_the_problem_codes() -> None:
     """A code is in the table of files or of rows, once, and nowhere else."""
     contract = (INPUTS / "README.md").read_text(encoding="utf-8")
     files, rows = contract.split("## When a row is refused")
@@ -58,7 +58,6 @@ def test_the_contract_lists_exactly_the_codes_there_are() -> None:
     assert listed.findall(rows) == [str(code) for code in RowCode]
 
 
-def test_the_contract_names_every_result_column() -> None:
-    """People know which columns are written anew."""
+def test_contract_names_every_result_column() -> None:
     contract = (INPUTS / "README.md").read_text(encoding="utf-8")
     assert all(f"`{column}`" in contract for column in RESULT_COLUMNS)

@@ -25,20 +25,19 @@ def read_as(text: str, encoding: str) -> str:
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-def test_what_people_write_is_left_alone(text: str) -> None:
-    """Few would look for the fault in their own words."""
+def test_correct_text_is_accepted(text: str) -> None:
+    """Few would look for the fault in their own text."""
     assert unscrambled(text) is None
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "mac_roman"])
 @pytest.mark.parametrize("text", [text for text in WRITTEN if text != "Ăştia"])
-def test_what_was_misread_is_found(text: str, encoding: str) -> None:
-    """Whatever it was read as, with the text as it was."""
+def test_misread_text_is_found(text: str, encoding: str) -> None:
+    """Whatever encoding it was read in, with the original text."""
     assert unscrambled(read_as(text, encoding)) == text
 
 
-def test_what_was_misread_twice_is_found() -> None:
-    """Each time the file was opened and saved."""
+def test_text_misread_twice_is_found() -> None:
     assert unscrambled("LÃƒÂ¼neburg") == "Lüneburg"
     assert unscrambled("Ã¢â‚¬Å“ikatÃ¢â‚¬Â\x9d") == "“ikat”"
 
@@ -55,8 +54,8 @@ EXCEL = (
 OFFER = Offer((Category("c-1", "Mug", (Option("size", ("S", "groß")),)),), True, None)
 
 
-def test_a_file_that_excel_misread_is_refused_row_by_row() -> None:
-    """Sku, prompt, category and value, each with what it was; the other row is accepted."""
+def test_file_misread_by_excel_is_refused_row_by_row() -> None:
+    """Sku, prompt, category and value, each with its original text; the valid row is accepted."""
     found = checked(EXCEL, OFFER)
     assert codes(found) == {line: ["mojibake"] for line in (2, 3, 4, 5)}
     messages = [str(problem) for problem in found.problems]
@@ -65,21 +64,21 @@ def test_a_file_that_excel_misread_is_refused_row_by_row() -> None:
     assert r"`â€œikatâ€\u009d herons`" in messages[1]
 
 
-def test_a_character_that_was_lost_is_refused() -> None:
-    """It is unknown which it was; nothing is suggested."""
+def test_lost_character_is_refused() -> None:
+    """Which it was is unknown; nothing is suggested."""
     found = checked("sku,prompt,category,option:size\nA,blue h\ufffdrons,Mug,S\nB,x ï¿½,Mug,S\n", OFFER)
     assert codes(found) == {2: ["mojibake"], 3: ["mojibake"]}
     assert "`blue h\ufffdrons`" in found.problems[0].message
     assert "probably" not in str(found.problems[0])
 
 
-def test_the_name_of_an_option_is_looked_at_too() -> None:
+def test_option_names_are_checked() -> None:
     """In a header, and in JSON."""
     sized = Offer((Category("c-1", "Mug", (Option("Größe", ("S",)),)),), True, None)
     for header, cell in (("option:GrÃ¶ÃŸe", "S"), ("selections", '"{""GrÃ¶ÃŸe"": ""S""}"')):
         assert codes(checked(f"sku,prompt,category,{header}\nA,b,Mug,{cell}\n", sized)) == {2: ["mojibake"]}
 
 
-def test_carried_cells_are_carried() -> None:
-    """What is not bought is not ours to judge."""
+def test_carried_cells_are_not_checked() -> None:
+    """They are not bought."""
     assert codes(checked("sku,prompt,category,remark\nA,b,Mug,LÃ¼neburg\n", OFFER)) == {}

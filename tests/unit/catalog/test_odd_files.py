@@ -122,8 +122,8 @@ REFUSED: dict[str, tuple[str | bytes, str | None, FileCode]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_file_that_cannot_be_trusted_is_refused_whole(name: str) -> None:
-    """With a code, a message and a remedy."""
+def test_unreadable_file_is_refused_whole(name: str) -> None:
+    """With its code, and a message and a remedy that help a person."""
     raw, encoding, code = REFUSED[name]
     with pytest.raises(InputRefused) as refused:
         catalog(raw, encoding)
@@ -253,15 +253,15 @@ def test_each_row_of_an_odd_file_is_accounted_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_the_bytes_alone_give_the_same_file_again(name: str) -> None:
-    """Results can be rebuilt from the stored bytes and the stored encoding."""
+def test_stored_bytes_and_encoding_give_the_same_file(name: str) -> None:
+    """Results can be rebuilt from them."""
     odd = READ[name]
     first = catalog(odd.raw, odd.encoding)
     assert catalog(first.raw, first.encoding) == first
 
 
 @given(st.text('ab,,\n\n\r"" ', max_size=40))
-def test_no_row_is_lost_whatever_the_text(body: str) -> None:
+def test_no_row_is_lost(body: str) -> None:
     """A file is refused, or has as many rows as the independent count, each at its own row number."""
     try:
         file = catalog(HEAD + body)

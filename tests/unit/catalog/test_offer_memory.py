@@ -13,15 +13,15 @@ WHOLE = Offer((MUG, TOTE), True, None, read_on="2026-07-01 10:00 UTC")
 BLIND_MUG = replace(MUG, options=None)
 
 
-def test_without_a_memory_nothing_changes() -> None:
-    """None, or one that holds nothing."""
+def test_no_memory_changes_nothing() -> None:
+    """None, or an empty one."""
     now = Offer((MUG,), True, None)
     assert merged(now, None) is now
     assert merged(now, UNREADABLE_OFFER) is now
     assert merged(now, WHOLE) is now
 
 
-def test_options_that_could_not_be_read_are_those_read_last() -> None:
+def test_unreadable_options_are_those_read_last() -> None:
     """Of that category alone, with the day; the rest is as read now."""
     found = merged(Offer((BLIND_MUG, TOTE), False, "Options were not checked for Mug."), WHOLE)
     assert found.categories == (replace(MUG, read_on=WHOLE.read_on), TOTE)
@@ -32,7 +32,7 @@ def test_options_that_could_not_be_read_are_those_read_last() -> None:
     )
 
 
-def test_values_that_could_not_be_read_are_those_read_last() -> None:
+def test_unreadable_values_are_those_read_last() -> None:
     """With their labels; whether it is required is as read now."""
     bare = Option("size", None, False)
     found = merged(Offer((Category("c-1", "Mug", (bare, Option("new", ("x",)))),), False, None), WHOLE)
@@ -40,7 +40,7 @@ def test_values_that_could_not_be_read_are_those_read_last() -> None:
     assert found.categories[0].options == (replace(SIZE, required=False), Option("new", ("x",)))
 
 
-def test_what_was_never_known_is_still_said() -> None:
+def test_categories_never_known_stay_reported() -> None:
     """Memory helps one category, and the other stays unchecked."""
     both = (BLIND_MUG, Category("c-9", "Lamp"))
     found = merged(Offer(both, False, "Options were not checked for Mug, Lamp."), WHOLE)
@@ -49,29 +49,29 @@ def test_what_was_never_known_is_still_said() -> None:
     assert "not checked for Lamp:" in (found.note or "")
 
 
-def test_a_list_in_part_keeps_what_it_does_not_show() -> None:
-    """It stays a list in part."""
+def test_partial_list_keeps_remembered_categories() -> None:
+    """It stays partial."""
     found = merged(Offer((TOTE,), True, "The list is incomplete.", complete=False), WHOLE)
     assert [one.id for one in found.categories or ()] == ["c-2", "c-1"]
     assert not found.complete
     assert "in part" in (found.note or "") and "Mug" in (found.note or "")
 
 
-def test_a_whole_list_forgets() -> None:
+def test_whole_list_forgets() -> None:
     """What it does not have is not offered."""
     assert merged(Offer((TOTE,), True, None), WHOLE).categories == (TOTE,)
 
 
-def test_a_list_that_cannot_be_read_is_the_one_read_last() -> None:
-    """But who is new since then is not called unknown: the list is not whole."""
+def test_unreadable_list_is_the_one_read_last() -> None:
+    """But a category that is new since then is not called unknown: the list is not whole."""
     found = merged(UNREADABLE_OFFER, WHOLE)
     assert [one.id for one in found.categories or ()] == ["c-1", "c-2"]
     assert (found.complete, found.options_checked) == (False, True)
     assert found.note == "The categories could not be read now; those read on 2026-07-01 10:00 UTC were used."
 
 
-def test_memory_of_memory_keeps_its_day() -> None:
-    """What is taken from memory again and again is as old as when it was read."""
+def test_repeated_memory_keeps_its_day() -> None:
+    """What is remembered again and again is as old as when it was read."""
     first = merged(Offer((BLIND_MUG, TOTE), False, None), WHOLE)
     later = replace(first, read_on="2026-07-09 10:00 UTC")
     second = merged(Offer((BLIND_MUG, TOTE), False, None), later)

@@ -43,16 +43,16 @@ LISTS: dict[str, object] = {
 
 
 @pytest.mark.parametrize("shape", LISTS)
-def test_a_plausible_list_is_read(shape: str) -> None:
-    """IDs and names are found, whatever holds them."""
+def test_plausible_list_is_read(shape: str) -> None:
+    """IDs and names are found in any structure."""
     found = read_category_list(LISTS[shape])
     assert found is not None
     assert [(category.id, category.name) for category in found.categories] == READ
     assert found.complete
 
 
-def test_a_list_of_words_and_numbers_is_read() -> None:
-    """A word is ID and name at once; a number is an ID as text."""
+def test_list_of_texts_and_numbers_is_read() -> None:
+    """A text is ID and name at once; a number is an ID as text."""
     assert read_category_list(["mug"]).categories == (Category("mug", "mug"),)  # type: ignore[union-attr]
     found = read_category_list([{"id": 7, "name": "Mug"}])
     assert found is not None
@@ -69,15 +69,14 @@ def test_a_list_of_words_and_numbers_is_read() -> None:
         {"meta": {"pageInfo": {"hasNextPage": True}}},
     ],
 )
-def test_a_list_with_more_to_come_is_incomplete(hint: dict[str, object]) -> None:
-    """Hints of further pages are taken seriously."""
+def test_list_with_further_pages_is_incomplete(hint: dict[str, object]) -> None:
     found = read_category_list({"items": [MUG, TOTE], **hint})
     assert found is not None
     assert not found.complete
 
 
-def test_a_list_with_an_unreadable_record_is_incomplete() -> None:
-    """What can be read is used; what cannot may be any category."""
+def test_list_with_an_unreadable_record_is_incomplete() -> None:
+    """The readable records are used; the other may be any category."""
     found = read_category_list([MUG, {"what": "ever"}])
     assert found is not None
     assert ([category.id for category in found.categories], found.complete) == (["c1"], False)
@@ -98,7 +97,7 @@ def test_a_list_with_an_unreadable_record_is_incomplete() -> None:
         {"ok": True, "count": 2},
     ],
 )
-def test_an_unknown_shape_is_no_list(answer: object) -> None:
+def test_unknown_shape_is_no_list(answer: object) -> None:
     """Nothing is guessed."""
     assert read_category_list(answer) is None
 
@@ -122,7 +121,7 @@ OPTIONS: dict[str, object] = {
 
 @pytest.mark.parametrize("shape", OPTIONS)
 def test_plausible_options_are_read(shape: str) -> None:
-    """Names and values are found, whatever holds them."""
+    """Names and values are found in any structure."""
     options = read_options(OPTIONS[shape])
     assert options is not None
     assert [(option.name, option.values) for option in options] == [("size", SIZES)]
@@ -139,21 +138,21 @@ def test_plausible_options_are_read(shape: str) -> None:
         ({}, None),
     ],
 )
-def test_whether_an_option_is_required(spec: dict[str, object], required: bool | None) -> None:
-    """Named as required, not named, or with a default."""
+def test_required_options(spec: dict[str, object], required: bool | None) -> None:
+    """Stated, not stated, or with a default in its place."""
     options = read_options({"options": [{"name": "size", "values": ["S"], **spec}]})
     assert options == (Option("size", ("S",), required),)
 
 
-def test_a_schema_names_its_required_properties() -> None:
+def test_schema_names_its_required_properties() -> None:
     """The others are not required."""
     schema = {"properties": {"size": {"enum": ["S"]}, "hem": {"type": "string"}}, "required": ["size"]}
     options = read_options({"schema": schema})
     assert options == (Option("size", ("S",), True), Option("hem", None, False))
 
 
-def test_labels_lead_to_values() -> None:
-    """What people read on the page may be in the cell; what is sent is the value."""
+def test_labels_map_to_values() -> None:
+    """A cell may have the label that people read on the page; the value is sent."""
     option = read_options({"options": [{"name": "fabric", "values": [{"value": "lin", "label": "Linen"}]}]})
     assert option is not None
     assert [option[0].find_value(text) for text in ("lin", "LIN ", "Linen", "linen", "wool")] == [
@@ -161,8 +160,8 @@ def test_labels_lead_to_values() -> None:
     ]
 
 
-def test_both_spellings_of_an_option_are_taken_as_they_are() -> None:
-    """Which of name and ID the service wants is not known, so what was written exactly is sent."""
+def test_name_and_id_of_an_option_are_sent_as_written() -> None:
+    """Which of them the service wants is not known."""
     category = read_category(
         {"options": [{"id": "opt_1", "name": "Size", "values": ["S"]}]}, Category("c", "Mug")
     )
@@ -179,7 +178,7 @@ def test_unreadable_options_stay_unknown(answer: object) -> None:
     assert read_category(answer, listed) is listed
 
 
-def test_an_offer_says_what_could_not_be_read() -> None:
+def test_offer_reports_what_could_not_be_read() -> None:
     """One sentence names the categories whose options are not checked."""
     offer = assemble_offer([MUG, TOTE], {"c1": {"options": {"size": ["S"]}}, "c2": "what"})
     assert offer.categories is not None
@@ -188,7 +187,7 @@ def test_an_offer_says_what_could_not_be_read() -> None:
     assert offer.note == "Options were not checked for Tote bag: they cannot be read."
 
 
-def test_an_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
+def test_unreadable_list_makes_an_offer_that_checks_nothing() -> None:
     """With a note."""
     offer = assemble_offer({"what": "ever"}, {})
     assert offer.categories is None
@@ -227,7 +226,7 @@ ANY_JSON = st.recursive(
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ANY_JSON, ANY_JSON)
-def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, details: object) -> None:
+def test_readers_and_checks_never_raise(listing: object, details: object) -> None:
     """Any JSON is read or found unreadable, and rows are checked against what was read."""
     found = read_category_list(listing)
     answers = {category.id: details for category in found.categories} if found else {}
@@ -241,8 +240,8 @@ def test_no_answer_makes_the_readers_or_the_checks_raise(listing: object, detail
         assert len(checked(text.getvalue(), offer).entries) == 1
 
 
-def test_offered_spellings_are_kept_however_odd() -> None:
-    """What is sent is what is offered, composed or not; invisible text is not read."""
+def test_offered_spellings_are_kept() -> None:
+    """What is sent is what is offered, composed or not; invisible characters are ignored."""
     values = ["cafe\u0301", "noir"]
     offer = assemble_offer(
         [MUG, {"id": "\ud800", "name": "Ghost"}], {"c1": {"options": {" size ": values, "hem": ["a\u202eb"]}}}
@@ -253,7 +252,7 @@ def test_offered_spellings_are_kept_however_odd() -> None:
     assert found.rows[0].selections == {" size ": "cafe\u0301"}
 
 
-def test_a_spelling_that_fits_two_options_or_values_is_unknown() -> None:
+def test_ambiguous_spelling_is_unknown() -> None:
     """Unless it is exactly one of them."""
     option = Option("size", ("s", "S"))
     assert [option.find_value(text) for text in ("s", "S", " s")] == ["s", "S", None]
@@ -262,7 +261,7 @@ def test_a_spelling_that_fits_two_options_or_values_is_unknown() -> None:
 
 
 def test_suggestions_are_bounded() -> None:
-    """Past its budget the search for near words stops, so that no file takes for ever."""
+    """Above its budget the search for near spellings stops, so that no file takes for ever."""
     nearest = Nearest(budget=1)
     assert nearest.find("Mugg", ("Mug",)) == "Mug"
     assert nearest.find("Muug", ("Mug",)) is None

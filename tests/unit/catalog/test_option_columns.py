@@ -47,7 +47,7 @@ REFUSED = ["option_column"]
         *("opt: colour", "Hue", "hues", "Colour[inside]"),
     ],
 )
-def test_a_column_with_the_name_of_an_option_is_refused(header: str) -> None:
+def test_column_with_the_name_of_an_option_is_refused(header: str) -> None:
     """Six mugs would be bought without a colour. The remedy names both ways out."""
     found = mugs("purple", "", "red", columns=header)
     assert codes(found) == {2: REFUSED, 4: REFUSED}
@@ -59,8 +59,8 @@ def test_a_column_with_the_name_of_an_option_is_refused(header: str) -> None:
 
 
 @pytest.mark.parametrize("header", ["Farbe", "inside", ""])
-def test_a_column_whose_cells_are_all_values_of_an_option_is_refused(header: str) -> None:
-    """Whatever it is called; rows that are empty there ask for nothing."""
+def test_column_of_option_values_is_refused(header: str) -> None:
+    """Whatever its name; rows that are empty there select nothing."""
     assert codes(mugs("Navy", "white ", "", columns=header)) == {2: REFUSED, 3: REFUSED}
 
 
@@ -78,24 +78,24 @@ def test_a_column_whose_cells_are_all_values_of_an_option_is_refused(header: str
     ],
 )
 def test_other_columns_are_carried(header: str, cells: list[str]) -> None:
-    """One cell that is no value; nothing at all; a remark; values of an option that these rows choose already."""
+    """One cell that is no value; nothing at all; a remark; values of an option that these rows select already."""
     assert codes(mugs(*cells, columns=header)) == {}
 
 
-def test_an_option_of_another_category_is_none_of_this_row() -> None:
-    """And values are held against the rows of one category."""
+def test_option_of_another_category_is_carried() -> None:
+    """And values are compared with the options of the row's category."""
     text = "sku,prompt,category,option:size,extra\nA,b,Mug,11oz,\nB,b,Tote,small,black\nC,b,Mug,15oz,herons\n"
     assert codes(checked(text, OFFER)) == {3: REFUSED}
 
 
-def test_a_word_that_stands_anywhere_is_no_sign() -> None:
+def test_common_value_is_no_sign_of_an_option() -> None:
     """`none` is a value of many things."""
     text = "sku,prompt,category,option:size,discount\nA,b,Tote,small,none\nB,b,Tote,large,None\n"
     assert codes(checked(text, OFFER)) == {}
 
 
-def test_a_row_that_chooses_the_option_may_say_it_twice() -> None:
-    """The option column counts; an empty one leaves the row without a choice, and the remedy names its place."""
+def test_row_may_repeat_its_selection_in_another_column() -> None:
+    """The option column counts; an empty one leaves the row without a selection, and the remedy names the column."""
     text = (
         "sku,prompt,category,option:size,option:colour,Colour\nA,b,Mug,11oz,navy,Navy!\nB,b,Mug,11oz,,navy\n"
     )
@@ -104,7 +104,7 @@ def test_a_row_that_chooses_the_option_may_say_it_twice() -> None:
     assert "the column `option:colour`" in found.problems[0].remedy
 
 
-def test_a_required_option_in_another_column_is_one_fault() -> None:
+def test_required_option_in_another_column_is_one_problem() -> None:
     """Not missing as well."""
     assert codes(checked("sku,prompt,category,Size\nA,b,Mug,11oz\nB,b,Mug,\n", OFFER)) == {
         2: REFUSED,
@@ -112,7 +112,7 @@ def test_a_required_option_in_another_column_is_one_fault() -> None:
     }
 
 
-def test_selections_as_json_are_held_to_the_same() -> None:
+def test_json_selections_are_checked_alike() -> None:
     """With another remedy: option columns next to them would contradict."""
     text = io.StringIO()
     csv.writer(text).writerows(
@@ -128,8 +128,8 @@ def test_selections_as_json_are_held_to_the_same() -> None:
 
 
 @pytest.mark.parametrize("header", ["selection", "Options", "choices"])
-def test_selections_under_another_name_are_not_passed_over(header: str) -> None:
-    """Whatever they choose; a remark is none."""
+def test_json_selections_under_another_name_are_refused(header: str) -> None:
+    """Whatever they select; a remark is none."""
     text = io.StringIO()
     rows = [
         ["sku", "prompt", "category", header],
@@ -142,7 +142,7 @@ def test_selections_under_another_name_are_not_passed_over(header: str) -> None:
     assert "rename the column to `selections`" in found.problems[0].remedy
 
 
-def test_our_own_columns_never_count() -> None:
+def test_result_columns_are_ignored() -> None:
     """A result whose status is the value of some option."""
     odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), True, None)
     text = "sku,prompt,category,status,product_id,pattern_id,error_code,error\nA,b,Mug,failed,,,x,y\n"
@@ -152,8 +152,8 @@ def test_our_own_columns_never_count() -> None:
 @pytest.mark.parametrize(
     "offer", [None, Offer(None, False, "Unreadable.", False), Offer((LAMP,), False, None)]
 )
-def test_where_the_options_are_not_known_the_usual_names_are_refused(offer: Offer | None) -> None:
-    """Until the file names it as an option or a remark; what is empty chooses nothing."""
+def test_usual_option_names_are_refused_when_the_offer_is_unknown(offer: Offer | None) -> None:
+    """Until the file says whether an option or a remark is meant; empty cells select nothing."""
     found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
     assert [problem.column for problem in found.problems] == ["Colours", "size"]
     assert "`option:size`, or to `note:size`" in found.problems[1].remedy
@@ -164,7 +164,7 @@ def test_where_the_options_are_not_known_the_usual_names_are_refused(offer: Offe
 
 
 @pytest.mark.slow
-def test_many_rows_with_many_columns_are_checked_in_good_time() -> None:
+def test_many_rows_with_many_columns_are_checked_quickly() -> None:
     """Ten thousand rows with six columns of their own."""
     lines = (f"S{i},herons {i},Mug,11oz,{i},{i % 7},x,Tide,{i}.90,navy{i}" for i in range(10_000))
     started = time.process_time()

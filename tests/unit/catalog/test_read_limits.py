@@ -59,7 +59,7 @@ LIGHT = {
 @pytest.mark.parametrize(
     "bomb", [pytest.param(name, marks=() if name in LIGHT else pytest.mark.soak) for name in BOMBS]
 )
-def test_bomb_is_refused_in_good_time(bomb: str, tmp_path: Path) -> None:
+def test_bomb_is_refused_quickly(bomb: str, tmp_path: Path) -> None:
     """Each in seconds, with what is wrong and what to do, by its path and packed."""
     make, code, remedy = BOMBS[bomb]
     content = make()
@@ -82,9 +82,7 @@ def by_refresh(path: Path) -> CatalogFile:
 
 
 @pytest.mark.parametrize("read", [by_import, by_refresh])
-def test_all_ways_of_reading_have_the_same_limits(
-    read: Callable[[Path], CatalogFile], tmp_path: Path
-) -> None:
+def test_all_readers_have_the_same_limits(read: Callable[[Path], CatalogFile], tmp_path: Path) -> None:
     """What `check` and `import` read and what `refresh` reads is refused alike; a hole of a file is not even read."""
     file = tmp_path / "spring.csv"
     file.write_bytes(HEAD + b"\n" * 1_100_000 + ROW)
@@ -96,7 +94,7 @@ def test_all_ways_of_reading_have_the_same_limits(
         read(file)
 
 
-def test_a_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
+def test_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
     """As many rows, columns and characters as there may be; one more of each is refused."""
     limits = ReadLimits(rows=3, columns=4, row_length=30)
     file = tmp_path / "spring.csv"
@@ -115,7 +113,7 @@ def test_a_catalog_at_the_limits_is_read(tmp_path: Path) -> None:
         assert refused.value.code == "file_too_large", more
 
 
-def test_reading_ends_when_its_time_is_over(tmp_path: Path) -> None:
+def test_reading_has_a_deadline(tmp_path: Path) -> None:
     """A file that takes long to understand, an archive of empty parts, and a place that hangs."""
     limits = ReadLimits(time=timedelta(seconds=0.2))
     file = tmp_path / "spring.csv"
@@ -128,7 +126,7 @@ def test_reading_ends_when_its_time_is_over(tmp_path: Path) -> None:
         assert time.monotonic() - begun < 5
 
 
-def test_large_catalogs_are_far_from_the_limits(tmp_path: Path) -> None:
+def test_large_catalogs_are_far_below_the_limits(tmp_path: Path) -> None:
     """100,000 rows are read in a small part of the time, and five times as many would be."""
     row = "A-{0},blue herons over a lake at dusk number {0},Cushion,some text\n"
     file = tmp_path / "spring.csv"
@@ -138,13 +136,13 @@ def test_large_catalogs_are_far_from_the_limits(tmp_path: Path) -> None:
     assert time.process_time() - begun < 10
 
 
-def test_what_the_ledger_has_is_understood_whatever_the_limits() -> None:
-    """Bytes that were accepted before are read again in full, so that their results can be made anew."""
+def test_stored_inputs_are_read_without_limits() -> None:
+    """Bytes that were accepted before are read in full, so that their results can be rebuilt."""
     assert len(parse_catalog(HEAD + b"\n" * 1_100_000 + ROW, name="spring.csv").records) == 1
 
 
 @pytest.mark.parametrize("encoding", ["punycode", "idna"])
-def test_encodings_of_host_names_are_refused(encoding: str, tmp_path: Path) -> None:
+def test_host_name_encodings_are_refused(encoding: str, tmp_path: Path) -> None:
     """They are no encodings of files, and take the square of the file's size."""
     file = tmp_path / "spring.csv"
     file.write_bytes(HEAD + ROW)
@@ -153,7 +151,7 @@ def test_encodings_of_host_names_are_refused(encoding: str, tmp_path: Path) -> N
     assert refused.value.code == "unknown_encoding"
 
 
-def test_a_file_that_is_no_catalog_is_not_quoted_where_it_must_not_be(tmp_path: Path) -> None:
+def test_file_that_is_no_catalog_is_quoted_only_at_the_command_line(tmp_path: Path) -> None:
     """A person at the command line sees its first row; a run from elsewhere gets a count."""
     file = tmp_path / "passwd"
     file.write_text("root:x:0:0,canary,/root\ndaemon\n")

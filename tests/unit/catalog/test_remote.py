@@ -34,7 +34,7 @@ def put(address: str, content: bytes) -> str:
 
 @pytest.mark.parametrize("content", [CSV, gzip.compress(CSV)], ids=["plain", "gzip"])
 def test_address_is_read_as_a_file_is(bucket: str, content: bytes, tmp_path: Path) -> None:
-    """An address and a path give the same catalog, compressed or not."""
+    """The same catalog, compressed or not."""
     (tmp_path / "spring.csv").write_bytes(content)
     there = remote.read_source(put(f"{bucket}/spring.csv", content))
     here = remote.read_source(str(tmp_path / "spring.csv"))
@@ -42,8 +42,7 @@ def test_address_is_read_as_a_file_is(bucket: str, content: bytes, tmp_path: Pat
     assert there.raw == CSV
 
 
-def test_header_alone_is_a_catalog_where_that_is_meant(bucket: str) -> None:
-    """An empty source is read where empty is allowed, and refused elsewhere."""
+def test_empty_source_is_accepted_where_allowed(bucket: str) -> None:
     address = put(f"{bucket}/spring.csv", b"sku,prompt,category\n")
     assert remote.read_source(address, empty=True).records == ()
     with pytest.raises(InputRefused) as refused:
@@ -70,7 +69,7 @@ class Restless(MemoryFileSystem):  # type: ignore[misc]
 
 @pytest.mark.parametrize("name", ["mark", "content"])
 def test_source_that_changes_while_it_is_read_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two readings that differ, or a mark that does, refuse the source."""
+    """Two readings that differ, or an ETag or time that does."""
     fsspec.register_implementation("restless", Restless, clobber=True)
     monkeypatch.setattr(remote, "_STORES", {"restless"})
     with pytest.raises(InputRefused) as refused:
@@ -87,7 +86,7 @@ def test_damaged_archive_is_refused(bucket: str, content: bytes) -> None:
     assert refused.value.code == "file_unreadable"
 
 
-def test_archive_that_swells_is_refused(bucket: str) -> None:
+def test_archive_bomb_is_refused(bucket: str) -> None:
     """What a small archive unpacks to is bounded."""
     archive = put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000))
     with pytest.raises(InputRefused) as refused:
@@ -108,8 +107,8 @@ def test_archive_that_swells_is_refused(bucket: str) -> None:
         ("zip://a.csv::https://user:secret@example.com/a.zip", ConfigurationError),
     ],
 )
-def test_what_cannot_be_read_says_so_without_secrets(address: str, refusal: type[PatternmillError]) -> None:
-    """Whatever goes wrong is a refusal, and no secret of the address is in it."""
+def test_errors_of_addresses_have_no_secrets(address: str, refusal: type[PatternmillError]) -> None:
+    """Every failure is a refusal, and no secret of the address is in it."""
     with pytest.raises(refusal) as refused:
         remote.source_bytes(address)
     error = refused.value
@@ -137,7 +136,7 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
 
 
 def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
-    """Each file is at the place under its name, in order."""
+    """In the order of the list."""
     for name in ("results.csv", "manifest.json"):
         (tmp_path / name).write_text(name)
     remote.write_files({name: tmp_path / name for name in ("results.csv", "manifest.json")}, f"{bucket}/run/")
@@ -146,7 +145,7 @@ def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
     assert memory.cat_file(f"{bucket}/run/manifest.json") == b"manifest.json"
 
 
-def test_place_that_takes_nothing_is_refused() -> None:
+def test_unwritable_destination_is_refused() -> None:
     """Nothing is written to an http address, which is known before anything is spent."""
     with pytest.raises(ConfigurationError):
         remote.require_writable("https://example.com/results")

@@ -16,7 +16,7 @@ from patternmill.catalog.rows import Row
 from .samples import CUSHION, HEADER, OFFER, catalog, checked, checked_row, codes
 
 
-def test_a_good_row_is_understood() -> None:
+def test_valid_row_is_accepted() -> None:
     """Trimmed and composed texts, the category's ID, and selections sorted in the offered spelling."""
     row = checked_row(" A1 , cafe\u0301 herons ,CUSHION,s,Linen,x").rows[0]
     assert (row.line, row.sku, row.prompt) == (2, "A1", "caf\u00e9 herons")
@@ -25,7 +25,7 @@ def test_a_good_row_is_understood() -> None:
     assert row.cells == (" A1 ", " cafe\u0301 herons ", "CUSHION", "s", "Linen", "x")
 
 
-def test_an_unknown_value_is_told_with_the_offer_and_the_nearest() -> None:
+def test_unknown_value_is_reported_with_the_offer_and_the_nearest() -> None:
     """The sentence that the merchandiser reads."""
     problem = checked_row("A1,b,Cushion,S,Linnen,").problems[0]
     assert str(problem) == (
@@ -34,16 +34,15 @@ def test_an_unknown_value_is_told_with_the_offer_and_the_nearest() -> None:
     assert (problem.line, problem.column, problem.sku) == (2, "option:fabric", "A1")
 
 
-def test_an_unknown_category_is_told_with_the_nearest() -> None:
-    """A slip in the category is recognised."""
+def test_unknown_category_is_reported_with_the_nearest() -> None:
     problem = checked_row("A1,b,Cushon,,,").problems[0]
     assert (
         str(problem) == "unknown category `Cushon`; offered: Cushion, Mug, Tote bag; did you mean `Cushion`?"
     )
 
 
-def test_every_fault_of_every_row_is_found_in_one_pass() -> None:
-    """As many faults as were planted, each in its row and column, and good rows go on."""
+def test_every_problem_of_every_row_is_found_in_one_pass() -> None:
+    """As many as were planted, each in its row and column, and valid rows are accepted."""
     found = checked(
         f"{HEADER}\nA,b,Cushion,XL,Linnen,\nB,,Nope,,,\nC,b,Mug,11oz,,\nD,b,Mug,12oz,,\nd,b,Mug,,,\n"
     )
@@ -56,8 +55,8 @@ def test_every_fault_of_every_row_is_found_in_one_pass() -> None:
     assert [row.sku for row in found.rows] == ["C"]
 
 
-def test_all_copies_of_a_sku_are_refused_and_name_one_another() -> None:
-    """It is unknown which of them is meant."""
+def test_duplicate_skus_are_all_refused_and_name_one_another() -> None:
+    """Which of them is meant is unknown."""
     found = checked(f"{HEADER}\nA,b,Mug,,,\na,c,Mug,,,\nB,b,Mug,,,\nA ,d,Mug,,,\n")
     assert [problem.message for problem in found.problems] == [
         "the sku `A` is in row 3, 5 too",
@@ -66,36 +65,36 @@ def test_all_copies_of_a_sku_are_refused_and_name_one_another() -> None:
     ]
 
 
-def test_without_an_offer_rows_pass_and_a_note_says_so() -> None:
-    """The category stands for its ID, and selections are taken as written."""
+def test_rows_without_an_offer_pass_with_a_note() -> None:
+    """The category is used as its ID, and selections as written."""
     found = checked_row("A,b,Anything,XXL,,", None)
     assert found.rows[0].category_id == "Anything"
     assert found.rows[0].selections == {"size": "XXL"}
     assert found.notes == (UNCHECKED,)
 
 
-def test_an_offer_that_could_not_be_read_refuses_nothing() -> None:
+def test_unreadable_offer_refuses_nothing() -> None:
     """Its own note is passed on."""
     offer = Offer(None, options_checked=False, note="The list cannot be read.")
     found = checked_row("A,b,Anything,,,", offer)
     assert (found.accepted_count, found.notes) == (1, ("The list cannot be read.",))
 
 
-def test_options_that_could_not_be_read_are_not_checked() -> None:
-    """A category without known options, and an option without known values, take anything."""
+def test_unreadable_options_are_not_checked() -> None:
+    """A category without known options, and an option without known values, accept anything."""
     offer = Offer((Category("1", "Mug"), Category("2", "Cup", (Option("size"),))), False, None)
     assert codes(checked(f"{HEADER}\nA,b,Mug,any,thing,\nB,b,Cup,any,,\n", offer)) == {}
 
 
-def test_a_category_beyond_the_part_that_was_read_is_held_back() -> None:
-    """Whether it is offered is unknown, so that nothing is bought for it; and that is not called unknown."""
+def test_category_outside_a_partial_offer_is_refused_as_unchecked() -> None:
+    """Whether it is offered is unknown, so nothing is bought for it; and it is not called unknown."""
     offer = Offer((CUSHION,), options_checked=True, note=None, complete=False)
     found = checked(f"{HEADER}\nA,b,Lampshade,,,\nB,b,cushion,,linen,\n", offer)
     assert codes(found) == {2: ["unlisted_category"]}
     assert "write its ID" in found.problems[0].remedy
 
 
-def test_a_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
+def test_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
     """An ID is tried before names."""
     offer = Offer((Category("1", "Mug"), Category("2", "mug "), Category("Cup", "Mug")), True, None)
     found = checked(f"{HEADER}\nA,b,MUG,,,\nB,b,Cup,,,\nC,b,2,,,\n", offer)
@@ -103,7 +102,7 @@ def test_a_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
     assert [row.category_id for row in found.rows] == ["Cup", "2"]
 
 
-def test_a_prompt_over_the_limit_is_counted_as_it_is_bought() -> None:
+def test_prompt_length_is_counted_as_it_is_bought() -> None:
     """Outer spaces and decomposed accents do not count."""
     decomposed = "e\u0301" * 5
     text = f"{HEADER}\nA,  {decomposed}  ,Mug,,,\nB,123456,Mug,,,\n"
@@ -111,7 +110,7 @@ def test_a_prompt_over_the_limit_is_counted_as_it_is_bought() -> None:
     assert [problem.message for problem in found.problems] == ["the prompt has 6 characters; 5 are allowed"]
 
 
-def test_the_categories_are_told_as_rows_write_them() -> None:
+def test_categories_are_reported_as_written() -> None:
     """Also those of rows that do not fit."""
     file = catalog(f"{HEADER}\nA,b, mug,,,\nB,b,cat_2,,,\nC,b,mug\nD\n")
     assert categories_written(file) == {"mug", "cat_2"}
@@ -121,8 +120,8 @@ def test_the_categories_are_told_as_rows_write_them() -> None:
     "fault",
     [{"sku": ""}, {"sku": " A"}, {"prompt": " "}, {"category": "a\u202eb"}, {"selections": {"a": "\x00"}}],
 )
-def test_a_row_that_cannot_be_bought_is_never_made(fault: dict[str, object]) -> None:
-    """The model itself holds what the checks promise."""
+def test_invalid_row_cannot_be_constructed(fault: dict[str, object]) -> None:
+    """The model itself enforces what the checks promise."""
     good: dict[str, object] = {
         "line": 2,
         "sku": "A",
@@ -139,7 +138,7 @@ def test_a_row_that_cannot_be_bought_is_never_made(fault: dict[str, object]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["good", "all_different_mistakes"])
-def test_many_rows_are_checked_in_good_time(kind: str) -> None:
+def test_many_rows_are_checked_quickly(kind: str) -> None:
     """Ten thousand rows, also when each has a mistake of its own, take about a second at most."""
     mistake = "" if kind == "good" else "{0}"
     lines = (f"S{i},herons {i},Mug{mistake},11oz{mistake},,".format(i) for i in range(10_000))

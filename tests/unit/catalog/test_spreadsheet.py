@@ -12,14 +12,13 @@ CELLS = st.one_of(st.text(), st.from_regex(r"'{0,4}[=+\-@\t\r'0-9]?.{0,4}", full
 
 
 @given(CELLS)
-def test_a_defused_cell_reads_back_as_it_was(cell: str) -> None:
+def test_defused_cell_is_restored(cell: str) -> None:
     """No cell is lost or changed by a round trip."""
     assert restore(defuse(cell)) == cell
 
 
 @given(CELLS)
 def test_no_defused_cell_begins_like_a_formula(cell: str) -> None:
-    """What a spreadsheet would run never comes first."""
     assert not defuse(cell).startswith(("=", "+", "-", "@", "\t", "\r"))
 
 
@@ -43,6 +42,6 @@ def test_different_cells_stay_different(one: str, other: str) -> None:
         (" =x", " =x"),
     ],
 )
-def test_only_dangerous_cells_are_touched(cell: str, written: str) -> None:
+def test_only_formulas_are_defused(cell: str, written: str) -> None:
     """A leading quote is written before formulas, and nowhere else."""
     assert defuse(cell) == written

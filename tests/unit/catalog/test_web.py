@@ -78,7 +78,7 @@ def sites() -> Iterator[Callable[[], Site]]:
         ("http://a.example/x", "ftp://a.example/x", False),
     ],
 )
-def test_where_a_redirect_may_lead(here: str, there: str, followed: bool) -> None:
+def test_allowed_redirects(here: str, there: str, followed: bool) -> None:
     """To the same host, by the same scheme or from http to https; nowhere else."""
     assert may_follow(here, there) is followed
 
@@ -107,7 +107,7 @@ def test_redirect_to_elsewhere_is_refused(target: str, sites: Callable[[], Site]
     assert len(site.seen) <= 12
 
 
-def test_answer_without_end_is_bounded(sites: Callable[[], Site]) -> None:
+def test_endless_answer_is_bounded(sites: Callable[[], Site]) -> None:
     """However much comes without a length, and however slowly."""
     site = sites()
 
@@ -130,8 +130,7 @@ def test_answer_without_end_is_bounded(sites: Callable[[], Site]) -> None:
     assert slow.value.code == "file_too_slow"
 
 
-def test_answer_that_is_cut_short_is_refused(sites: Callable[[], Site]) -> None:
-    """Less than the length that was announced is no catalog."""
+def test_truncated_answer_is_refused(sites: Callable[[], Site]) -> None:
     site = sites()
     site.answers("/spring.csv", 200, CSV, Content_Length=str(len(CSV) + 5))
     with pytest.raises(InputRefused) as refused:
@@ -139,8 +138,8 @@ def test_answer_that_is_cut_short_is_refused(sites: Callable[[], Site]) -> None:
     assert refused.value.code == "file_unreadable"
 
 
-def test_address_that_nobody_can_ask_says_so() -> None:
-    """A port that is none, a host that is none: refused, without the password."""
+def test_invalid_address_is_refused() -> None:
+    """An invalid port or host: refused, without the password."""
     for address in (
         "http://ann:canary@127.0.0.1:port/x.csv",
         "http://ann:canary@/x.csv",

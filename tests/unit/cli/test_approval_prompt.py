@@ -67,14 +67,14 @@ def on_record(home: Path) -> list[Approval]:
         ledger.close()
 
 
-def test_a_small_plan_needs_no_word(service: Service, home: Path, tmp_path: Path) -> None:
+def test_small_plan_needs_no_approval(service: Service, home: Path, tmp_path: Path) -> None:
     """And nothing is on record for it."""
     assert heard(asked_for(tmp_path, 1))
     assert not home.exists()
 
 
-def test_nobody_to_ask(service: Service, home: Path, tmp_path: Path) -> None:
-    """Without a terminal the refusal names the plan, and how it is approved; nothing is on record."""
+def test_without_a_terminal_the_plan_is_refused(service: Service, home: Path, tmp_path: Path) -> None:
+    """The refusal names the plan and how it is approved; nothing is on record."""
     spec = asked_for(tmp_path, 4)
     with pytest.raises(ApprovalNeeded) as refused:
         heard(spec)
@@ -83,10 +83,10 @@ def test_nobody_to_ask(service: Service, home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [12, 20, 64])
-def test_a_plan_is_named_by_the_beginning_of_its_digest(
+def test_plan_is_named_by_a_prefix_of_its_digest(
     service: Service, home: Path, tmp_path: Path, length: int
 ) -> None:
-    """In either case; it is approved as a whole, by who is logged in where."""
+    """In either case; it is approved as a whole, by the logged-in user."""
     spec = asked_for(tmp_path, 4)
     assert heard(spec, digest_of(spec)[:length].upper())
     (said,) = on_record(home)
@@ -98,7 +98,7 @@ def test_a_plan_is_named_by_the_beginning_of_its_digest(
 
 @pytest.mark.parametrize("named", ["", "0" * 12, "short"])
 def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Path, named: str) -> None:
-    """Too short a beginning neither."""
+    """Nor by too short a prefix."""
     spec = asked_for(tmp_path, 4)
     for wrong in (named, digest_of(spec)[:11]):
         with pytest.raises(ConfigurationError, match=digest_of(spec)[:12]):
@@ -106,7 +106,7 @@ def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Pa
     assert not home.exists()
 
 
-def test_the_same_command_again_approves_nothing_more(service: Service, home: Path, tmp_path: Path) -> None:
+def test_repeated_command_approves_nothing_more(service: Service, home: Path, tmp_path: Path) -> None:
     """Before it has run, and after."""
     spec = asked_for(tmp_path, 4)
     digest = digest_of(spec)
@@ -119,10 +119,10 @@ def test_the_same_command_again_approves_nothing_more(service: Service, home: Pa
 
 
 @pytest.mark.parametrize(("typed", "begun"), [("orchard-41", True), ("orchard-42", False)])
-def test_where_approvers_have_a_code(
+def test_approvers_code(
     service: Service, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, begun: bool
 ) -> None:
-    """It is typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
+    """Typed on a terminal, unseen; without one nobody can approve, and nothing wrong is on record."""
     monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", "orchard-41")
     spec = asked_for(tmp_path, 4)
     digest = digest_of(spec)

@@ -30,7 +30,7 @@ def retried(past: Past) -> BegunRun:
 
 
 def test_story_is_in_time_order(past: Past) -> None:
-    """Both runs, the shared pattern and each attempt at the product, as they happened."""
+    """Both runs, the shared pattern and each attempt at the product, in order."""
     run = retried(past)
     (story,) = stories(past.ledger, "H-2")
     assert [(told.stage, told.attempt, told.what) for told in story.events] == [
@@ -58,8 +58,8 @@ def test_story_is_in_time_order(past: Past) -> None:
     assert story.runs[-1].record.run_id == run.record.run_id
 
 
-def test_every_name_leads_to_the_row(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """The sku, the product's ID, its jobs and its requests tell the same story."""
+def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sku, the product's ID, its jobs and its requests have the same story."""
     run = retried(past)
     product = run.product("H-2")
     first, second = past.ledger.attempts_of(product.key)
@@ -72,7 +72,7 @@ def test_every_name_leads_to_the_row(past: Past, capsys: pytest.CaptureFixture[s
     assert "450 minor units, over all attempts" in text
 
 
-def test_prices_are_in_the_currency_that_is_set(
+def test_prices_are_in_the_configured_currency(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over all attempts, and of each."""
@@ -83,8 +83,8 @@ def test_prices_are_in_the_currency_that_is_set(
     assert "attempt 2: succeeded, €2.00" in text
 
 
-def test_pattern_tells_who_shares_it(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A pattern's ID tells its own story, and the rows that are built on it."""
+def test_pattern_story_lists_its_rows(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pattern's ID has its own story, and the rows that are built on it."""
     run = retried(past)
     (attempt,) = past.ledger.attempts_of(run.pattern("H-1").key)
     assert attempt.result_id is not None
@@ -93,8 +93,7 @@ def test_pattern_tells_who_shares_it(past: Past, capsys: pytest.CaptureFixture[s
     assert "shared by: H-1, H-2" in text
 
 
-def test_sku_of_several_catalogs_is_told_for_all(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sku that two catalogs and two environments have has a story in each."""
+def test_sku_of_several_catalogs_has_a_story_in_each(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     past.begin(HERON)
     past.begin(HERON, catalog="autumn")
     past.begin(HERON, environment="production")
@@ -104,7 +103,7 @@ def test_sku_of_several_catalogs_is_told_for_all(past: Past, capsys: pytest.Capt
 
 
 def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row that was asked for with other content before has the items of both, the older ones marked."""
+    """A row that had other content before has the items of both, the older ones marked."""
     old = past.begin(HERON)
     old.make("H-1")
     old.end()
@@ -116,14 +115,14 @@ def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixtu
     assert "now:    not started" in text
 
 
-def test_refused_row_tells_why(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row that was never begun has its problem as its story."""
+def test_refused_row_shows_its_problem(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its story, as it was never begun."""
     past.begin(FERN, REFUSED).end()
     assert "now:    refused (unknown_category)" in told(capsys, "R-1")
 
 
 def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who decided, what and why."""
+    """Its author, kind and reason."""
     run = past.begin(FERN)
     held = run.attempt(run.pattern("F-1"), AttemptState.HELD)
     detail = json.dumps({"decision": "write_off", "by": "A. Weaver", "reason": "refunded"})
@@ -133,6 +132,5 @@ def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.Ca
 
 
 def test_unknown_name_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that nothing has is said to have nothing."""
     assert main.run(["explain", "nothing"]) == 2
     assert "Nothing in this ledger is called 'nothing'" in capsys.readouterr().err

@@ -17,15 +17,14 @@ UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 
 @pytest.mark.parametrize("verb", VERBS + UNDER_LEDGER, ids=" ".join)
 def test_help_has_an_example_and_the_exit_codes(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Who asks for help sees what to type and what comes back."""
     assert main.run([*verb, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"patternmill {verb[0]}" in text.partition("Example")[2]
     assert "Exit codes: 0" in text
 
 
-def test_all_of_it_loads_nothing_heavy() -> None:
-    """One process asks for the help of each."""
+def test_help_of_every_verb_loads_nothing_heavy() -> None:
+    """One process prints the help of each."""
     program = (
         f"import sys; from cli import main; [main.run([*verb, '--help']) for verb in {VERBS + UNDER_LEDGER!r}]; "
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"

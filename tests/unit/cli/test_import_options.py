@@ -44,21 +44,21 @@ def test_several_confirmations(
     assert [request.confirm for request in requests] == [confirmed]
 
 
-def test_a_retry_passes_its_confirmations_on(past: Past, requests: list[Any]) -> None:
+def test_retry_passes_its_confirmations(past: Past, requests: list[Any]) -> None:
     """As the other verbs do."""
     past.begin(HERON).end()
     assert main.run(["retry", "--yes", "--confirm", "production", "--confirm", "duplicates"]) == 0
     assert requests[0].confirm == "production,duplicates"
 
 
-def test_a_confirmation_of_something_else(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is refused with those that there are."""
+def test_unknown_confirmation_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the list of the known ones."""
     assert main.run(["import", "spring.csv", "--confirm", "everything"]) == 2
     assert "'production', 'duplicates'" in capsys.readouterr().err
 
 
-def test_an_environment_that_none_can_have(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Is refused by its option, before a setting is read or a file opened."""
+def test_invalid_environment_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By its option, before a setting is read or a file opened."""
     for verb in (["import", "spring.csv"], ["refresh", "spring.csv", "--catalog", "spring"], ["retry"]):
         assert main.run([*verb, "--environment", "Pro duction"]) == 2
         assert "environment: String should match pattern" in capsys.readouterr().err
@@ -79,7 +79,9 @@ def test_parameters_have_no_secrets_of_an_address() -> None:
     assert "canary" not in f"{parameters} {request!r}"
 
 
-def test_check_asks_the_environment_of_the_manifest(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reads_the_offer_of_the_manifests_environment(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The same rows are checked that an import would make."""
     (home.parent / "failures.csv").write_text(ROWS)
     (home.parent / "manifest.json").write_text(json.dumps(_manifest("production")))
@@ -87,10 +89,10 @@ def test_check_asks_the_environment_of_the_manifest(home: Path, capsys: pytest.C
     assert "environment production" in capsys.readouterr().err
 
 
-def test_check_asks_no_other_service(
+def test_check_ignores_the_offer_of_another_service(
     past: Past, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What another service offers says nothing of this environment's rows."""
+    """It is no evidence for this environment's rows."""
     run = past.begin(HERON, HERON_MUG)
     run.attempt(run.pattern("H-1"), AttemptState.INTENDED)
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.invalid/v1")

@@ -49,8 +49,8 @@ def busy(past: Past) -> None:
     run.end()
 
 
-def test_good_ledger_has_no_problems(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever states there are, what was written in order agrees with itself."""
+def test_sound_ledger_has_no_problems(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """In every state of attempts and runs."""
     busy(past)
     assert list(problems(past.ledger)) == []
     assert main.run(["ledger", "check"]) == 0
@@ -58,16 +58,16 @@ def test_good_ledger_has_no_problems(past: Past, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_is_found(past: Past, fault: str) -> None:
-    """A ledger that was tampered with, or written by a faulty program, is told from a good one."""
+def test_each_contradiction_is_found(past: Past, fault: str) -> None:
+    """Of a ledger that was tampered with, or written by a faulty program."""
     busy(past)
     past.ledger.database.execute("PRAGMA foreign_keys=OFF")
     past.ledger.database.execute(fault)
     assert any(FAULTS[fault] in problem for problem in problems(past.ledger))
 
 
-def test_problems_end_with_1(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A problem is a line, and the exit code says so."""
+def test_problems_exit_with_1(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """A problem is a line."""
     busy(past)
     past.ledger.database.execute("DELETE FROM spending")
     assert main.run(["ledger", "check"]) == 1
@@ -101,7 +101,7 @@ def test_csv_holds_one_table_for_a_spreadsheet(past: Past, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_table_can_be_had_alone(past: Past, table: str, tmp_path: Path) -> None:
+def test_every_table_can_be_exported_alone(past: Past, table: str, tmp_path: Path) -> None:
     """In both formats."""
     busy(past)
     for form in ("csv", "jsonl"):
@@ -116,10 +116,10 @@ def test_csv_without_a_table_is_refused(past: Past, capsys: pytest.CaptureFixtur
     assert "--table" in capsys.readouterr().err
 
 
-def test_edited_file_is_told_from_its_manifest(
+def test_edited_file_is_found_by_its_manifest(
     past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Files as they were written are good; one that was changed or is missing is named, with the way back."""
+    """Unchanged files pass; a changed or missing one is named, with the remedy."""
     run = past.begin(HERON)
     run.end()
     rebuild(past.ledger, run.record.run_id, tmp_path / "out")

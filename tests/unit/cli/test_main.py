@@ -32,8 +32,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[BaseExcepti
     return errors
 
 
-def test_exit_code_is_what_the_verb_answers(raising: list[BaseException]) -> None:
-    """A verb's answer is the exit code."""
+def test_verbs_result_is_the_exit_code(raising: list[BaseException]) -> None:
     assert main.run(["check"]) == 3
 
 
@@ -49,7 +48,7 @@ def test_exit_code_is_what_the_verb_answers(raising: list[BaseException]) -> Non
 def test_own_errors_become_messages(
     raising: list[BaseException], capsys: pytest.CaptureFixture[str], error: PatternmillError, code: int
 ) -> None:
-    """An error of ours is told with its remedy, without a traceback, and 2 means that nothing was spent."""
+    """With the remedy and without a traceback; 2 means that nothing was spent."""
     raising.append(error)
     assert main.run(["check"]) == code
     told = capsys.readouterr().err
@@ -58,8 +57,7 @@ def test_own_errors_become_messages(
     assert "Traceback" not in told
 
 
-def test_interruption_is_130(raising: list[BaseException]) -> None:
-    """Ctrl-C ends with the exit code that shells know."""
+def test_interruption_exits_with_130(raising: list[BaseException]) -> None:
     raising.append(KeyboardInterrupt())
     assert main.run(["check"]) == 130
 
@@ -84,7 +82,6 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
 
 
 def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """A mistyped verb is a usage error."""
     assert main.run(["chek"]) == 2
     assert "chek" in capsys.readouterr().err
 
@@ -93,7 +90,7 @@ def test_unknown_verb_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     "arguments", [["--help"], ["ui", "--help"], ["studio", "--help"], ["check", "--help"]]
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
-    """No help text waits for Prefect, pandas or the like."""
+    """No help text waits for Prefect or pandas."""
     program = (
         "import sys; from cli import main; main.run(sys.argv[1:]); "
         f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)"
@@ -109,7 +106,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "Exit codes" in done.stdout
 
 
-def test_the_process_ends_without_a_last_look_for_garbage() -> None:
+def test_process_exits_without_a_final_garbage_collection() -> None:
     script = (
         "import atexit, gc\nfrom cli import main\n"
         "atexit.register(lambda: print('frozen', gc.get_freeze_count() > 0))\nmain.main(['--version'])"

@@ -21,8 +21,8 @@ def run_with(writer: object, **counts: int) -> Run:
     return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt()))
 
 
-def test_what_is_waited_for_is_shown() -> None:
-    """At the end of the line; nothing while all goes well."""
+def test_reason_for_waiting_is_shown() -> None:
+    """At the end of the line; nothing while the run is well."""
     writer = SimpleNamespace(waiting="")
     run = run_with(writer)
     assert "waiting" not in progress_line(run)
@@ -30,8 +30,8 @@ def test_what_is_waited_for_is_shown() -> None:
     assert progress_line(run).endswith("; waiting for the ledger's PostgreSQL since 12 s")
 
 
-def test_counts_are_written_for_people() -> None:
-    """One is one, and thousands are grouped."""
+def test_counts_are_formatted() -> None:
+    """Singular for one, and thousands are grouped."""
     run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2)
     line = progress_line(run)
     assert line.startswith(
@@ -42,7 +42,7 @@ def test_counts_are_written_for_people() -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redrawn with the line below it; where there is no terminal, plain lines alone, and what is said stays."""
+    """Redrawn with the line below it; without a terminal only plain lines, and messages stay."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=200)
     monkeypatch.setattr("cli.progress_display.Console", lambda **kind: console)

@@ -28,8 +28,8 @@ def troubled_run(past: Past) -> BegunRun:
     return run
 
 
-def test_same_bytes_after_everything_changed(past: Past, tmp_path: Path) -> None:
-    """Files deleted, and every open item brought to another end by a later run: the first run's files are the same."""
+def test_rebuilt_files_have_the_same_bytes(past: Past, tmp_path: Path) -> None:
+    """Files deleted, and every open item ended otherwise by a later run: the first run's files are the same."""
     run = troubled_run(past)
     written = tmp_path / "results" / "spring" / run.record.run_id
     rebuild(past.ledger, run.record.run_id, written)
@@ -54,7 +54,7 @@ def test_same_bytes_after_everything_changed(past: Past, tmp_path: Path) -> None
     assert contents(written) == before
 
 
-def test_latest_is_led_to_for_the_latest_run_alone(past: Past, tmp_path: Path) -> None:
+def test_latest_links_only_to_the_latest_run(past: Past, tmp_path: Path) -> None:
     """Writing an old run's files again does not make it the latest."""
     old, new = past.begin(HERON), past.begin(HERON)
     for run in (old, new):
@@ -78,10 +78,10 @@ def test_latest_of_each_environment(past: Past, tmp_path: Path) -> None:
     assert (folder / "latest-production").resolve().name == production.record.run_id
 
 
-def test_crashed_run_shows_what_is_known_now(
+def test_crashed_run_shows_the_present_states(
     past: Past, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without an end of its own, a run's rows stand as the ledger knows them."""
+    """Without a recorded end, a run's rows have the ledger's present states."""
     run = past.begin(HERON, FERN)
     run.make("H-1")
     assert main.run(["results", "latest", "--out", str(tmp_path / "out")]) == 0
@@ -97,18 +97,18 @@ def test_crashed_run_shows_what_is_known_now(
         ("latest", "Which catalog is meant"),
     ],
 )
-def test_unclear_names_are_refused(
+def test_ambiguous_and_unknown_names_are_refused(
     past: Past, capsys: pytest.CaptureFixture[str], name: str, told: str
 ) -> None:
-    """A name that means no run, or several, is refused with what to write instead."""
+    """With what to write instead."""
     past.begin(HERON).end()
     past.begin(HERON, catalog="autumn").end()
     assert main.run(["results", name]) == 2
     assert told in capsys.readouterr().err
 
 
-def test_run_that_found_its_catalog_held_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A skipped run made nothing, and `latest` never means it."""
+def test_skipped_run_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """It made nothing, and `latest` never means it."""
     held = past.begin(HERON)
     held.end()
     skipped = past.begin(HERON)
@@ -119,8 +119,7 @@ def test_run_that_found_its_catalog_held_has_no_files(past: Past, capsys: pytest
     assert held.record.run_id in capsys.readouterr().out
 
 
-def test_without_a_ledger_nothing_is_made(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Looking where there is no ledger says so, and leaves none behind."""
+def test_missing_ledger_is_reported_and_not_created(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["results", "latest"]) == 2
     assert "no ledger" in capsys.readouterr().err
     assert not home.exists()

@@ -57,15 +57,15 @@ def skus(found: RetrySelection) -> list[str]:
         ({"skus": frozenset({"D-1"}), "statuses": (RowStatus.FAILED,)}, []),
     ],
 )
-def test_rows_are_chosen_by_what_a_person_names(
+def test_rows_are_chosen_by_status_code_category_and_sku(
     past: Past, choice: dict[str, Any], expected: list[str]
 ) -> None:
-    """Made, held and refused rows are never taken up; the rest by status, code, category and sku together."""
+    """Made, held and refused rows are never retried; the filters apply together."""
     assert skus(chosen(past, troubled(past), **choice)) == expected
 
 
-def test_rows_stand_as_they_do_now(past: Past) -> None:
-    """A row that a later run made is not taken up again from an earlier one."""
+def test_rows_have_their_present_status(past: Past) -> None:
+    """A row that a later run made is not retried from an earlier one."""
     first = troubled(past)
     later = past.begin(HERON, HERON_MUG)
     later.attempt(later.product("H-2"), AttemptState.SUCCEEDED, 2)
@@ -77,8 +77,8 @@ def left_out(found: RetrySelection) -> dict[str, str]:
     return {row.sku: row.why for row in found.left_out}
 
 
-def test_row_that_a_later_run_changed_is_left_out(past: Past) -> None:
-    """What was asked for before the row was edited is not bought from an old run."""
+def test_row_changed_by_a_later_run_is_left_out(past: Past) -> None:
+    """The content before the edit is not bought from an old run."""
     first = troubled(past)
     later = past.begin(HERON, "H-2,grey herons,Mug,11oz,,", FERN, FOX, OWL, DOE)
     found = chosen(past, first)
@@ -87,10 +87,8 @@ def test_row_that_a_later_run_changed_is_left_out(past: Past) -> None:
 
 
 @pytest.mark.parametrize("partial", [(FERN,), (OWL, DOE), ()])
-def test_a_partial_run_in_between_does_not_bring_old_content_back(
-    past: Past, partial: tuple[str, ...]
-) -> None:
-    """The import of a failures.csv says nothing of the rows that it does not have."""
+def test_partial_run_in_between_restores_no_old_content(past: Past, partial: tuple[str, ...]) -> None:
+    """The import of a failures.csv is no evidence for rows that it does not have."""
     first = troubled(past)
     past.begin(HERON, "H-2,grey herons,Mug,11oz,,", FERN, FOX, OWL, "D-1,deer,Mug,11oz,,").end()
     if partial:
@@ -100,8 +98,8 @@ def test_a_partial_run_in_between_does_not_bring_old_content_back(
     assert set(left_out(found)) == {"H-2", "D-1"} - set(skus(found))
 
 
-def test_a_retry_says_nothing_new_of_its_rows(past: Past) -> None:
-    """It has every row of the file that it takes up, the superseded ones too; nor is it a way to them itself."""
+def test_retry_supersedes_no_row(past: Past) -> None:
+    """It has every row of its file, the superseded ones too; nor does it make them eligible itself."""
     first = troubled(past)
     past.begin("H-2,grey herons,Mug,11oz,,").end()
     again = past.begin(HERON, HERON_MUG, FERN, options={"retry_of": first.record.run_id})
@@ -115,8 +113,8 @@ def refresh_of(past: Past, *rows: str, withheld: int = 0) -> BegunRun:
     return run
 
 
-def test_row_that_its_source_has_no_longer_is_left_out(past: Past) -> None:
-    """A refresh's source is the whole catalog, also where nothing was made of the row that could be retired."""
+def test_row_missing_in_a_later_refresh_is_left_out(past: Past) -> None:
+    """A refresh's source is the whole catalog, also for rows of which nothing was made that could be retired."""
     first = troubled(past)
     later = refresh_of(past, HERON, FERN, FOX, OWL)
     past.begin(FERN).end()
@@ -125,23 +123,23 @@ def test_row_that_its_source_has_no_longer_is_left_out(past: Past) -> None:
     assert left_out(found)["D-1"] == f"gone from the source of run {later.record.run_id}"
 
 
-def test_row_that_came_back_is_taken_up(past: Past) -> None:
-    """What was said last counts."""
+def test_returning_row_is_retried(past: Past) -> None:
+    """The latest run counts."""
     first = troubled(past)
     refresh_of(past, HERON)
     past.begin(HERON_MUG, DOE).end()
     assert skus(chosen(past, first)) == ["H-2", "D-1"]
 
 
-def test_a_source_that_may_be_broken_supersedes_nothing(past: Past) -> None:
-    """Rows that wait for a person to let them go are not gone."""
+def test_suddenly_smaller_source_supersedes_nothing(past: Past) -> None:
+    """Rows whose retirement waits for a person are not gone."""
     first = troubled(past)
     refresh_of(past, HERON, withheld=5)
     assert skus(chosen(past, first)) == ["H-2", "F-1", "O-1", "D-1"]
 
 
-def test_row_that_a_person_let_go_is_left_out(past: Past) -> None:
-    """Also where others of that source still wait."""
+def test_row_retired_by_a_person_is_left_out(past: Past) -> None:
+    """Also where other rows of that source still wait."""
     first = troubled(past)
     later = refresh_of(past, HERON, withheld=5)
     with past.ledger.transaction():
@@ -152,15 +150,15 @@ def test_row_that_a_person_let_go_is_left_out(past: Past) -> None:
     assert list(left_out(chosen(past, first))) == ["H-2"]
 
 
-def test_row_that_is_refused_now_is_left_out(past: Past) -> None:
-    """It was edited; what it says now cannot be bought, and what it said then is no longer asked for."""
+def test_row_refused_now_is_left_out(past: Past) -> None:
+    """It was edited; its new content cannot be bought, and its old content is no longer requested."""
     first = troubled(past)
     past.begin("H-2,grey herons,Sofa,,,", FERN).end()
     assert "refused in run" in left_out(chosen(past, first))["H-2"]
 
 
-def test_what_is_left_out_is_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the run that has superseded it."""
+def test_rows_left_out_are_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the run that has superseded them."""
     first = troubled(past)
     later = past.begin("H-2,grey herons,Mug,11oz,,")
     later.end()
@@ -172,7 +170,7 @@ def test_what_is_left_out_is_shown(past: Past, capsys: pytest.CaptureFixture[str
 
 
 def test_unknown_sku_is_refused(past: Past) -> None:
-    """A sku that the run does not have is most likely mistyped."""
+    """It is most likely mistyped."""
     run = troubled(past)
     with pytest.raises(ConfigurationError, match="has no row Z-1"):
         chosen(past, run, skus=frozenset({"Z-1"}))
@@ -180,12 +178,12 @@ def test_unknown_sku_is_refused(past: Past) -> None:
 
 @pytest.mark.parametrize("words", ["succeeded", "held", "refused", "failed,broken"])
 def test_statuses_that_no_retry_changes_are_refused(words: str) -> None:
-    """They need an edit, an edition or a decision; a word that is no status is refused too."""
+    """They need an edit, an edition or a decision; an unknown status is refused too."""
     with pytest.raises(ConfigurationError):
         statuses_of(words)
 
 
-def test_statuses_are_read_from_words() -> None:
+def test_statuses_are_parsed() -> None:
     """Commas, spaces and dashes as people write them; none means all."""
     assert statuses_of("failed, in-doubt") == (RowStatus.FAILED, RowStatus.IN_DOUBT)
     assert statuses_of("") == RETRIABLE
@@ -203,7 +201,7 @@ def test_statuses_are_read_from_words() -> None:
     ],
 )
 def test_cost_counts_what_is_not_paid(past: Past, sku: str, expected: Purchases, worst: Purchases) -> None:
-    """What is made or under way costs nothing more; the worst case is every attempt that is allowed."""
+    """Made and begun items cost nothing more; the worst case is every attempt that is allowed."""
     found = cost(chosen(past, troubled(past), skus=frozenset({sku})).rows, PRICED)
     assert (found.expected, found.worst) == (expected, worst)
 
@@ -218,7 +216,7 @@ def test_shared_pattern_costs_once(past: Past) -> None:
 def test_plan_only_and_no_terminal_begin_nothing(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both show the rows and the cost; without a terminal and --yes the refusal is exit code 2."""
+    """Both show the rows and the cost; without a terminal and --yes the exit code is 2."""
     monkeypatch.setattr(launcher, "run_request", _never)
     monkeypatch.setenv("PATTERNMILL_PATTERN_PRICE", "50")
     monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "200")
@@ -232,8 +230,7 @@ def test_plan_only_and_no_terminal_begin_nothing(
     assert capsys.readouterr().out == told.out
 
 
-def test_nothing_to_retry_is_no_failure(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """A catalog that is complete has nothing to take up."""
+def test_nothing_to_retry_exits_with_0(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     run = past.begin(HERON)
     run.make("H-1")
     run.end()
@@ -241,8 +238,8 @@ def test_nothing_to_retry_is_no_failure(past: Past, capsys: pytest.CaptureFixtur
     assert "Nothing to retry" in capsys.readouterr().out
 
 
-def test_the_run_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The copy of the file in the ledger, its scope and the rows; no file is written for it."""
+def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its scope; no file is written for it."""
     run = troubled(past)
     seen: list[RunSpec] = []
 
@@ -268,8 +265,8 @@ def test_the_run_gets_the_same_bytes_and_the_chosen_rows(past: Past, monkeypatch
     assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
 
 
-def test_a_retry_can_be_spread(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """As an import can: over the workers of a ledger that all of them reach."""
+def test_retry_can_be_spread(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Over the workers of a shared ledger, as an import."""
     troubled(past)
     assert main.run(["retry", "--yes", "--spread", "2"]) == 2
     assert "ledger on PostgreSQL" in capsys.readouterr().err
@@ -282,8 +279,8 @@ def test_long_lists_are_cut(past: Past, capsys: pytest.CaptureFixture[str]) -> N
     assert "… and 10 more" in capsys.readouterr().out
 
 
-def test_skipped_runs_are_passed_over(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """The latest run of a catalog is the latest that held it."""
+def test_skipped_runs_are_ignored(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """The latest run of a catalog is the latest with its lease."""
     run = troubled(past)
     past.begin(HERON).end(Outcome.SKIPPED_OVERLAP)
     assert main.run(["retry", "--plan-only"]) == 0

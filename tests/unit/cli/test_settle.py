@@ -61,7 +61,7 @@ def on_record(past: Past, request_id: RequestId) -> list[str]:
 
 
 @pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED])
-def test_resend_opens_the_same_request_as_of_now(past: Past, state: AttemptState) -> None:
+def test_resend_opens_the_same_request_from_now(past: Past, state: AttemptState) -> None:
     """The next run finds it intended and young enough to send: same ID, same bytes."""
     _, before = one_in(past, state)
     decide(past, before.request_id, Decision.RESEND)
@@ -73,7 +73,7 @@ def test_resend_opens_the_same_request_as_of_now(past: Past, state: AttemptState
     assert on_record(past, before.request_id)[-2:].count("settled") == 1
 
 
-def test_resend_of_what_had_a_job_counts_from_now(past: Past) -> None:
+def test_resend_of_an_accepted_request_counts_from_now(past: Past) -> None:
     """Held after it had been accepted: its age begins anew, and its job stays known."""
     run, before = one_in(past, AttemptState.ACCEPTED, age=0)
     with past.ledger.transaction():
@@ -83,8 +83,8 @@ def test_resend_of_what_had_a_job_counts_from_now(past: Past) -> None:
     assert (after.accepted_at, after.job_id) == (None, before.job_id)
 
 
-def test_resend_moves_the_money_to_its_new_day(past: Past) -> None:
-    """What is reserved stays reserved once, on the day that the request is sent, so that it can be given back."""
+def test_resend_moves_the_reservation_to_its_new_day(past: Past) -> None:
+    """It stays reserved once, on the day that the request is sent, so that it can be returned."""
     run, before = one_in(past, AttemptState.INTENDED, age=24 * 3600)
     decide(past, before.request_id, Decision.RESEND)
     assert spent_on(past.ledger, "2027-01-15")["staging"].amount == 0
@@ -98,7 +98,7 @@ def test_resend_moves_the_money_to_its_new_day(past: Past) -> None:
 
 @pytest.mark.parametrize("state", [AttemptState.HELD, AttemptState.INTENDED, AttemptState.ACCEPTED])
 def test_write_off_ends_the_attempt(past: Past, state: AttemptState) -> None:
-    """It has failed by a person's word, by legal changes, and says who and why; its money stays spent."""
+    """It has failed by a person's decision, by legal changes, with author and reason; its money stays spent."""
     _, before = one_in(past, state)
     after = decide(past, before.request_id, Decision.WRITE_OFF)
     assert (after.state, after.error_code) == (AttemptState.FAILED, WRITTEN_OFF)
@@ -117,7 +117,7 @@ def test_job_that_was_found_is_followed(past: Past, state: AttemptState) -> None
 
 
 def test_job_of_another_request_is_refused(past: Past) -> None:
-    """One job never stands at two requests."""
+    """One job never belongs to two requests."""
     run = past.begin(FERN, HERON)
     held = run.attempt(run.pattern("F-1"), AttemptState.HELD)
     other = run.attempt(run.pattern("H-1"), AttemptState.ACCEPTED)
@@ -140,7 +140,7 @@ def test_job_of_another_request_is_refused(past: Past) -> None:
         (AttemptState.WITHDRAWN, Decision.WRITE_OFF, LATER),
     ],
 )
-def test_what_a_run_decides_is_not_for_a_person(
+def test_only_attempts_in_doubt_or_held_can_be_settled(
     past: Past, state: AttemptState, decision: Decision, age: float
 ) -> None:
     """Young, ended or followed attempts are refused, and nothing is changed."""
@@ -154,8 +154,8 @@ def test_what_a_run_decides_is_not_for_a_person(
     assert on_record(past, before.request_id) == before_events
 
 
-def test_list_has_what_waits_for_a_person(past: Past) -> None:
-    """Held at any age, open ones past the limit; the rest is the next run's."""
+def test_list_has_what_waits_for_a_decision(past: Past) -> None:
+    """Held at any age, open ones over the limit; the rest is the next run's."""
     old = past.begin(FERN)
     old.attempt(old.pattern("F-1"), AttemptState.INTENDED)
     past.clock.now += LATER
@@ -170,8 +170,7 @@ def test_list_has_what_waits_for_a_person(past: Past) -> None:
     assert found == {"green ferns", "birch"}
 
 
-def test_decision_waits_for_no_run(past: Past) -> None:
-    """While a run drives the catalog, nothing is decided beside it."""
+def test_settling_is_refused_while_a_run_has_the_lease(past: Past) -> None:
     run, held = one_in(past, AttemptState.HELD)
     me = holder_json(1, "elsewhere", "another machine")
     with past.ledger.transaction():
@@ -191,8 +190,8 @@ def test_decision_waits_for_no_run(past: Past) -> None:
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 
-def test_catalog_is_free_afterwards(past: Past) -> None:
-    """Decided or refused, the catalog is given back."""
+def test_lease_is_released_afterwards(past: Past) -> None:
+    """Decided or refused."""
     _, held = one_in(past, AttemptState.HELD)
     decide(past, held.request_id, Decision.WRITE_OFF)
     lease = past.ledger.lease("staging", "spring")
@@ -200,8 +199,8 @@ def test_catalog_is_free_afterwards(past: Past) -> None:
     assert lease.holder == ""
 
 
-def test_change_between_look_and_hold_is_seen(past: Past) -> None:
-    """What another run settled while the catalog was waited for is not settled once more."""
+def test_change_before_the_lease_is_noticed(past: Past) -> None:
+    """What another run settled while the lease was waited for is not settled once more."""
     run, held = one_in(past, AttemptState.HELD)
 
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
@@ -218,7 +217,7 @@ def test_change_between_look_and_hold_is_seen(past: Past) -> None:
 
 
 def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """The list names what to decide about; the decision carries who and why."""
+    """The decision has its author and reason."""
     _, held = one_in(past, AttemptState.HELD)
     assert main.run(["settle"]) == 0
     assert held.request_id in capsys.readouterr().out
@@ -238,15 +237,15 @@ def test_command_lists_and_decides(past: Past, capsys: pytest.CaptureFixture[str
         ["--resend", "--reason", " "],
     ],
 )
-def test_command_wants_one_decision_and_a_reason(past: Past, arguments: list[str]) -> None:
+def test_command_needs_one_decision_and_a_reason(past: Past, arguments: list[str]) -> None:
     """No decision, two, or none with a reason: refused, nothing changed."""
     _, held = one_in(past, AttemptState.HELD)
     assert main.run(["settle", held.request_id, *arguments]) == 2
     assert on_record(past, held.request_id) == ["intended", "held"]
 
 
-def test_command_ends_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The exit code of an overlap is the import's."""
+def test_command_exits_with_4_while_a_run_goes_on(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an import does."""
     run, held = one_in(past, AttemptState.HELD)
     me = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():

@@ -52,8 +52,8 @@ ASKED: dict[str, Any] = {"patternId": PATTERN_ID, "categoryId": "cat_2", "select
         ("product", {"jobId": "another"}),
     ],
 )
-def test_job_of_something_else_is_refused(past: Past, stage: str, answer: dict[str, Any]) -> None:
-    """By kind, by what it made, by what it was asked for; and nothing is changed."""
+def test_job_of_another_kind_or_content_is_refused(past: Past, stage: str, answer: dict[str, Any]) -> None:
+    """By kind, by result, by content; and nothing is changed."""
     _, before = held(past, stage)
     with pytest.raises(ConfigurationError, match="is not of request"):
         decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
@@ -73,8 +73,8 @@ def test_job_of_something_else_is_refused(past: Past, stage: str, answer: dict[s
         ("product", {"meta": {"requestId": "the-http-request"}, "input": "H-2"}),
     ],
 )
-def test_job_that_nothing_speaks_against_is_taken(past: Past, stage: str, answer: dict[str, Any]) -> None:
-    """What the service does not say is not held against it; both IDs in one result are no contradiction."""
+def test_job_without_contradiction_is_accepted(past: Past, stage: str, answer: dict[str, Any]) -> None:
+    """What the service leaves out is no contradiction, nor are both IDs in one result."""
     _, before = held(past, stage)
     after = decide(past, before.request_id, Decision.JOB, job_id="job-found", answer=answer)
     assert (after.state, after.job_id) == (AttemptState.ACCEPTED, "job-found")
@@ -82,8 +82,7 @@ def test_job_that_nothing_speaks_against_is_taken(past: Past, stage: str, answer
 
 
 @pytest.mark.parametrize("stage", ["pattern", "product"])
-def test_what_belongs_to_another_request_is_refused(past: Past, stage: str) -> None:
-    """The job made what another attempt has."""
+def test_result_of_another_request_is_refused(past: Past, stage: str) -> None:
     run = past.begin(FERN)
     other = run.attempt(
         run.pattern("F-1") if stage == "pattern" else run.product("F-1"), AttemptState.SUCCEEDED
@@ -95,8 +94,8 @@ def test_what_belongs_to_another_request_is_refused(past: Past, stage: str) -> N
     assert past.ledger.attempt(before.request_id) == before
 
 
-def test_job_that_cannot_be_looked_at_is_refused(past: Past) -> None:
-    """Unknown, or nobody answers: nothing is changed, and it says how to go on."""
+def test_job_that_cannot_be_read_is_refused(past: Past) -> None:
+    """Unknown, or no answer: nothing is changed, and the remedy is named."""
     _, before = held(past, "pattern")
     settlement = Settlement(before.request_id, Decision.JOB, "found", "A. Weaver", "job-found")
 
@@ -154,7 +153,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, dict[str, Any
 
 
 def test_command_asks_the_service(past: Past, service: dict[str, dict[str, Any]]) -> None:
-    """A pattern's job at a product, and one that nobody knows, are refused with exit code 2; the right one counts."""
+    """A pattern's job at a product, and an unknown one, are refused with exit code 2; the right one counts."""
     _, before = held(past, "product")
     service["job-p"] = {"jobId": "job-p", "kind": "pattern", "status": "running", "result": None}
     service["job-b"] = {"jobId": "job-b", "kind": "product", "status": "running", "result": None}
@@ -164,7 +163,7 @@ def test_command_asks_the_service(past: Past, service: dict[str, dict[str, Any]]
     assert after is not None and after.job_id == "job-b"
 
 
-def test_another_service_is_not_believed(
+def test_another_service_is_refused(
     past: Past,
     service: dict[str, dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
@@ -180,7 +179,7 @@ def test_another_service_is_not_believed(
 
 
 def test_command_needs_the_service_of_the_request(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """No address is named, and an embedded studio never knew the job."""
+    """No address is set, and an embedded studio never knew the job."""
     _, before = held(past, "pattern")
     assert main.run(["settle", before.request_id, "--job", "job-p", "--reason", "found"]) == 2
     assert "PATTERNMILL_STUDIO_URL" in capsys.readouterr().err

@@ -39,8 +39,8 @@ def of_every_status(past: Past) -> BegunRun:
     return run
 
 
-def test_rows_are_counted_as_they_were_fixed(past: Past) -> None:
-    """The fast count agrees with the one that every row's end was fixed by."""
+def test_row_counts_of_an_ended_run(past: Past) -> None:
+    """The fast count agrees with the one that was fixed at the end."""
     run = of_every_status(past)
     run.end()
     with past.ledger.transaction():
@@ -49,8 +49,8 @@ def test_rows_are_counted_as_they_were_fixed(past: Past) -> None:
     assert rows_by_status(past.ledger, run.record) == fixed
 
 
-def test_rows_of_an_open_run_are_counted_as_they_stand(past: Past) -> None:
-    """A run without an end has its rows counted from the attempts."""
+def test_row_counts_of_an_open_run(past: Past) -> None:
+    """From the present states of its attempts."""
     run = of_every_status(past)
     counts = rows_by_status(past.ledger, run.record)
     assert counts == {
@@ -64,8 +64,8 @@ def test_rows_of_an_open_run_are_counted_as_they_stand(past: Past) -> None:
     }
 
 
-def test_money_and_open_items_are_told(past: Past) -> None:
-    """Purchases and their price by run and today; open items by age; and the commands to go on with."""
+def test_money_and_open_items_are_shown(past: Past) -> None:
+    """Purchases and their price by run and today; open items by age; and the commands for them."""
     run = of_every_status(past)
     run.end()
     past.clock.now += 3600
@@ -79,7 +79,7 @@ def test_money_and_open_items_are_told(past: Past) -> None:
     assert "patternmill settle --list" in text
 
 
-def test_money_is_in_the_currency_that_is_set(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """By run, for the day and of its budget; nowhere the bare number that a person would misread."""
     of_every_status(past).end()
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
@@ -90,8 +90,7 @@ def test_money_is_in_the_currency_that_is_set(past: Past, monkeypatch: pytest.Mo
     assert "minor" not in text
 
 
-def test_yesterdays_money_is_not_todays(past: Past) -> None:
-    """The day's budget begins anew at midnight UTC."""
+def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:
     run = past.begin(HERON)
     run.make("H-1")
     run.end(Outcome.COMPLETED)
@@ -100,8 +99,8 @@ def test_yesterdays_money_is_not_todays(past: Past) -> None:
     assert "250" in shown(past)
 
 
-def test_newest_runs_first_and_few(past: Past) -> None:
-    """The newest run stands first, and the rest is named as a number."""
+def test_newest_runs_are_first_and_few(past: Past) -> None:
+    """The rest is a number."""
     runs = [past.begin(HERON).end() for _ in range(3)]
     lines = shown(past, most=2).splitlines()
     assert [line.split()[0] for line in lines[1:3]] == [runs[2].run_id, runs[1].run_id]
@@ -119,8 +118,7 @@ def test_holder_on_this_machine_is_known_by_its_process(past: Past, alive: bool)
     assert ("running" if alive else "crashed") in text.splitlines()[1]
 
 
-def test_catalogs_can_be_asked_for_alone(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """--catalog leaves the others out, runs and open items alike."""
+def test_catalog_option_filters_runs_and_open_items(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     run = past.begin(HERON)
     run.attempt(run.pattern("H-1"), AttemptState.HELD)
     past.begin(FERN, catalog="autumn")
@@ -131,5 +129,4 @@ def test_catalogs_can_be_asked_for_alone(past: Past, capsys: pytest.CaptureFixtu
 
 
 def test_empty_ledger_has_no_runs(past: Past) -> None:
-    """Nothing to show is said."""
     assert shown(past) == "No runs."

@@ -13,8 +13,8 @@ OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u206
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS.keys())
-def test_a_text_is_printed_as_itself(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its lines stay lines, and what is seen of it stays as it is."""
+def test_text_is_printed_unchanged(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its lines."""
     echo(text, err=True)
     said = capsys.readouterr().err
     assert said == printable(text) + "\n"
@@ -23,6 +23,5 @@ def test_a_text_is_printed_as_itself(text: str, capsys: pytest.CaptureFixture[st
     assert OBEYED.search(text) or "\u00ad" in text or printable(text) == text
 
 
-def test_an_escape_sequence_is_spelled() -> None:
-    """A person sees that it is there."""
+def test_escape_sequence_is_spelled_out() -> None:
     assert printable("\x1b[31mred") == r"\u001b[31mred"

@@ -62,7 +62,7 @@ def expected(
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("pattern", [*AttemptState, None])
-def test_a_row_without_a_product_stands_as_its_pattern(
+def test_row_without_a_product_has_the_status_of_its_pattern(
     pattern: AttemptState | None, outcome: Outcome | None
 ) -> None:
     """Every state of a pattern in every outcome."""
@@ -74,15 +74,15 @@ def test_a_row_without_a_product_stands_as_its_pattern(
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("product", sorted(set(AttemptState) - {AttemptState.WITHDRAWN}))
-def test_a_row_stands_as_its_product(product: AttemptState, outcome: Outcome | None) -> None:
-    """Every state of a product in every outcome, on a pattern that is there."""
+def test_row_has_the_status_of_its_product(product: AttemptState, outcome: Outcome | None) -> None:
+    """Every state of a product in every outcome, on a made pattern."""
     found = row_outcome(attempt(AttemptState.SUCCEEDED), attempt(product), outcome)
     assert found.status is expected(AttemptState.SUCCEEDED, product, outcome)
 
 
 @pytest.mark.parametrize("state", AttemptState)
-def test_what_did_not_succeed_has_a_code_a_reason_and_a_remedy(state: AttemptState) -> None:
-    """Whether the service gave words for it or not."""
+def test_unsuccessful_row_has_a_code_a_reason_and_a_remedy(state: AttemptState) -> None:
+    """Whether the service sent a reason or not."""
     found = row_outcome(attempt(state), None, Outcome.CANCELLED)
     assert found.error_code and found.error and found.remedy
     if state not in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
@@ -91,7 +91,7 @@ def test_what_did_not_succeed_has_a_code_a_reason_and_a_remedy(state: AttemptSta
     assert (told.error_code, told.error) == ("its_code", "Its words.")
 
 
-def test_the_remedy_of_a_refusal_is_another_than_that_of_a_failure() -> None:
+def test_refusal_and_failure_have_different_remedies() -> None:
     """One needs an edit, the other only another try."""
     remedies = {
         row_outcome(attempt(state), None, None).remedy
@@ -151,7 +151,7 @@ def close(ledger: Ledger, record: RunRecord, outcome: Outcome) -> RunRecord:
     return ended
 
 
-def test_rows_come_back_as_the_file_had_them(ledger: Ledger, catalog: CheckedCatalog) -> None:
+def test_rows_are_read_back_as_in_the_file(ledger: Ledger, catalog: CheckedCatalog) -> None:
     """Every row, in order, with its line, its cells byte for byte, and what was understood of it."""
     found = results(ledger, recorded(ledger, catalog))
     assert [(row.position, row.line, row.sku) for row in found] == [
@@ -165,8 +165,8 @@ def test_rows_come_back_as_the_file_had_them(ledger: Ledger, catalog: CheckedCat
     assert first.selections == {"fabric": "linen", "size": "S"}
 
 
-def test_a_refused_row_says_everything_that_is_wrong_with_it(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """All of its problems, with the code of the first, whatever the outcome."""
+def test_refused_row_has_all_its_problems(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """With the code of the first, whatever the outcome."""
     row = results(ledger, recorded(ledger, catalog))[1]
     problems = catalog.entries[1].problems
     assert len(problems) > 1
@@ -175,8 +175,7 @@ def test_a_refused_row_says_everything_that_is_wrong_with_it(ledger: Ledger, cat
     assert (row.pattern, row.product, row.product_id, row.pattern_id) == (None, None, None, None)
 
 
-def test_a_row_carries_the_story_of_its_items(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """Every attempt, and what was made."""
+def test_row_has_all_attempts_and_results(ledger: Ledger, catalog: CheckedCatalog) -> None:
     at_state(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "herons", AttemptState.SUCCEEDED, 2)
     at_state(ledger, "cushion", AttemptState.SUCCEEDED, stage=Stage.PRODUCT)
@@ -189,9 +188,7 @@ def test_a_row_carries_the_story_of_its_items(ledger: Ledger, catalog: CheckedCa
     assert row.pattern is not None and [one.attempt for one in row.pattern.attempts] == [1, 2]
 
 
-def test_a_pattern_that_is_there_is_named_though_its_product_failed(
-    ledger: Ledger, catalog: CheckedCatalog
-) -> None:
+def test_made_pattern_is_named_though_its_product_failed(ledger: Ledger, catalog: CheckedCatalog) -> None:
     """It is paid for."""
     at_state(ledger, "herons", AttemptState.SUCCEEDED)
     at_state(ledger, "cushion", AttemptState.FAILED, stage=Stage.PRODUCT)
@@ -213,10 +210,10 @@ def test_closing_counts_the_rows(ledger: Ledger, catalog: CheckedCatalog) -> Non
 @pytest.mark.parametrize(
     "state", sorted(set(AttemptState) - {AttemptState.SUCCEEDED, AttemptState.FAILED}), ids=str
 )
-def test_a_run_that_has_ended_stands_as_it_did(
+def test_ended_run_keeps_its_statuses(
     ledger: Ledger, catalog: CheckedCatalog, state: AttemptState, outcome: Outcome
 ) -> None:
-    """Whatever a later run makes of its open attempts: field by field what it was."""
+    """Whatever a later run makes of its open attempts."""
     at_state(ledger, "herons", AttemptState.FAILED)
     at_state(ledger, "herons", state, 2)
     first = close(ledger, recorded(ledger, catalog), outcome)
@@ -250,16 +247,16 @@ def bodiless(rows: list[RowResult]) -> list[RowResult]:
     return [stripped(row) for row in rows]
 
 
-def test_closing_again_after_a_crash_in_the_middle(ledger: Ledger, catalog: CheckedCatalog) -> None:
-    """Rows that were fixed are fixed anew in the same words."""
+def test_closing_is_repeatable_after_a_crash(ledger: Ledger, catalog: CheckedCatalog) -> None:
+    """Rows that were fixed are fixed again alike."""
     at_state(ledger, "herons", AttemptState.ACCEPTED)
     record = recorded(ledger, catalog)
     once = results(ledger, close(ledger, record, Outcome.FAILED))
     assert results(ledger, close(ledger, record, Outcome.FAILED)) == once
 
 
-def test_more_rows_than_are_read_at_once(ledger: Ledger) -> None:
-    """Chunks leave none out, and none twice."""
+def test_rows_are_complete_over_several_chunks(ledger: Ledger) -> None:
+    """None is left out, and none is doubled."""
     lines = "".join(f"S-{number},prompt,Tote bag,,,\r\n" for number in range(1203))
     raw = f"{HEADER}\r\n{lines}".encode()
     record = replace(RECORD, input_sha256=hashlib.sha256(raw).hexdigest())
@@ -278,8 +275,8 @@ def test_more_rows_than_are_read_at_once(ledger: Ledger) -> None:
     assert [row.position for row in results(ledger, record)] == list(range(1203))
 
 
-def test_what_is_remembered_of_a_row_is_plain_json(catalog: CheckedCatalog) -> None:
-    """What was understood, or why it was refused."""
+def test_stored_row_is_plain_json(catalog: CheckedCatalog) -> None:
+    """Its checked content, or its problems."""
     good, refused, _ = (json.loads(entry_text(entry)) for entry in catalog.entries)
     assert good == {
         "prompt": "blue herons",

@@ -33,8 +33,8 @@ def reasons(found: Plan) -> tuple[list[Reason], list[Reason]]:
     return [p.reason for p in found.patterns.values()], [p.reason for p in found.products.values()]
 
 
-def test_others_are_left_out() -> None:
-    """Rows not chosen have their items on record, and nothing is done for them."""
+def test_rows_not_chosen_are_left_out() -> None:
+    """Their items are on record, and nothing is done for them."""
     found = plan("F-1")
     assert reasons(found) == ([Reason.LEFT_OUT, Reason.NEW], [Reason.LEFT_OUT, Reason.LEFT_OUT, Reason.NEW])
     assert [row.sku for row in found.to_do()] == ["F-1"]
@@ -43,7 +43,7 @@ def test_others_are_left_out() -> None:
 
 
 def test_shared_pattern_is_made_for_the_chosen_row() -> None:
-    """A pattern of a chosen row is made, whichever other rows share it, and counts for that row alone."""
+    """Whichever other rows have it, and it counts for that row alone."""
     found = plan("H-2")
     assert reasons(found)[0] == [Reason.NEW, Reason.LEFT_OUT]
     assert [pattern.rows for pattern in found.patterns.values()] == [1, 0]
@@ -59,8 +59,8 @@ def test_shared_pattern_is_made_for_the_chosen_row() -> None:
         (AttemptState.INTENDED, Reason.LEFT_OUT),
     ],
 )
-def test_others_keep_what_they_are(state: AttemptState, reason: Reason) -> None:
-    """What is made, failed or held reads so, chosen or not; what could be gone on with is left out."""
+def test_rows_not_chosen_keep_their_reason(state: AttemptState, reason: Reason) -> None:
+    """Made, failed or held, chosen or not; what could be resumed is left out."""
     whole = plan("H-1", "H-2", "F-1")
     memory = Memory({key: Known(state) for key in (*whole.patterns, *whole.products)})
     found = plan(memory=memory)
@@ -69,8 +69,8 @@ def test_others_keep_what_they_are(state: AttemptState, reason: Reason) -> None:
     assert list(found.to_do()) == []
 
 
-def test_failed_pattern_of_a_chosen_row_is_tried_again() -> None:
-    """The pattern that failed is retried for the row that was chosen, not for its neighbour."""
+def test_failed_pattern_of_a_chosen_row_is_retried() -> None:
+    """For the row that was chosen, not for its neighbour."""
     key = next(iter(plan("H-1").patterns))
     found = plan("H-1", memory=Memory({key: Known(AttemptState.FAILED)}))
     assert found.patterns[key].reason is Reason.RETRIED

@@ -49,7 +49,7 @@ PROMPTS = st.lists(st.integers(0, 12), max_size=60)
 
 @settings(deadline=None)
 @given(PROMPTS, st.integers(1, 9), st.sets(st.integers(0, 12)))
-def test_parts_are_the_plan(prompts: list[int], parts: int, open_motifs: set[int]) -> None:
+def test_parts_are_the_whole_plan(prompts: list[int], parts: int, open_motifs: set[int]) -> None:
     """Each row is in exactly one part, each pattern too; none is empty; the same plan is always cut alike."""
     plan = plan_of(prompts, begun(plan_of(prompts), open_motifs))
     made = cut(plan, parts)
@@ -62,8 +62,8 @@ def test_parts_are_the_plan(prompts: list[int], parts: int, open_motifs: set[int
 
 @settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 9), st.data())
-def test_parts_are_alike(count: int, parts: int, data: st.DataObject) -> None:
-    """Without shared patterns: as many rows in each, and as many of them begun, but for one or two."""
+def test_parts_have_similar_sizes(count: int, parts: int, data: st.DataObject) -> None:
+    """Without shared patterns: the numbers of rows, and of begun ones, differ by one or two at most."""
     prompts = list(range(count))
     plan = plan_of(prompts, begun(plan_of(prompts), data.draw(st.sets(st.integers(0, count - 1)))))
     made = cut(plan, parts)
@@ -75,8 +75,8 @@ def test_parts_are_alike(count: int, parts: int, data: st.DataObject) -> None:
     assert max(opened) - min(opened) <= 1
 
 
-def test_what_is_begun_comes_first() -> None:
-    """In each part, so that jobs that run already are in its window before a new one is asked for."""
+def test_begun_items_come_first() -> None:
+    """In each part, so that running jobs are in its window before a new one is created."""
     prompts = list(range(8))
     plan = plan_of(prompts, begun(plan_of(prompts), {5, 7}))
     first, second = cut(plan, 2)
@@ -86,7 +86,7 @@ def test_what_is_begun_comes_first() -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 64))
-def test_shares_are_the_whole(total: int, parts: int) -> None:
-    """Nothing of the window is lost, and shares differ by one at most."""
+def test_shares_add_up_to_the_whole(total: int, parts: int) -> None:
+    """No share is more than one above another."""
     dealt = shares(total, parts)
     assert sum(dealt) == total and max(dealt) - min(dealt) <= 1

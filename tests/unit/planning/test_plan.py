@@ -95,7 +95,7 @@ def reasons(planned: Plan, row: int = 0) -> tuple[Reason, Reason]:
     return planned.patterns[found.pattern].reason, planned.products[found.product].reason
 
 
-def test_a_first_run_buys_everything_once() -> None:
+def test_first_run_buys_everything_once() -> None:
     """Rows with the same prompt share one pattern item; every row has a product item of its own."""
     planned = plan(HERON, HERON_MUG, FERN)
     assert planned.purchases() == (2, 3)
@@ -105,16 +105,14 @@ def test_a_first_run_buys_everything_once() -> None:
     assert [row.sku for row in planned.to_do()] == ["H-1", "H-2", "F-1"]
 
 
-def test_items_come_in_the_order_of_the_rows_that_name_them() -> None:
-    """A plan reads as its file reads."""
+def test_items_are_in_the_order_of_their_rows() -> None:
     planned = plan(FERN, HERON, HERON_MUG)
     prompts = [found.item.prompt for found in planned.patterns.values()]
     skus = [found.item.sku for found in planned.products.values()]
     assert (prompts, skus) == (["green ferns", "blue herons"], ["F-1", "H-1", "H-2"])
 
 
-def test_a_refused_row_has_its_place_and_no_items() -> None:
-    """It is counted, and nothing is bought for it."""
+def test_refused_row_is_counted_and_has_no_items() -> None:
     planned = plan(HERON, REFUSED, FERN)
     assert [(row.position, row.product is None) for row in planned.rows] == [
         (0, False),
@@ -126,7 +124,7 @@ def test_a_refused_row_has_its_place_and_no_items() -> None:
 
 
 @pytest.mark.parametrize("state", AttemptState)
-def test_the_pattern_stands_as_its_last_attempt_says(state: AttemptState) -> None:
+def test_reason_of_a_pattern_follows_its_last_attempt(state: AttemptState) -> None:
     """Every state of a pattern has its reason, and the product follows from it."""
     pattern, product = reasons(plan(HERON, past=Past().left(HERON, state)))
     assert pattern is _OF_STATE[state]
@@ -135,13 +133,13 @@ def test_the_pattern_stands_as_its_last_attempt_says(state: AttemptState) -> Non
 
 
 @pytest.mark.parametrize("state", AttemptState)
-def test_the_product_stands_as_its_last_attempt_says(state: AttemptState) -> None:
-    """Every state of a product has its reason; its pattern is there and costs nothing."""
+def test_reason_of_a_product_follows_its_last_attempt(state: AttemptState) -> None:
+    """Every state of a product has its reason; its pattern is made and costs nothing."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, state)
     assert reasons(plan(HERON, past=past)) == (Reason.DONE, _OF_STATE[state])
 
 
-def test_what_is_done_costs_nothing() -> None:
+def test_made_items_cost_nothing() -> None:
     """A second import of the same file has nothing to do."""
     past = Past()
     for line in (HERON, HERON_MUG, FERN):
@@ -151,8 +149,8 @@ def test_what_is_done_costs_nothing() -> None:
     assert list(planned.to_do()) == []
 
 
-def test_what_was_begun_is_no_new_purchase() -> None:
-    """It is resumed under the request ID that it has."""
+def test_begun_items_are_no_new_purchase() -> None:
+    """They are resumed under their request IDs."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     planned = plan(HERON, past=past)
     assert planned.purchases() == (0, 0)
@@ -160,7 +158,7 @@ def test_what_was_begun_is_no_new_purchase() -> None:
 
 
 def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
-    """The pattern that is there is used again."""
+    """The made pattern is used again."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan("H-1,blue herons,Cushion,M,linen,", past=past)
     assert reasons(planned) == (Reason.DONE, Reason.CHANGED)
@@ -168,20 +166,20 @@ def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
 
 
 def test_another_prompt_for_a_known_sku_changes_both() -> None:
-    """The row was asked for before, with another prompt."""
+    """The row has an earlier request with another prompt."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan("H-1,grey herons,Cushion,S,linen,", past=past)
     assert reasons(planned) == (Reason.CHANGED, Reason.CHANGED)
     assert planned.purchases() == (1, 1)
 
 
-def test_a_new_sku_on_a_known_prompt_buys_its_product_only() -> None:
+def test_new_sku_on_a_known_prompt_buys_its_product_only() -> None:
     """Patterns are shared between runs too."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     assert plan(HERON_MUG, past=past).purchases() == (0, 1)
 
 
-def test_an_edition_buys_the_same_thing_again_once() -> None:
+def test_edition_buys_the_same_content_again_once() -> None:
     """It is part of the content, so that a second run of the edition finds it made."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     again = plan(HERON, past=past, edition="2")
@@ -197,30 +195,28 @@ def test_an_edition_buys_the_same_thing_again_once() -> None:
 
 
 @pytest.mark.parametrize("state", [AttemptState.FAILED, AttemptState.REJECTED])
-def test_a_retry_takes_up_what_failed(state: AttemptState) -> None:
-    """A failed pattern is asked for again, and its product with it."""
+def test_retry_includes_failed_items(state: AttemptState) -> None:
+    """A failed pattern gets a new attempt, and its product with it."""
     past = Past().left(HERON, state)
     planned = plan(HERON, past=past, retry=lambda row: True)
     assert reasons(planned) == (Reason.RETRIED, Reason.NEW)
     assert planned.purchases() == (1, 1)
 
 
-def test_a_retry_of_a_product_never_buys_its_pattern_again() -> None:
-    """The pattern is paid for."""
+def test_retry_of_a_product_never_buys_its_pattern_again() -> None:
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.FAILED)
     planned = plan(HERON, past=past, retry=lambda row: True)
     assert reasons(planned) == (Reason.DONE, Reason.RETRIED)
 
 
 @pytest.mark.parametrize("state", sorted(set(AttemptState) - {AttemptState.FAILED, AttemptState.REJECTED}))
-def test_a_retry_changes_nothing_for_what_has_not_failed(state: AttemptState) -> None:
-    """Whatever a person asks for: what succeeded, is under way or held stays as it is."""
+def test_retry_changes_failed_items_only(state: AttemptState) -> None:
+    """What succeeded, is begun or held keeps its reason."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, state)
     assert reasons(plan(HERON, past=past, retry=lambda row: True)) == reasons(plan(HERON, past=past))
 
 
-def test_a_retry_is_of_the_rows_it_names() -> None:
-    """Other failed rows stay failed."""
+def test_retry_covers_the_chosen_rows_only() -> None:
     past = Past().left(HERON, AttemptState.FAILED).left(FERN, AttemptState.FAILED)
     planned = plan(HERON, FERN, past=past, retry=lambda row: row.sku == "F-1")
     assert reasons(planned, 0) == (Reason.FAILED_BEFORE, Reason.BLOCKED)
@@ -228,22 +224,22 @@ def test_a_retry_is_of_the_rows_it_names() -> None:
 
 
 @pytest.mark.parametrize("retried", ["H-1", "H-2"])
-def test_a_pattern_tried_again_serves_all_of_its_rows(retried: str) -> None:
-    """The rows that share it wait for it, wherever the one that is retried is in the file."""
+def test_retried_pattern_serves_all_of_its_rows(retried: str) -> None:
+    """The rows that share it wait for it, wherever the retried one is in the file."""
     past = Past().left(HERON, AttemptState.FAILED).left(HERON_MUG, None)
     planned = plan(HERON, HERON_MUG, past=past, retry=lambda row: row.sku == retried)
     assert reasons(planned, 0) == reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
     assert planned.purchases() == (1, 2)
 
 
-def test_a_pattern_counts_the_rows_that_wait_for_it() -> None:
-    """A row that is done does not wait."""
+def test_pattern_counts_the_rows_that_wait_for_it() -> None:
+    """A finished row does not wait."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan(HERON, "H-3,blue herons,Sofa,,,", past=past)
     assert [found.rows for found in planned.patterns.values()] == [0]
 
 
-def test_a_shared_pattern_takes_the_reason_that_makes_it_work_to_do() -> None:
+def test_shared_pattern_has_the_reason_that_needs_work() -> None:
     """One row is failed for good, another is new: what the pattern needs is decided once."""
     past = Past().left(HERON, AttemptState.WITHDRAWN, AttemptState.REJECTED)
     planned = plan(HERON, HERON_MUG, past=past)
@@ -252,13 +248,13 @@ def test_a_shared_pattern_takes_the_reason_that_makes_it_work_to_do() -> None:
 
 
 def test_scopes_share_no_item() -> None:
-    """The same file in another environment or catalog is another purchase altogether."""
+    """The same file in another environment or catalog is another purchase."""
     plans = [plan(HERON, FERN, scope=Scope(*scope)) for scope in (("a", "x"), ("b", "x"), ("a", "y"))]
     keys = [key for planned in plans for key in (*planned.patterns, *planned.products)]
     assert len(set(keys)) == len(keys) == 12
 
 
-def test_the_spelling_of_a_file_is_not_its_content() -> None:
+def test_spelling_of_a_file_is_not_content() -> None:
     """Row order, the case of headers, outer spaces, column order and decomposed text change no item."""
     plain = plan("É-1,café blue,Tote bag,S,linen,", HERON)
     turned = plan(
@@ -270,8 +266,7 @@ def test_the_spelling_of_a_file_is_not_its_content() -> None:
     assert set(plain.products) == set(turned.products)
 
 
-def test_json_selections_are_the_same_purchase_as_option_columns() -> None:
-    """How selections are written is not what is bought."""
+def test_json_selections_equal_option_columns() -> None:
     as_json = plan(
         'H-1,blue herons,cat_1,"{""fabric"": ""Linen"", ""size"": ""S""}"',
         header="sku,prompt,category_id,selections",
@@ -280,7 +275,7 @@ def test_json_selections_are_the_same_purchase_as_option_columns() -> None:
 
 
 def test_unknown_columns_are_not_content() -> None:
-    """A note in a column of the person's own buys nothing."""
+    """A person's own note buys nothing."""
     assert set(plan(HERON + "remember me").products) == set(plan(HERON).products)
 
 
@@ -293,10 +288,10 @@ states = st.none() | st.sampled_from(AttemptState)
     st.dictionaries(st.sampled_from("abcd"), states),
     st.booleans(),
 )
-def test_a_plan_is_consistent_whatever_was_before(
+def test_plan_is_consistent_after_any_history(
     rows: list[tuple[str, AttemptState | None]], patterns: dict[str, AttemptState | None], retried: bool
 ) -> None:
-    """No product is to do without a pattern that is there or to do; no count exceeds the rows."""
+    """No product is planned without a pattern that is made or planned; no count exceeds the rows."""
     past, lines = Past(), []
     for number, (prompt, product) in enumerate(rows):
         lines.append(f"S-{number},prompt {prompt},Tote bag,,,")
@@ -314,8 +309,7 @@ def test_a_plan_is_consistent_whatever_was_before(
     assert sum(planned.product_counts().values()) == len(rows)
 
 
-def test_items_of_a_plan_are_the_items_of_their_content() -> None:
-    """The keys under which a plan holds its items are the items' own."""
+def test_plan_keys_are_the_items_own_keys() -> None:
     planned = plan(HERON, FERN)
     assert all(found.item.key == key for key, found in planned.patterns.items())
     assert all(found.item.key == key for key, found in planned.products.items())

@@ -27,7 +27,7 @@ def proposal(
     return Proposal(planned, prices, attempts, edition)
 
 
-def test_the_digest_is_of_what_would_be_made_and_for_how_much() -> None:
+def test_digest_covers_items_reasons_and_prices() -> None:
     """Stable for the same plan in any order; another for any other item, reason, scope, edition or price."""
     past = Past().left(HERON, AttemptState.SUCCEEDED)
     proposals = [
@@ -43,26 +43,26 @@ def test_the_digest_is_of_what_would_be_made_and_for_how_much() -> None:
     assert digests[0] == proposal(plan(FERN, HERON)).digest()
 
 
-def test_the_digest_is_not_of_what_is_made_or_refused() -> None:
+def test_digest_ignores_made_and_refused_rows() -> None:
     """Rows that cost nothing may come and go."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     assert proposal(plan(HERON, FERN, REFUSED, past=past)).digest() == proposal(plan(FERN)).digest()
 
 
-def test_the_digest_is_pinned() -> None:
-    """A person may approve today what a newer program buys tomorrow."""
+def test_digest_is_pinned() -> None:
+    """What is approved today may be bought by a newer program tomorrow."""
     assert proposal(plan(HERON)).digest().startswith("58903795eb6b")
 
 
-def test_what_it_may_cost() -> None:
-    """Two patterns and three products; at worst each is tried twice."""
+def test_expected_and_worst_cost() -> None:
+    """Two patterns and three products; at worst each has two attempts."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     assert (found.items, found.cost) == (5, Cost(700, 1400))
     assert str(found) == "5 items for 700 minor units, at most 1,400 minor units if jobs fail"
 
 
-def test_its_cost_is_in_the_currency_that_is_set() -> None:
-    """For a person; what an approval is bound to stays as it is. Without prices no money is shown."""
+def test_cost_is_in_the_configured_currency() -> None:
+    """For a person; what an approval is bound to does not change. Without prices no money is shown."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     euros = replace(found, currency="EUR")
     assert str(euros) == "5 items for €7.00, at most €14.00 if jobs fail"
@@ -81,7 +81,7 @@ def test_its_cost_is_in_the_currency_that_is_set() -> None:
         (0, 0, []),
     ],
 )
-def test_an_approval_covers_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
+def test_approval_covers_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
     """The first ones of the file, each with its pattern: a pattern without a product would be bought for nothing."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     coverage = found.coverage(most)
@@ -89,13 +89,13 @@ def test_an_approval_covers_whole_rows(most: int | None, items: int, skus: list[
     assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == skus
 
 
-def test_the_ceiling_has_room_for_every_attempt() -> None:
+def test_ceiling_has_room_for_every_attempt() -> None:
     """An approved item whose job fails is retried without another approval."""
     coverage = proposal(plan(HERON, HERON_MUG, FERN)).coverage(3)
     assert (coverage.purchases, coverage.amount) == (6, 2 * (50 + 2 * 200))
 
 
-def test_what_was_begun_is_covered_and_costs_further_attempts_alone() -> None:
+def test_begun_items_are_covered_and_cost_further_attempts_only() -> None:
     """Its first attempt is paid for already."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     found = proposal(plan(HERON, FERN, past=past))
@@ -104,8 +104,8 @@ def test_what_was_begun_is_covered_and_costs_further_attempts_alone() -> None:
     assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == ["H-1"]
 
 
-def test_a_row_that_is_left_out_says_so() -> None:
-    """The pattern that it alone needs is left out with it."""
+def test_rows_left_out_are_marked() -> None:
+    """The pattern that one alone needs is left out with it."""
     planned = plan(HERON, FERN)
     cut = restricted(planned, proposal(planned).coverage(2).keys)
     assert cut.product_counts() == cut.pattern_counts() == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
@@ -119,10 +119,10 @@ states = st.none() | st.sampled_from(AttemptState)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), states, states), min_size=1, max_size=10), st.integers(0, 12)
 )
-def test_no_plan_exceeds_its_coverage(
+def test_plan_never_exceeds_its_coverage(
     rows: list[tuple[str, AttemptState | None, AttemptState | None]], most: int
 ) -> None:
-    """Whatever was before: what is left of the plan buys at most so much, and every pattern of it has a product."""
+    """After any history: what is left of the plan buys at most the approved number, and every pattern has a product."""
     lines = [f"S-{n},prompt {prompt},Mug,11oz,," for n, (prompt, _, _) in enumerate(rows)]
     past = Past()
     for line, (_, pattern, product) in zip(lines, rows, strict=True):

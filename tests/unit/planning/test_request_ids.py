@@ -74,8 +74,8 @@ def test_golden_item_keys() -> None:
     assert CUSHION.key == "9d39840e-e2a6-5d99-a195-ae9c8ccf208c"
 
 
-def test_the_name_is_what_the_design_says() -> None:
-    """A UUIDv5 of canonical JSON: version, environment, catalog, stage, content, attempt."""
+def test_request_id_is_a_uuid5_of_canonical_json() -> None:
+    """Of version, environment, catalog, stage, content and attempt."""
     name = '["v1","staging","spring","pattern",{"parameters":{},"prompt":"blue herons at dawn"},1]'
     assert UUID("6f1c2c1e-6a53-5d0b-9c3e-5b7f2a1d4e80") == NAMESPACE
     assert HERONS.request_id(1) == str(uuid5(NAMESPACE, name))
@@ -83,7 +83,6 @@ def test_the_name_is_what_the_design_says() -> None:
 
 
 def test_bodies_are_the_same_bytes_each_time() -> None:
-    """What is sent again is byte for byte what was sent."""
     assert HERONS.body(HERONS.request_id(1)) == (
         b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
     )
@@ -94,7 +93,7 @@ def test_bodies_are_the_same_bytes_each_time() -> None:
     )
 
 
-def test_bodies_carry_text_beyond_ascii_as_it_is() -> None:
+def test_bodies_are_utf8() -> None:
     """UTF-8 on the wire, so that the body reads as the prompt reads."""
     item = PatternItem.of(STAGING, "flamingo 🦩")
     assert "flamingo 🦩".encode() in item.body(item.request_id(1))
@@ -126,8 +125,7 @@ PRODUCT: dict[str, Any] = {
     ],
     ids=str,
 )
-def test_any_changed_field_is_a_new_purchase(change: dict[str, Any]) -> None:
-    """Whatever is bought names the purchase."""
+def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
     assert ProductItem.of(**PRODUCT | change).request_id(1) != CUSHION.request_id(1)
 
 
@@ -138,19 +136,17 @@ def test_selections_have_no_order() -> None:
     assert turned.body(RequestId("r"), "p") == CUSHION.body(RequestId("r"), "p")
 
 
-def test_an_empty_edition_is_none() -> None:
-    """A setting left empty does not buy everything again."""
+def test_empty_edition_is_none() -> None:
+    """An empty setting does not buy everything again."""
     assert PatternItem.of(STAGING, "blue herons at dawn", edition="") == HERONS
 
 
 def test_attempts_are_counted_from_one() -> None:
-    """There is no attempt 0 that a slip could send."""
     with pytest.raises(ValueError, match="from 1"):
         HERONS.request_id(0)
 
 
-def test_a_pattern_and_a_product_never_share_a_name() -> None:
-    """The stage is part of the name, whatever the content."""
+def test_patterns_and_products_never_share_a_request_id() -> None:
     content = {"same": "content"}
     ids = {request_id("e", "c", stage, content, 1) for stage in Stage}
     assert len(ids) == len(Stage)
@@ -164,15 +160,15 @@ def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
 
 
 @given(texts, texts)
-def test_different_prompts_are_different_purchases(one: str, other: str) -> None:
+def test_different_prompts_have_different_request_ids(one: str, other: str) -> None:
     """Texts that differ after normalising never collide."""
     same = tidy(one) == tidy(other)
     assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
 
 
 @given(texts, texts, texts, texts)
-def test_scopes_do_not_run_into_one_another(one: str, other: str, third: str, fourth: str) -> None:
-    """No environment and catalog can be spelled so that two scopes give one ID."""
+def test_scopes_never_collide(one: str, other: str, third: str, fourth: str) -> None:
+    """No environment and catalog can be spelled so that two scopes have one ID."""
     same = (one, other) == (third, fourth)
     first = PatternItem.of(Scope(one, other), "x").request_id(1)
     assert (first == PatternItem.of(Scope(third, fourth), "x").request_id(1)) is same
@@ -180,15 +176,15 @@ def test_scopes_do_not_run_into_one_another(one: str, other: str, third: str, fo
 
 @given(st.dictionaries(texts, texts), st.randoms(use_true_random=False))
 def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -> None:
-    """Whatever the order in which a mapping was filled; and nothing is lost."""
+    """In whatever order a mapping was filled; and nothing is lost."""
     pairs = list(content.items())
     chance.shuffle(pairs)
     assert canonical_json(dict(pairs)) == canonical_json(content)
     assert json.loads(canonical_json(content)) == content
 
 
-def test_items_are_described_for_the_screen() -> None:
-    """One line each: long prompts are cut, line breaks go."""
+def test_items_are_described_in_one_line() -> None:
+    """Long prompts are cut, line breaks replaced."""
     long = PatternItem.of(STAGING, "blue\nherons " + "and reeds " * 20)
     assert long.describe().startswith("pattern · blue herons and reeds")
     assert len(long.describe()) <= len("pattern · ") + 60

@@ -59,19 +59,19 @@ def asked(path: str, headers: Headers, kind: str = "http") -> list[Any]:
         ({}, 421),
     ],
 )
-def test_who_is_let_through(path: str, headers: Mapping[str, str], status: int) -> None:
-    """The own address, and pages that the server itself has sent or none; on every path alike."""
+def test_allowed_requests(path: str, headers: Mapping[str, str], status: int) -> None:
+    """Its own address, and pages that the server itself has sent or none; on every path alike."""
     assert asked(path, headers)[0]["status"] == status
 
 
-def test_two_hosts_are_none() -> None:
-    """What stands behind might go by the other one."""
+def test_two_host_headers_are_refused() -> None:
+    """The server behind the guard might use the other one."""
     assert asked("/", [("host", OWN), ("host", "rebound.example")])[0]["status"] == 421
 
 
 @pytest.mark.parametrize("headers", [{"host": OWN, "origin": "null"}, {"host": "rebound.example"}])
 def test_websockets_are_refused_likewise(headers: Mapping[str, str]) -> None:
-    """Before they are accepted: there is no preflight that would keep a page from opening one."""
+    """Before they are accepted: no preflight would keep a page from opening one."""
     assert [message["type"] for message in asked("/api/events/out", headers, "websocket")] == [
         "websocket.close"
     ]
@@ -86,6 +86,6 @@ def test_no_page_may_frame_what_is_served() -> None:
         assert b"frame-ancestors 'none'" in headers[b"content-security-policy"]
 
 
-def test_descriptions_of_the_api_are_for_nobody() -> None:
+def test_api_descriptions_are_not_served() -> None:
     for path in ("/docs", "/redoc", "/openapi.json"):
         assert asked(path, {"host": OWN})[0]["status"] == 404

@@ -43,7 +43,7 @@ def source_of(thing: Any) -> str:
         (AioSqliteConfiguration, "begin_transaction"),
     ],
 )
-def test_what_is_used_or_replaced_is_there(owner: Any, name: str) -> None:
+def test_every_used_or_replaced_name_exists(owner: Any, name: str) -> None:
     assert hasattr(owner, name), MOVED.format(f"{owner.__name__}.{name}")
 
 
@@ -52,20 +52,20 @@ def test_events_are_emitted_by_the_sender_that_utilities_names() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["_queue", "_queue_get_thread"])
-def test_the_sender_fetches_events_by_a_thread(attribute: str) -> None:
+def test_sender_fetches_events_by_a_thread(attribute: str) -> None:
     queues = "".join(map(source_of, inspect.getmro(EventsWorker)[1:-2]))
     assert f"self.{attribute}" in queues, MOVED.format(f"EventsWorker.{attribute}")
     assert "self._queue_get_thread.submit(" in queues, MOVED.format("how EventsWorker fetches events")
 
 
 @pytest.mark.parametrize("attribute", ["_client", "_orchestration_client"])
-def test_the_sender_has_its_clients_from_its_lifespan(attribute: str) -> None:
+def test_sender_gets_its_clients_from_its_lifespan(attribute: str) -> None:
     assert f"self.{attribute} = " in source_of(EventsWorker._lifespan), MOVED.format(
         f"EventsWorker.{attribute}"
     )
 
 
-def test_the_client_reads_its_retries_anew_for_each_request() -> None:
+def test_client_reads_its_retries_for_each_request() -> None:
     send = source_of(PrefectHttpxAsyncClient._send_with_retry)
     assert "while try_count <= PREFECT_CLIENT_MAX_RETRIES.value()" in send, MOVED.format("client retries")
     usual = get_current_settings().client.max_retries
@@ -77,7 +77,7 @@ def test_the_client_reads_its_retries_anew_for_each_request() -> None:
     assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == usual
 
 
-def test_a_flow_leaves_the_handler_of_sigterm_that_it_takes_for_its_own() -> None:
+def test_flow_keeps_a_sigterm_handler_that_it_recognises() -> None:
     def handler(number: int, frame: object) -> None:
         raise AssertionError("nobody sends it")
 
@@ -90,7 +90,7 @@ def test_a_flow_leaves_the_handler_of_sigterm_that_it_takes_for_its_own() -> Non
     assert found is handler, MOVED.format("capture_sigterm")
 
 
-def test_answers_are_kept_under_the_name_of_the_suspension() -> None:
+def test_answers_are_stored_under_the_name_of_the_suspension() -> None:
     """Prefect names it by the state's name, in which the flow run waits."""
     from prefect.input.run_input import keyset_from_paused_state
     from prefect.states import Suspended
@@ -109,12 +109,12 @@ def test_returned_states_are_logged_as_they_begin_here() -> None:
     )
 
 
-def test_transactions_begin_by_what_is_replaced() -> None:
+def test_transactions_begin_in_the_replaced_function() -> None:
     parameters = [*inspect.signature(AioSqliteConfiguration.begin_transaction).parameters]
     assert parameters == ["self", "session", "with_for_update"], MOVED.format("begin_transaction")
 
 
-def test_no_other_file_of_ours_names_a_private_name_of_prefect() -> None:
+def test_only_internals_uses_private_names_of_prefect() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = [
         f"{path.relative_to(ROOT)}:{line} {name}"
@@ -143,7 +143,7 @@ def test_no_other_file_of_ours_names_a_private_name_of_prefect() -> None:
         "class Ours(EventsWorker):\n    def ours(self): self._queue",
     ],
 )
-def test_a_private_name_is_found(source: str) -> None:
+def test_private_name_is_found(source: str) -> None:
     assert [*private_names(ast.parse(source))]
 
 

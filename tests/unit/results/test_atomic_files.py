@@ -16,16 +16,16 @@ def breaking() -> Iterator[bytes]:
     raise RuntimeError("the disk is full")
 
 
-def test_a_file_is_written_with_its_mark(tmp_path: Path) -> None:
-    """The returned mark is the mark of what is on disk; missing directories are made."""
+def test_file_is_written_with_its_checksum(tmp_path: Path) -> None:
+    """The checksum returned is that of the file on disk; missing directories are made."""
     path = tmp_path / "deep" / "a.txt"
     mark = write_whole(path, [b"one ", b"two"])
     assert path.read_bytes() == b"one two"
     assert mark == mark_of(path) == FileMark("a.txt", hashlib.sha256(b"one two").hexdigest(), 7)
 
 
-def test_a_failing_chunk_leaves_the_old_file(tmp_path: Path) -> None:
-    """Nothing of the new contents is seen, and no temporary file stays behind."""
+def test_failing_chunk_leaves_the_old_file(tmp_path: Path) -> None:
+    """No new contents are visible, and no temporary file is left."""
     path = tmp_path / "a.txt"
     write_whole(path, [b"old"])
     with pytest.raises(RuntimeError, match="disk is full"):
@@ -34,8 +34,7 @@ def test_a_failing_chunk_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    """A reader in the middle of a write sees the old contents."""
+def test_old_file_is_visible_until_the_new_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_whole(path, [b"old"])
     seen: list[bytes] = []
@@ -48,8 +47,8 @@ def test_the_old_file_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:
     assert (seen, path.read_bytes()) == ([b"old"], b"new")
 
 
-def test_a_results_file_can_be_read_by_others(tmp_path: Path) -> None:
-    """Its permissions are those of any new file, not of a private temporary one."""
+def test_results_file_has_default_permissions(tmp_path: Path) -> None:
+    """Not those of a private temporary one."""
     (tmp_path / "plain").write_bytes(b"")
     write_whole(tmp_path / "whole", [b""])
     assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
@@ -64,7 +63,7 @@ def test_latest_moves_to_the_newest_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "run-1", "run-2"]
 
 
-def test_a_directory_of_that_name_is_let_be(tmp_path: Path) -> None:
+def test_directory_called_latest_is_kept(tmp_path: Path) -> None:
     """Then a text file names the latest run."""
     (tmp_path / "latest").mkdir()
     (tmp_path / "run-1").mkdir()
@@ -73,7 +72,9 @@ def test_a_directory_of_that_name_is_let_be(tmp_path: Path) -> None:
     assert (tmp_path / "latest").is_dir()
 
 
-def test_where_links_are_impossible_a_note_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_file_replaces_the_link_where_links_are_impossible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on file systems and accounts without symbolic links."""
 
     def impossible(*_: object, **__: object) -> None:
@@ -83,6 +84,5 @@ def test_where_links_are_impossible_a_note_is_left(tmp_path: Path, monkeypatch: 
     assert link_latest(tmp_path / "run-1") == tmp_path / "latest.txt"
 
 
-def test_a_run_called_latest_needs_no_link(tmp_path: Path) -> None:
-    """A directory does not lead to itself."""
+def test_run_called_latest_needs_no_link(tmp_path: Path) -> None:
     assert link_latest(tmp_path / "latest") is None

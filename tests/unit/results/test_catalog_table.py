@@ -41,7 +41,7 @@ def test_csv_is_for_spreadsheets() -> None:
 
 
 def test_jsonl_is_exact() -> None:
-    """One object a line, with texts as they are."""
+    """One object a line, with unchanged texts."""
     first, second = map(json.loads, written(Format.JSONL).splitlines())
     assert first["sku"] == "007"
     assert first["prompt"] == ODD.prompt
@@ -50,8 +50,8 @@ def test_jsonl_is_exact() -> None:
     assert second["status"] == "retired"
 
 
-def test_parquet_reads_back_as_it_was() -> None:
-    """Texts stay texts, times are times, and what is not there is null."""
+def test_parquet_is_read_back_unchanged() -> None:
+    """Texts stay texts, times are times, and missing values are null."""
     frame = pd.read_parquet(io.BytesIO(written(Format.PARQUET)))
     assert tuple(frame.columns) == COLUMNS
     assert list(frame["sku"]) == ["007", "B-2"]
@@ -62,8 +62,7 @@ def test_parquet_reads_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("form", Format)
-def test_empty_catalog_is_written_too(form: Format) -> None:
-    """Nothing in it is a table without rows."""
+def test_empty_catalog_is_a_table_without_rows(form: Format) -> None:
     found = written(form, [])
     if form is Format.PARQUET:
         assert tuple(pd.read_parquet(io.BytesIO(found)).columns) == COLUMNS
@@ -73,8 +72,8 @@ def test_empty_catalog_is_written_too(form: Format) -> None:
         assert found.startswith(codecs.BOM_UTF8) == (form is Format.CSV)
 
 
-def test_changes_name_what_each_replaces() -> None:
-    """A line a change, with the old IDs and the new ones as far as they were made."""
+def test_changes_have_the_old_and_new_ids() -> None:
+    """A line a change; new IDs as far as they were made."""
     changes = [
         RecordedChange("A-1", ChangeKind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
         RecordedChange("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),

@@ -40,7 +40,7 @@ def pictured(url: str) -> RowResult:
     return row("A", product=trace(Stage.PRODUCT, "A", attempt("A", picture_url=url)))
 
 
-def test_it_holds_every_row_in_order() -> None:
+def test_gallery_has_every_row_in_order() -> None:
     """With all that its card shows, across the batches in which it is written."""
     rows = block(html_of([row(f"S{n}") for n in range(1001)]), "row-data")
     assert [one["sku"] for one in rows] == [f"S{n}" for n in range(1001)]
@@ -56,8 +56,8 @@ def test_it_holds_every_row_in_order() -> None:
     }
 
 
-def test_it_gathers_causes_and_leads_rows_to_them() -> None:
-    """A row's number of its cause is the place in the list above the grid."""
+def test_failed_rows_are_numbered_by_cause() -> None:
+    """The number is the cause's place in the list above the grid."""
     html = html_of([row("A"), refused("B"), row("C", RowStatus.FAILED, error="no ink"), refused("D")])
     causes = block(html, "run-data")["causes"]
     assert [(cause["code"], cause["count"]) for cause in causes] == [("unknown_value", 2), ("failed", 1)]
@@ -65,8 +65,8 @@ def test_it_gathers_causes_and_leads_rows_to_them() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_no_text_leaves_its_place(text: str) -> None:
-    """The page has its own three script elements, whatever a prompt, a sku or a reason contains."""
+def test_hostile_texts_add_no_element(text: str) -> None:
+    """The page has its own three script elements, whatever a prompt, a sku or a reason holds."""
     rows = [row(text, RowStatus.FAILED, prompt=text, error=text, remedy=text, selections={text: text})]
     html = html_of(rows)
     assert html.lower().count("<script") == html.lower().count("</script") == 3
@@ -74,8 +74,8 @@ def test_no_text_leaves_its_place(text: str) -> None:
     assert "<img" not in html
 
 
-def test_a_hostile_catalog_name_stays_a_title() -> None:
-    """It is the one text in the markup itself."""
+def test_hostile_catalog_name_stays_a_title() -> None:
+    """It is the one text that is in the markup itself."""
     html = b"".join(page(replace(RUN, catalog="</title><b>"), HEADER, [], {})).decode()
     assert "<title>&lt;/title&gt;&lt;b&gt; · staging</title>" in html
 
@@ -92,11 +92,11 @@ def test_a_hostile_catalog_name_stays_a_title() -> None:
     ],
 )
 def test_pictures_are_web_addresses(url: str, shown: str | None) -> None:
-    """Nothing else that an answer may hold is followed."""
+    """Nothing else of an answer is linked."""
     assert block(html_of([pictured(url)]), "row-data")[0].get("productPicture") == shown
 
 
-def test_its_policy_allows_its_own_parts_and_nothing_else() -> None:
+def test_content_policy_allows_its_own_script_and_style_only() -> None:
     """The hashes in the policy are those of the script and the style in the page."""
     html = html_of([row("A")])
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
@@ -110,14 +110,14 @@ def test_its_policy_allows_its_own_parts_and_nothing_else() -> None:
     assert "unsafe" not in policy[1]
 
 
-def test_it_loads_nothing_from_elsewhere() -> None:
+def test_gallery_loads_nothing_from_elsewhere() -> None:
     """It opens from disk, without a network."""
     html = html_of([row("A")])
     assert not re.findall(r"(?:src|href)\s*=\s*[\"']?(?:https?:)?//", html)
     assert "@import" not in html and "url(" not in html
 
 
-def test_text_that_utf8_cannot_carry_does_not_break_it() -> None:
-    """Half a surrogate pair, as an odd answer may hold."""
+def test_unpaired_surrogate_does_not_break_the_gallery() -> None:
+    """As an odd answer may hold."""
     html = html_of([row("A", RowStatus.FAILED, error="\ud83d")])
     assert block(html, "row-data")[0]["error"] == "\ud83d"

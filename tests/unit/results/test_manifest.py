@@ -24,8 +24,8 @@ def written(out: Path) -> dict[str, Any]:
     return content
 
 
-def test_the_counts_add_up(tmp_path: Path) -> None:
-    """Every status is there; a pattern that two rows share is one pattern."""
+def test_counts_add_up(tmp_path: Path) -> None:
+    """Every status is present; a pattern that two rows share is one pattern."""
     shared = row("A")
     twin = row("B", pattern_id=shared.pattern_id, pattern=shared.pattern)
     rows = [shared, twin, refused("C"), row("D", RowStatus.NOT_STARTED)]
@@ -42,15 +42,15 @@ def test_the_counts_add_up(tmp_path: Path) -> None:
     )
 
 
-def test_counts_that_do_not_add_up_are_no_counts() -> None:
+def test_inconsistent_counts_are_refused() -> None:
     """A manifest whose rows are not the sum of their statuses cannot exist."""
     numbers = {"products": 0, "patterns": 0, "product_attempts": 0, "pattern_attempts": 0}
     with pytest.raises(ValidationError, match="sum of their statuses"):
         Counts(rows=2, by_status={RowStatus.FAILED: 1}, **numbers)
 
 
-def test_it_holds_the_marks_of_every_other_file(tmp_path: Path) -> None:
-    """And is written last, so that it never speaks of files that are not there."""
+def test_manifest_has_the_checksums_of_every_other_file(tmp_path: Path) -> None:
+    """And is written last, so that it never names files that do not exist."""
     result = published([row("A")], tmp_path)
     manifest = read_manifest(tmp_path)
     assert list(manifest.files) == FILES
@@ -61,8 +61,8 @@ def test_it_holds_the_marks_of_every_other_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "manifest.json"])
 
 
-def test_what_it_says_of_the_run(tmp_path: Path) -> None:
-    """What went in, where, and how it ended."""
+def test_manifest_describes_the_run(tmp_path: Path) -> None:
+    """Its input, scope and outcome."""
     published([row("A")], tmp_path)
     content = written(tmp_path)
     assert content["schema_version"] == 1
@@ -76,29 +76,29 @@ def test_what_it_says_of_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["/home/ann/spring.csv", "C:\\Users\\ann\\spring.csv", "../spring.csv"])
-def test_it_names_the_input_without_its_folder(tmp_path: Path, source: str) -> None:
+def test_manifest_names_the_input_without_its_folder(tmp_path: Path, source: str) -> None:
     """Nothing of the machine is in the results."""
     published([row("A")], tmp_path, replace(RUN, source=source))
     assert written(tmp_path)["input"]["name"] == "spring.csv"
 
 
-def test_it_reads_back_as_it_was(tmp_path: Path) -> None:
-    """With the outcome as a word of ours, and times that know their zone."""
+def test_manifest_is_read_back_unchanged(tmp_path: Path) -> None:
+    """With the outcome as an enum, and times with their zone."""
     published([row("A")], tmp_path)
     manifest = read_manifest(tmp_path / "manifest.json")
     assert manifest.outcome is Outcome.COMPLETED_WITH_FAILURES
     assert manifest.started_at == RUN.started_at
 
 
-def test_a_run_that_did_not_end_can_be_published(tmp_path: Path) -> None:
+def test_run_without_an_end_can_be_published(tmp_path: Path) -> None:
     """After a crash there is neither an end nor an outcome."""
     published([row("A")], tmp_path, replace(RUN, ended_at=None, outcome=None))
     assert read_manifest(tmp_path).outcome is None
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
-    """Of any file, also when its size is the same."""
+def test_edited_file_is_found(tmp_path: Path, name: str) -> None:
+    """Also when its size is the same."""
     published([row("A"), refused("B")], tmp_path)
     assert verify(tmp_path) == []
     raw = (tmp_path / name).read_bytes()
@@ -106,15 +106,14 @@ def test_an_edit_is_found(tmp_path: Path, name: str) -> None:
     assert verify(tmp_path) == [name]
 
 
-def test_a_missing_file_is_found(tmp_path: Path) -> None:
-    """It differs from what was written."""
+def test_missing_file_is_found(tmp_path: Path) -> None:
     published([row("A")], tmp_path)
     (tmp_path / "results.csv").unlink()
     assert verify(tmp_path) == ["results.csv"]
 
 
 @pytest.mark.parametrize("text", [None, "", "{}", '{"schema_version": 2}'])
-def test_what_is_no_manifest_is_said(tmp_path: Path, text: str | None) -> None:
+def test_invalid_manifest_is_refused(tmp_path: Path, text: str | None) -> None:
     """Missing, cut short, or of a later schema."""
     if text is not None:
         (tmp_path / "manifest.json").write_text(text)

@@ -25,7 +25,7 @@ CELL = st.one_of(TEXT, NASTY, st.sampled_from(["NA", "null", "007", "1e5", "TRUE
 
 
 @given(cells=st.lists(st.tuples(CELL, CELL, CELL, CELL), min_size=1, max_size=6))
-def test_every_cell_reads_back_as_it_was(cells: list[tuple[str, str, str, str]]) -> None:
+def test_every_cell_is_read_back_unchanged(cells: list[tuple[str, str, str, str]]) -> None:
     """The catalog's own reader finds in results.csv what was in the input, row by row."""
     rows = [replace(row("A"), cells=line) for line in cells]
     raw = b"".join(table(HEADER, ALL_COLUMNS, rows))
@@ -35,8 +35,8 @@ def test_every_cell_reads_back_as_it_was(cells: list[tuple[str, str, str, str]])
     assert again.columns.kept == tuple(ALL_COLUMNS)
 
 
-def test_the_columns_of_an_earlier_result_are_written_anew() -> None:
-    """Only carried columns come back, then the new result columns."""
+def test_result_columns_of_an_earlier_result_are_replaced() -> None:
+    """Only carried columns are kept, then the new result columns."""
     header = ("sku", "status", "prompt", "category", "error_code")
     rows = [replace(row("A"), cells=("A", "failed", "herons", "Cushion", "old"))]
     raw = b"".join(table(header, (0, 2, 3), rows)).decode("utf-8-sig")
@@ -60,30 +60,30 @@ def test_missing_cells_shift_nothing(tmp_path: Path) -> None:
     assert line[:6] == ["A", "herons", "", "", "refused", ""]
 
 
-def test_surplus_cells_are_not_lost(tmp_path: Path) -> None:
-    """The table stays rectangular; their text is with the error."""
+def test_surplus_cells_are_kept(tmp_path: Path) -> None:
+    """The table stays rectangular; their text is added to the error."""
     published([refused("A", cells=("A", "b", "c", "d", "one, two", 'say "x"'))], tmp_path)
     line = table_of(tmp_path / "results.csv")[1]
     assert len(line) == len(HEADER) + len(RESULT_COLUMNS)
     assert line[-1] == 'unknown value `Linnen`; Write `linen`. Surplus cells: ["one, two", "say \\"x\\""]'
 
 
-def test_failures_hold_what_another_run_cannot_mend_by_itself(tmp_path: Path) -> None:
-    """Failed, refused and held; not what the next run takes up again on its own."""
+def test_failures_have_the_rows_that_need_a_person(tmp_path: Path) -> None:
+    """Failed, refused and held; not what the next run resumes by itself."""
     published([row(status.value, status) for status in RowStatus], tmp_path)
     lines = table_of(tmp_path / "failures.csv")
     assert lines[0] == table_of(tmp_path / "results.csv")[0]
     assert [line[0] for line in lines[1:]] == ["failed", "refused", "held"]
 
 
-def test_failures_can_be_uploaded_as_they_are(tmp_path: Path) -> None:
+def test_failures_are_a_valid_input(tmp_path: Path) -> None:
     """The reader takes them as a catalog of the same rows."""
     published([row("A"), refused("=B")], tmp_path)
     again = parse_catalog((tmp_path / "failures.csv").read_bytes(), name="failures.csv")
     assert [record.cells[0] for record in again.records] == ["=B"]
 
 
-def test_formulas_of_the_service_are_defused_too(tmp_path: Path) -> None:
+def test_formulas_of_the_service_are_defused(tmp_path: Path) -> None:
     """An ID or a reason is text from outside like any other."""
     hostile = {"product_id": "=ID", "error_code": "@code", "error": '=HYPERLINK("http://x")'}
     published([row("A", RowStatus.FAILED, **hostile)], tmp_path)
@@ -92,7 +92,7 @@ def test_formulas_of_the_service_are_defused_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", ["nul \0 within", "half a pair \ud83d", "x" * (CELL_LIMIT * 5)])
-def test_no_text_of_the_service_makes_the_file_unreadable(tmp_path: Path, error: str) -> None:
+def test_texts_of_the_service_never_make_the_file_unreadable(tmp_path: Path, error: str) -> None:
     """NUL, half a character, or a text without end."""
     published([row("A", RowStatus.FAILED, error=error)], tmp_path)
     again = parse_catalog((tmp_path / "results.csv").read_bytes(), name="results.csv")
@@ -100,8 +100,8 @@ def test_no_text_of_the_service_makes_the_file_unreadable(tmp_path: Path, error:
 
 
 @pytest.mark.parametrize("encoding", [None, "utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_a_spreadsheet_opens_the_tables_as_they_are(tmp_path: Path, encoding: str | None) -> None:
-    """With the mark, whatever the input came in: without it Excel reads `LÃ¼neburg`, and saves that. It reads back."""
+def test_tables_begin_with_a_byte_order_mark(tmp_path: Path, encoding: str | None) -> None:
+    """Whatever the input's encoding: without it Excel reads `LÃ¼neburg`, and saves that. It is read back."""
     published([row("A"), refused("B")], tmp_path, replace(RUN, input_encoding=encoding))
     for name in ("results.csv", "failures.csv"):
         raw = (tmp_path / name).read_bytes()

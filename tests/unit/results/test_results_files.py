@@ -19,8 +19,8 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-def test_a_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
-    """In another directory, over old files, and with what databases do not keep: zones and the order of names."""
+def test_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+    """In another directory, over old files, and without what databases do not keep: zones and the order of names."""
     rows: list[RowResult] = [row("A"), refused("B"), row("C", RowStatus.IN_DOUBT, error="no answer")]
     run = replace(RUN, options={"b": [1, {"y": 1, "x": 2}], "a": None}, versions={"p": "1", "a": "2"})
     published(rows, tmp_path / "one", run)
@@ -39,7 +39,7 @@ def test_a_rebuild_is_the_same_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outcome", [*Outcome, None])
 def test_every_outcome_has_its_results(tmp_path: Path, outcome: Outcome | None) -> None:
-    """All five files, also when nothing was made, or nothing was there."""
+    """All five files, also when nothing was made or the input was empty."""
     published([], tmp_path, replace(RUN, outcome=outcome, reason="the budget is spent"))
     assert set(contents(tmp_path)) == {
         "results.csv",
@@ -50,7 +50,7 @@ def test_every_outcome_has_its_results(tmp_path: Path, outcome: Outcome | None) 
     }
 
 
-def test_pictures_beside_the_gallery_are_used(tmp_path: Path) -> None:
+def test_local_pictures_are_linked(tmp_path: Path) -> None:
     """Of those that were fetched; their names are written as addresses."""
     one = row("A")
     assert one.product is not None and one.product.last is not None

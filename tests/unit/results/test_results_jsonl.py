@@ -21,7 +21,7 @@ def objects(rows: list[RowResult], header: tuple[str, ...] = HEADER) -> list[dic
     return [json.loads(line) for line in raw.decode().split("\n")[:-1]]
 
 
-def test_a_row_is_told_with_every_attempt() -> None:
+def test_row_has_every_attempt() -> None:
     """States, request IDs, job IDs, pictures and times of each, the last one in short."""
     first = attempt("p", state=AttemptState.FAILED, result_id=None, error="no ink", ended_at=None)
     second = attempt("p", 2, picture_url="http://x/p.png")
@@ -53,26 +53,26 @@ def test_cells_are_exact() -> None:
     assert line["surplus_cells"] == []
 
 
-def test_malformed_rows_are_told_as_they_are() -> None:
+def test_malformed_rows_are_written_as_they_are() -> None:
     """A missing cell is absent, which an empty one is not; surplus ones are listed."""
     short, long = objects([row("A", cells=("A", "")), row("B", cells=("B", "", "", "", "x", ""))])
     assert short["cells"] == {"sku": "A", "prompt": ""}
     assert long["surplus_cells"] == ["x", ""]
 
 
-def test_columns_without_a_name_do_not_hide_one_another() -> None:
-    """They are distinguished by the letter that a spreadsheet shows."""
+def test_columns_without_a_name_are_distinguished() -> None:
+    """By the letter that a spreadsheet shows."""
     line = objects([row("A", cells=("A", "one", "two", "x"))], ("sku", "", "", "note"))[0]
     assert line["cells"] == {"sku": "A", "[B]": "one", "[C]": "two", "note": "x"}
 
 
-def test_half_a_character_from_an_odd_answer_is_kept() -> None:
-    """Escaped, since UTF-8 has no way to write it."""
+def test_unpaired_surrogate_is_kept() -> None:
+    """Escaped, since UTF-8 cannot encode it."""
     assert objects([row("A", RowStatus.FAILED, error="\ud83d")])[0]["error"] == "\ud83d"
 
 
 def test_each_row_is_one_line(tmp_path: Path) -> None:
-    """Also when its cells hold line breaks, and across batches."""
+    """Also when its cells have line breaks, and across batches."""
     published([row(f"S{n}", cells=(f"S{n}", "a\nb", "", "")) for n in range(1201)], tmp_path)
     text = (tmp_path / "results.jsonl").read_bytes()
     assert text.count(b"\n") == 1201
@@ -80,7 +80,6 @@ def test_each_row_is_one_line(tmp_path: Path) -> None:
 
 
 def test_no_rows_make_an_empty_file() -> None:
-    """Not an empty line."""
     assert b"".join(lines(HEADER, ALL_COLUMNS, [])) == b""
 
 
@@ -96,5 +95,5 @@ def test_no_rows_make_an_empty_file() -> None:
     ],
 )
 def test_times_are_utc_with_milliseconds(moment: float | datetime | None, text: str | None) -> None:
-    """Whichever zone they came in."""
+    """In whichever zone they were."""
     assert iso_time(moment) == text

@@ -29,18 +29,18 @@ def failed(sku: str, error: str, code: str = "job_failed") -> RowResult:
         ("too long\nby far", "too  long by far"),
     ],
 )
-def test_names_and_numbers_do_not_tell_causes_apart(one: str, other: str) -> None:
+def test_quoted_names_and_numbers_do_not_separate_causes(one: str, other: str) -> None:
     """Quoted values, identifiers, numbers and spacing."""
     assert signature(one) == signature(other)
 
 
-def test_words_tell_causes_apart() -> None:
+def test_words_separate_causes() -> None:
     """An apostrophe does not begin a quotation."""
     assert signature("it can't be read") != signature("it can't be written")
 
 
-def test_the_most_frequent_cause_comes_first() -> None:
-    """With its first row's words, and its skus in the order of the file, capped."""
+def test_most_frequent_cause_is_first() -> None:
+    """With its first row's message, and its skus in the order of the file, capped."""
     many = [failed(f"F{n}", f"no ink in job-{n}") for n in range(SKUS_SHOWN + 5)]
     causes = failures_by_cause([refused("R"), *many])
     assert [(cause.code, cause.count) for cause in causes] == [("job_failed", 15), ("unknown_value", 1)]
@@ -49,14 +49,14 @@ def test_the_most_frequent_cause_comes_first() -> None:
     assert causes[1].remedy == "Write `linen`."
 
 
-def test_one_message_under_two_codes_is_two_causes() -> None:
-    """What to do may differ."""
+def test_same_message_under_two_codes_is_two_causes() -> None:
+    """The remedies may differ."""
     rows = [failed("A", "refused", "job_failed"), failed("B", "refused", "rejected")]
     assert len(failures_by_cause(rows)) == 2
 
 
-def test_rows_that_only_wait_for_their_turn_have_no_cause() -> None:
-    """Nor have those that succeeded; what the service still owes an answer to has one."""
+def test_rows_not_started_have_no_cause() -> None:
+    """Nor have those that succeeded; rows that wait for the service have one."""
     causes = failures_by_cause([row(status.value, status) for status in RowStatus])
     assert [cause.code for cause in causes] == ["failed", "held", "in_doubt", "refused", "waiting"]
 

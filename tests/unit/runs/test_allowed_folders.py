@@ -49,8 +49,8 @@ def begin(source: str, by_deployment: bool = True, out: str | None = None) -> No
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_outside_is_refused_to_a_deployment(path: str, here: Path) -> None:
-    """As the file, as the source with and without file://, and as where results go."""
+def test_deployment_is_refused_outside_of_the_allowed_folders(path: str, here: Path) -> None:
+    """As the file, as the source with and without file://, and as the results' destination."""
     absolute = str((here / path).absolute())
     for refused in (
         lambda: import_spec(ImportRequest(file=Path(path), catalog="c"), by_deployment=True),
@@ -72,19 +72,19 @@ def test_outside_is_refused_to_a_deployment(path: str, here: Path) -> None:
 
 
 @pytest.mark.parametrize("path", INSIDE)
-def test_inside_is_allowed(path: str, here: Path) -> None:
-    """Below the worker's folder and the home, whether there is a file or not, and links that stay inside."""
+def test_deployment_is_allowed_inside(path: str, here: Path) -> None:
+    """Below the worker's folder and the home, whether the file exists or not, and links that stay inside."""
     begin(path, out="results/x")
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_the_command_line_is_not_bound(path: str, here: Path) -> None:
-    """The person is there, and may read what they may read."""
+def test_command_line_is_not_restricted(path: str, here: Path) -> None:
+    """The person may read what they may read."""
     begin(path, by_deployment=False, out="../elsewhere")
 
 
-def test_folders_are_set_where_the_worker_is_started(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The setting names others in place of the worker's own; a source that the settings name needs no folder."""
+def test_allowed_folders_come_from_the_workers_settings(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They replace the worker's own; a source that the settings name needs no folder."""
     monkeypatch.setenv("PATTERNMILL_SOURCE_FOLDERS", json.dumps([str(here.parent / "elsewhere")]))
     begin("../elsewhere/spring.csv")
     begin("link.csv")
@@ -99,7 +99,7 @@ def test_folders_are_set_where_the_worker_is_started(here: Path, monkeypatch: py
 )
 @pytest.mark.parametrize("by_deployment", [True, False])
 def test_other_kinds_of_addresses_are_refused(address: str, by_deployment: bool, here: Path) -> None:
-    """For everybody, as a source and as a place for results."""
+    """For everybody, as a source and as a destination of results."""
     for source, out in ((address, None), ("spring.csv", address)):
         with pytest.raises(ConfigurationError, match="not read here"):
             refresh_spec(RefreshRequest(source=source, catalog="c", out=out), by_deployment=by_deployment)

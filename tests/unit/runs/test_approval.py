@@ -90,8 +90,10 @@ def last_decision(shop: Workshop) -> Approval:
         ({"approve_above_items": 8, "approve_above_cost": 239}, True),
     ],
 )
-def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], waits: bool) -> None:
-    """Items as they are counted, money as it comes at worst; the answer before the run is that of the run."""
+def test_plan_above_either_limit_needs_an_approval(
+    shop: Workshop, terms: dict[str, Any], waits: bool
+) -> None:
+    """Items by their number, money by its worst case; the preview agrees with the run."""
     found = proposal(shop, FOUR, **terms)
     assert approval.needs_approval(spec(shop, **terms), found) is waits
     if waits:
@@ -100,8 +102,8 @@ def test_a_plan_above_either_limit_waits(shop: Workshop, terms: dict[str, Any], 
         assert run(shop, FOUR, **terms).outcome is Outcome.COMPLETED
 
 
-def test_what_is_approved_is_made(shop: Workshop) -> None:
-    """All of it, and the record of the run says who approved."""
+def test_approved_plan_is_made(shop: Workshop) -> None:
+    """All of it, and the record of the run names the approver."""
     decided = approve(shop, FOUR)
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.COMPLETED
@@ -111,15 +113,15 @@ def test_what_is_approved_is_made(shop: Workshop) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_an_approval_is_of_one_plan(shop: Workshop) -> None:
+def test_approval_covers_one_plan(shop: Workshop) -> None:
     """A file with another row needs another approval, however small the difference."""
     approve(shop, FOUR)
     refused(shop, many(5))
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
-    """The first rows, each with its pattern; then it ends, with what is left. The rest needs another approval."""
+def test_plan_approved_in_part(shop: Workshop, service: Service) -> None:
+    """The first rows, each with its pattern; then it ends, with the rest left. The rest needs another approval."""
     approve(shop, FOUR, items=5)
     ended = run(shop, FOUR)
     assert ended.outcome is Outcome.BUDGET_REACHED
@@ -138,8 +140,8 @@ def test_part_of_a_plan(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == 8
 
 
-def test_what_exceeds_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop, service: Service) -> None:
-    """Small plans need no approval, but what a person has left out does."""
+def test_rows_left_out_are_not_bought_in_small_plans(shop: Workshop, service: Service) -> None:
+    """Small plans need no approval, but rows that a person has left out do."""
     approve(shop, FOUR, items=6)
     run(shop, FOUR)
     found = proposal(shop, FOUR)
@@ -151,10 +153,10 @@ def test_what_exceeds_a_ceiling_is_not_bought_piece_by_piece(shop: Workshop, ser
 
 @pytest.mark.parametrize("items", [None, 6])
 @pytest.mark.parametrize("moment", range(1, 7))
-def test_after_a_crash_the_same_approval_holds(
+def test_approval_holds_after_a_crash(
     shop: Workshop, service: Service, moment: int, items: int | None
 ) -> None:
-    """What is left is another plan, and rests on the same approval: no more is bought in all than was approved."""
+    """What is left is another plan under the same approval: in all no more is bought than was approved."""
     approved = approve(shop, FOUR, items=items)
     heard: list[Create] = []
 
@@ -176,7 +178,7 @@ def test_after_a_crash_the_same_approval_holds(
     assert last_decision(shop).purchases == approved.ceiling.items
 
 
-def test_a_failed_job_is_tried_again_under_the_ceiling(shop: Workshop, service: Service) -> None:
+def test_failed_job_is_retried_within_the_ceiling(shop: Workshop, service: Service) -> None:
     """The worst case is what was approved."""
     service.on_follow["prompt 000"] = [failed()]
     approve(shop, FOUR)
@@ -185,7 +187,7 @@ def test_a_failed_job_is_tried_again_under_the_ceiling(shop: Workshop, service: 
 
 
 def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
-    """Rows that fail again and again are bought under the same approval until it is used up."""
+    """Rows that fail repeatedly are bought under the same approval until it is used up."""
     service.on_follow["S-000"] = [failed()] * 40
     approve(shop, FOUR)
     run(shop, FOUR)
@@ -201,7 +203,7 @@ def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
     assert last.purchases <= last.ceiling.purchases
 
 
-def test_what_is_begun_is_resumed_without_an_approval(shop: Workshop, service: Service) -> None:
+def test_begun_items_are_resumed_without_an_approval(shop: Workshop, service: Service) -> None:
     """It is paid for."""
     heard: list[Create] = []
 
@@ -219,7 +221,7 @@ def test_what_is_begun_is_resumed_without_an_approval(shop: Workshop, service: S
     assert run(shop, rows(("H-1", "herons")), **terms).outcome is Outcome.COMPLETED
 
 
-def test_a_rejection_binds_the_rows_that_it_was_about(shop: Workshop) -> None:
+def test_rejection_covers_its_rows(shop: Workshop) -> None:
     """A part of a rejected plan, however small, needs another approval."""
     approval.approve(
         spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear")
@@ -230,8 +232,8 @@ def test_a_rejection_binds_the_rows_that_it_was_about(shop: Workshop) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
-    """Cancelled, with who and why, every row not started; the catalog is free again."""
+def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
+    """Cancelled, with author and reason, every row not started; the lease is released."""
     decided = approval.approve(
         spec(shop), proposal(shop, FOUR), ApprovalDecision("bert", approved=False, note="too dear.")
     )
@@ -254,7 +256,7 @@ def test_a_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> None:
+def test_approval_replaces_the_production_confirmation(shop: Workshop) -> None:
     """A person has decided on it."""
     settings = shop.settings.model_copy(update={"environment": "production", "confirm_above": 1})
     its = replace(spec(shop), settings=settings)
@@ -268,7 +270,7 @@ def test_an_approval_confirms_a_large_purchase_in_production(shop: Workshop) -> 
 # -- requests of flow runs
 
 
-def test_a_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
+def test_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) -> None:
     """Requested again, by the same run for the same plan, it is the same request with another question."""
     its, found = spec(shop), proposal(shop, FOUR)
     first = approval.request_approval(its, found, "flow-run-1", PATIENCE)
@@ -282,8 +284,8 @@ def test_a_flow_run_requests_one_approval_and_gets_a_decision(shop: Workshop) ->
     assert not approval.needs_approval(its, found)
 
 
-def test_a_decision_on_a_plan_that_has_become_smaller_holds(shop: Workshop) -> None:
-    """What is left of it was seen."""
+def test_decision_holds_for_a_smaller_plan(shop: Workshop) -> None:
+    """The person has seen what is left of it."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     run(shop, rows(("S-000", "prompt 000")))
     left = proposal(shop, FOUR)
@@ -292,7 +294,7 @@ def test_a_decision_on_a_plan_that_has_become_smaller_holds(shop: Workshop) -> N
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
-def test_a_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
+def test_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     """The prices went up while it waited."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     dearer = {"product_price": 200}
@@ -302,7 +304,7 @@ def test_a_decision_never_costs_more_than_was_shown(shop: Workshop) -> None:
     assert decided is not None and decided.ceiling.amount == question.worst == 240
 
 
-def test_a_decision_on_another_plan_is_none(shop: Workshop) -> None:
+def test_decision_on_another_plan_does_not_count(shop: Workshop) -> None:
     """Rows that the person never saw need a request of their own."""
     question = approval.request_approval(spec(shop), proposal(shop, FOUR), "flow-run-1", PATIENCE)
     five = proposal(shop, many(5))
@@ -311,8 +313,8 @@ def test_a_decision_on_another_plan_is_none(shop: Workshop) -> None:
     assert approval.pending_request(spec(shop), "flow-run-1") is None
 
 
-def test_a_request_lapses(shop: Workshop) -> None:
-    """And then it is no decision: the next run requests one again."""
+def test_approval_request_lapses(shop: Workshop) -> None:
+    """And then it is no decision: the next run requests another."""
     its, found = spec(shop), proposal(shop, FOUR)
     question = approval.request_approval(its, found, "flow-run-1", PATIENCE)
     assert question.lapses_at is not None
@@ -324,15 +326,15 @@ def test_a_request_lapses(shop: Workshop) -> None:
     assert approval.needs_approval(its, found)
 
 
-def test_a_cost_to_be_approved_needs_prices() -> None:
+def test_approval_limit_of_money_needs_prices() -> None:
     """Without them it would never be reached."""
     settings = Settings(_env_file=None, approve_above_cost=100)
     with pytest.raises(ConfigurationError, match="no prices"):
         RunOptions.from_settings(settings)
 
 
-def test_the_approvers_code() -> None:
-    """Plain or as its digest; the digest itself opens nothing."""
+def test_approvers_code() -> None:
+    """In clear or as its digest; the digest itself is no code."""
     plain, digest = SecretStr("orchard-41"), "sha256:" + hashlib.sha256(b"orchard-41").hexdigest()
     for expected in (plain, SecretStr(digest)):
         assert approval.is_approval_code(expected, " orchard-41\n")

@@ -47,8 +47,8 @@ def previewed(shop: Workshop, its: RunSpec, text: str) -> tuple[Preview, str]:
     return found, "\n".join(plan_lines(found, checked, approval.propose(its, found.plan).digest()))
 
 
-def test_the_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Service) -> None:
-    """Before anything is spent; both remedies are named, and the plan says so as well."""
+def test_same_rows_in_another_catalog_are_refused(shop: Workshop, service: Service) -> None:
+    """Before anything is spent; both remedies are named, and the preview agrees."""
     shop.run(SIX)
     before = len(service.creates)
     with pytest.raises(ConfigurationError, match="6 of 6 rows to buy") as caught:
@@ -61,7 +61,7 @@ def test_the_same_rows_in_another_catalog_are_refused(shop: Workshop, service: S
     assert len(service.creates) == before
 
 
-def test_who_confirms_buys_them(shop: Workshop, service: Service) -> None:
+def test_confirmed_duplicates_are_bought(shop: Workshop, service: Service) -> None:
     """In another catalog they are other products; `production` is another confirmation."""
     shop.run(SIX)
     with pytest.raises(ConfigurationError, match="bought once more"):
@@ -74,7 +74,7 @@ def test_who_confirms_buys_them(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == 24
 
 
-def test_an_approved_plan_needs_no_further_confirmation(shop: Workshop) -> None:
+def test_approved_plan_needs_no_confirmation(shop: Workshop) -> None:
     """The person has seen the sentence."""
     shop.run(SIX)
     its = spec(shop, approve_above_items=0)
@@ -93,30 +93,30 @@ def test_an_approved_plan_needs_no_further_confirmation(shop: Workshop) -> None:
         (SIX, rows(*((f"T-{number:03}", f"prompt {number:03}") for number in range(6)))),
     ],
 )
-def test_a_handful_or_other_content_is_bought(shop: Workshop, before: str, text: str) -> None:
+def test_few_duplicates_or_other_content_are_bought(shop: Workshop, before: str, text: str) -> None:
     """A sku alone, or a prompt alone, is no product."""
     shop.run(before)
     assert previewed(shop, spec(shop), text)[0].duplicates is None
     run(shop, spec(shop), text)
 
 
-def test_another_environment_has_its_own(shop: Workshop) -> None:
+def test_duplicates_in_another_environment_are_bought(shop: Workshop) -> None:
     """A catalog is made in staging first, then in production."""
     shop.run(SIX)
     settings = shop.settings.model_copy(update={"environment": "production", "studio_url": "http://p/v1"})
     run(shop, replace(shop.spec(), settings=settings), SIX)
 
 
-def test_a_catalog_that_has_them_no_longer(shop: Workshop) -> None:
-    """Retired rows have moved on."""
+def test_retired_duplicates_are_bought(shop: Workshop) -> None:
+    """They have moved to another catalog."""
     shop.run(SIX)
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE catalog_rows SET retired_at = 1")
     run(shop, spec(shop), SIX)
 
 
-def test_a_run_that_crashed_has_them_too(shop: Workshop, service: Service) -> None:
-    """Its catalog is brought up to it by the next run; until then the ledger's attempts show what was requested."""
+def test_duplicates_of_a_crashed_run_are_refused(shop: Workshop, service: Service) -> None:
+    """Its catalog is updated by the next run; until then the ledger's attempts show what was requested."""
     asked = []
 
     def heard(create: Create) -> None:
@@ -131,7 +131,7 @@ def test_a_run_that_crashed_has_them_too(shop: Workshop, service: Service) -> No
         run(shop, spec(shop), SIX)
 
 
-def test_the_catalog_with_most_of_them_is_named(shop: Workshop) -> None:
+def test_catalog_with_most_duplicates_is_named(shop: Workshop) -> None:
     """Rows count once, in however many catalogs they are."""
     run(shop, spec(shop, "few"), FIVE)
     run(shop, spec(shop, "most", confirm="duplicates"), many(8))
@@ -140,16 +140,16 @@ def test_the_catalog_with_most_of_them_is_named(shop: Workshop) -> None:
     assert (found.rows, found.of, found.catalog) == (8, 9, "most")
 
 
-def test_the_same_in_another_spelling_is_the_same(shop: Workshop) -> None:
-    """Case of a sku, and what nobody sees in a prompt."""
+def test_duplicates_in_another_spelling_are_refused(shop: Workshop) -> None:
+    """Case of a sku, and invisible characters of a prompt."""
     shop.run(SIX)
     spelled = SIX.replace("S-0", "s-0", 6).replace("prompt 00", "prompt\u00a000")
     with pytest.raises(ConfigurationError, match="bought once more"):
         run(shop, spec(shop), spelled)
 
 
-def test_what_a_blind_run_bought_is_known_by_a_run_that_sees(shop: Workshop, service: Service) -> None:
-    """Its catalog has the file's spelling, where this one has the offer's."""
+def test_duplicates_bought_without_an_offer_are_refused(shop: Workshop, service: Service) -> None:
+    """That catalog has the file's spelling, where this one has the offer's."""
     service.offer = Offer(None, False, "no categories", False)
     shop.run(SIX)
     service.offer = OFFER
@@ -157,8 +157,8 @@ def test_what_a_blind_run_bought_is_known_by_a_run_that_sees(shop: Workshop, ser
         run(shop, spec(shop), SIX)
 
 
-def test_what_is_in_doubt_is_not_bought_under_another_name(shop: Workshop, service: Service) -> None:
-    """The run has ended, and its patterns may be there."""
+def test_duplicates_in_doubt_are_refused(shop: Workshop, service: Service) -> None:
+    """The run has ended, and its patterns may be made."""
     for number in range(6):
         service.on_create[f"prompt {number:03}"] = [ANSWER_LOST]
     shop.run(SIX)

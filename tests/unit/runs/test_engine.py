@@ -49,14 +49,12 @@ def test_every_row_gets_its_product(shop: Workshop, service: Service) -> None:
 
 
 def test_progress_adds_up(shop: Workshop) -> None:
-    """The numbers of the screen are those of the run."""
     progress = shop.run(THREE).run.progress
     assert (progress.rows, progress.to_do, progress.ended) == (3, 3, 3)
     assert (progress.patterns, progress.products, progress.failed, progress.in_flight) == (2, 3, 0, 0)
 
 
-def test_a_second_run_makes_no_create(shop: Workshop, service: Service) -> None:
-    """Nor does it ask for anything."""
+def test_second_run_sends_nothing(shop: Workshop, service: Service) -> None:
     shop.run(THREE)
     asked = (len(service.creates), len(service.follows))
     again = shop.run(THREE)
@@ -65,8 +63,7 @@ def test_a_second_run_makes_no_create(shop: Workshop, service: Service) -> None:
     assert again.run.progress.done_before == 3
 
 
-def test_a_refused_row_stands_beside_the_others(shop: Workshop, service: Service) -> None:
-    """It is counted as what it is, and asks for nothing."""
+def test_refused_row_is_counted_and_sends_nothing(shop: Workshop, service: Service) -> None:
     ended = shop.run(ONE + "X-1,,Tote,X-1\n")
     assert ended.outcome is Outcome.COMPLETED_WITH_FAILURES
     assert ended.statuses == {"H-1": RowStatus.SUCCEEDED, "X-1": RowStatus.REFUSED}
@@ -78,8 +75,10 @@ def test_a_refused_row_stands_beside_the_others(shop: Workshop, service: Service
 
 @pytest.mark.parametrize("number", range(1, 6))
 @pytest.mark.parametrize("moment", ["as the request arrives", "before the end is told"])
-def test_a_crash_anywhere_costs_nothing(shop: Workshop, service: Service, number: int, moment: str) -> None:
-    """The next run goes on under the same request IDs, and everything is bought once."""
+def test_crash_anywhere_buys_nothing_twice(
+    shop: Workshop, service: Service, number: int, moment: str
+) -> None:
+    """The next run uses the same request IDs, and everything is bought once."""
     calls = 0
 
     def crash(_: object) -> None:
@@ -125,8 +124,8 @@ def test_many_crashes_at_random_moments(shop: Workshop, service: Service) -> Non
     assert len({create.body for create in service.creates}) == len(service.jobs)
 
 
-def test_an_answer_that_was_lost_is_asked_for_again(shop: Workshop, service: Service) -> None:
-    """Same ID, same bytes; how old the request is is told, so that its fate is known to be open."""
+def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
+    """Same ID, same bytes; the age of the request is passed on, so that it is known to be in doubt."""
     service.on_create["herons"] = [ANSWER_LOST]
     first = shop.run(ONE)
     assert first.statuses == {"H-1": RowStatus.IN_DOUBT}
@@ -139,8 +138,8 @@ def test_an_answer_that_was_lost_is_asked_for_again(shop: Workshop, service: Ser
     assert sorted(service.bought) == ["H-1", "herons"]
 
 
-def test_a_job_that_goes_on_is_asked_for_by_its_id(shop: Workshop, service: Service) -> None:
-    """The next run re-attaches; nothing is created."""
+def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> None:
+    """By the next run; nothing is created."""
     service.on_follow["herons"] = [outcomes.GaveUp("job-1", "not in time")]
     first = shop.run(ONE)
     assert (first.outcome, first.statuses) == (
@@ -153,7 +152,7 @@ def test_a_job_that_goes_on_is_asked_for_by_its_id(shop: Workshop, service: Serv
     assert [create.name for create in service.creates] == ["herons", "H-1"]
 
 
-def test_past_the_age_limit_nothing_is_sent(shop: Workshop, service: Service) -> None:
+def test_nothing_is_resent_above_the_age_limit(shop: Workshop, service: Service) -> None:
     """The service may have forgotten the ID: a person decides."""
     service.on_create["herons"] = [ANSWER_LOST]
     shop.run(ONE)
@@ -166,8 +165,8 @@ def test_past_the_age_limit_nothing_is_sent(shop: Workshop, service: Service) ->
 
 
 @pytest.mark.parametrize("name", ["herons", "H-1"])
-def test_a_failed_job_gets_another_attempt(shop: Workshop, service: Service, name: str) -> None:
-    """Under a new request ID, and only after the service itself said that it failed."""
+def test_failed_job_gets_another_attempt(shop: Workshop, service: Service, name: str) -> None:
+    """Under a new request ID, and only after the service itself reported that it failed."""
     service.on_follow[name] = [failed()]
     ended = shop.run(ONE)
     assert ended.outcome is Outcome.COMPLETED
@@ -180,8 +179,8 @@ def test_a_failed_job_gets_another_attempt(shop: Workshop, service: Service, nam
 
 
 @pytest.mark.parametrize("attempts", [1, 2, 3])
-def test_attempts_have_an_end(shop: Workshop, service: Service, attempts: int) -> None:
-    """As many as allowed; a second run makes none."""
+def test_attempts_are_limited(shop: Workshop, service: Service, attempts: int) -> None:
+    """A second run makes no more."""
     service.on_follow["herons"] = [failed() for _ in range(9)]
     for _ in range(2):
         ended = shop.run(ONE, attempts=attempts)
@@ -190,14 +189,13 @@ def test_attempts_have_an_end(shop: Workshop, service: Service, attempts: int) -
         assert service.bought == ["herons"] * attempts
 
 
-def test_attempts_left_are_made_by_the_next_run(shop: Workshop, service: Service) -> None:
-    """A limit that was raised counts for what failed before."""
+def test_raised_attempt_limit_applies_to_earlier_failures(shop: Workshop, service: Service) -> None:
     service.on_follow["herons"] = [failed()]
     assert shop.run(ONE, attempts=1).statuses == {"H-1": RowStatus.FAILED}
     assert shop.run(ONE, attempts=2).outcome is Outcome.COMPLETED
 
 
-def test_a_reason_that_is_final_gets_no_other_attempt(shop: Workshop, service: Service) -> None:
+def test_final_reason_gets_no_other_attempt(shop: Workshop, service: Service) -> None:
     """Neither now nor in the next run."""
     service.on_follow["herons"] = [failed("Content refused: a trademark")]
     for _ in range(2):
@@ -206,8 +204,8 @@ def test_a_reason_that_is_final_gets_no_other_attempt(shop: Workshop, service: S
     assert service.bought == ["herons"]
 
 
-def test_a_retry_gives_a_failed_item_its_attempts_again(shop: Workshop, service: Service) -> None:
-    """It works however often it is asked for, and a paid pattern is never bought again."""
+def test_retry_renews_the_attempts_of_a_failed_item(shop: Workshop, service: Service) -> None:
+    """However often it is repeated, and a paid pattern is never bought again."""
     service.on_follow["H-1"] = [failed() for _ in range(5)]
     for bought in (2, 4):
         ended = shop.run(ONE, retry=lambda row: True)
@@ -274,7 +272,7 @@ def test_a_retry_gives_a_failed_item_its_attempts_again(shop: Workshop, service:
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("name", ["herons", "H-1"])
-def test_every_end_of_a_create_has_its_word(
+def test_every_end_of_a_create(
     shop: Workshop,
     service: Service,
     name: str,
@@ -284,7 +282,7 @@ def test_every_end_of_a_create_has_its_word(
     outcome: Outcome,
     code: str,
 ) -> None:
-    """In the ledger, in the row and in the outcome; and no new ID is made of it, now or in the next run."""
+    """Its state in the ledger, the row and the outcome; and no new ID is made of it, now or in the next run."""
     service.on_create[name] = [end]
     ended = shop.run(ONE)
     assert (shop.state(name), ended.statuses["H-1"], ended.outcome) == (state, status, outcome)
@@ -297,10 +295,8 @@ def test_every_end_of_a_create_has_its_word(
 @pytest.mark.parametrize(
     "end", [outcomes.NotBegun(), outcomes.Stopped("unauthorised", "401")], ids=lambda end: type(end).__name__
 )
-def test_what_was_certainly_not_executed_is_withdrawn(
-    shop: Workshop, service: Service, end: outcomes.CreateEnd
-) -> None:
-    """It is not in doubt, holds no budget, and the next run sends it."""
+def test_unexecuted_request_is_withdrawn(shop: Workshop, service: Service, end: outcomes.CreateEnd) -> None:
+    """It is not in doubt, reserves no budget, and the next run sends it."""
     service.on_create["herons"] = [end]
     ended = shop.run(ONE, limits=SpendingLimits(patterns=1))
     assert shop.state("herons") is AttemptState.WITHDRAWN
@@ -329,7 +325,7 @@ def test_what_was_certainly_not_executed_is_withdrawn(
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_every_end_of_a_job_has_its_word(
+def test_every_end_of_a_job(
     shop: Workshop,
     service: Service,
     end: outcomes.JobEnd,
@@ -337,14 +333,14 @@ def test_every_end_of_a_job_has_its_word(
     status: RowStatus,
     outcome: Outcome,
 ) -> None:
-    """A poll's trouble never makes a failure, nor another attempt."""
+    """A poll's error never makes a failure, nor another attempt."""
     service.on_follow["herons"] = [end]
     ended = shop.run(ONE)
     assert (shop.state("herons"), ended.statuses["H-1"], ended.outcome) == (state, status, outcome)
     assert service.bought == ["herons"]
 
 
-def test_a_job_of_another_item_is_a_contradiction(shop: Workshop, service: Service) -> None:
+def test_job_of_another_item_is_held(shop: Workshop, service: Service) -> None:
     """The second request is held, nothing new is begun, and the first keeps its job."""
     catalog = rows(("H-1", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
     theirs = outcomes.Accepted(Job("job-1", "pattern", "running", None, {}))
@@ -357,8 +353,8 @@ def test_a_job_of_another_item_is_a_contradiction(shop: Workshop, service: Servi
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
 
 
-def test_too_many_failures_stop_new_items(shop: Workshop, service: Service) -> None:
-    """What was paid for is finished; rows that were never reached read so."""
+def test_too_many_failures_halt_new_items(shop: Workshop, service: Service) -> None:
+    """Paid items are finished; rows that were never reached are not_started."""
     for number in range(30):
         service.on_follow[f"prompt {number:03}"] = [failed()]
     ended = shop.run(many(30), max_in_flight=3, attempts=1, failure_limit=FailureLimit(count=4))
@@ -372,8 +368,8 @@ def test_too_many_failures_stop_new_items(shop: Workshop, service: Service) -> N
 # -- money
 
 
-def test_a_limit_ends_the_run_and_raising_it_goes_on(shop: Workshop, service: Service) -> None:
-    """Exactly what the limit allows is bought; products of patterns that are there are still built."""
+def test_limit_ends_the_run_and_raising_it_resumes(shop: Workshop, service: Service) -> None:
+    """Exactly what the limit allows is bought; products of made patterns are still made."""
     ended = shop.run(many(10), max_in_flight=3, limits=SpendingLimits(patterns=4))
     assert ended.outcome is Outcome.BUDGET_REACHED
     assert "--max-patterns" in (ended.ending.record.reason or "")
@@ -382,7 +378,7 @@ def test_a_limit_ends_the_run_and_raising_it_goes_on(shop: Workshop, service: Se
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
-def test_a_budget_is_never_passed(shop: Workshop, service: Service) -> None:
+def test_budget_is_never_exceeded(shop: Workshop, service: Service) -> None:
     """Reserved with the intent, whatever is in flight at once, with attempts that fail."""
     for number in range(10):
         service.on_follow[f"prompt {number:03}"] = [failed()]
@@ -397,8 +393,7 @@ def test_a_budget_is_never_passed(shop: Workshop, service: Service) -> None:
     assert all(service.bought.count(f"prompt {number:03}") == 2 for number in range(10))
 
 
-def test_a_limit_of_products_strands_nothing(shop: Workshop, service: Service) -> None:
-    """Where products cannot be bought, patterns are not bought for nothing."""
+def test_product_limit_leaves_no_pattern_without_its_product(shop: Workshop, service: Service) -> None:
     ended = shop.run(many(30), max_in_flight=3, limits=SpendingLimits(products=2))
     assert ended.outcome is Outcome.BUDGET_REACHED
     assert ended.counts[RowStatus.SUCCEEDED] == 2
@@ -418,7 +413,9 @@ def test_products_go_before_patterns(shop: Workshop, service: Service) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_whatever_stops_a_run_strands_at_most_a_window(shop: Workshop, service: Service, seed: int) -> None:
+def test_stopped_run_strands_at_most_a_window_of_patterns(
+    shop: Workshop, service: Service, seed: int
+) -> None:
     """Killed at random moments, one after the other, of unique and shared prompts, in one shard or several."""
     chance = random.Random(seed)
     window, shard = chance.choice([2, 3, 5]), chance.choice([8, 24])
@@ -441,8 +438,7 @@ def test_whatever_stops_a_run_strands_at_most_a_window(shop: Workshop, service: 
         assert shop.stranded() <= max(window, largest)
 
 
-def test_the_window_is_never_passed(shop: Workshop, service: Service) -> None:
-    """No more jobs in flight than allowed, and all of them used."""
+def test_window_is_full_and_never_exceeded(shop: Workshop, service: Service) -> None:
     most = 0
 
     async def watch(run: Run, api: FakeStudioApi) -> None:
@@ -456,8 +452,8 @@ def test_the_window_is_never_passed(shop: Workshop, service: Service) -> None:
     assert most == 4
 
 
-def test_a_stop_drains(shop: Workshop, service: Service) -> None:
-    """No create is sent after it; the jobs that run are followed to their ends; the rest reads as it is."""
+def test_stop_drains(shop: Workshop, service: Service) -> None:
+    """No create is sent after it; running jobs are followed to their ends; the rest is reported as it is."""
 
     async def stop(run: Run, api: FakeStudioApi) -> None:
         api.jobs_may_end.clear()
@@ -473,7 +469,7 @@ def test_a_stop_drains(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
-def test_a_drain_has_an_end(shop: Workshop, service: Service) -> None:
+def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     """Jobs that go on longer keep their IDs for the next run."""
 
     async def stop(run: Run, api: FakeStudioApi) -> None:
@@ -488,8 +484,8 @@ def test_a_drain_has_an_end(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == 4
 
 
-def test_a_run_whose_rows_are_all_there_is_complete_though_it_was_stopped(shop: Workshop) -> None:
-    """What was said on the way does not count against what is there."""
+def test_stopped_run_with_every_row_made_is_completed(shop: Workshop) -> None:
+    """A halt does not count against what is made."""
 
     async def stop(run: Run, api: FakeStudioApi) -> None:
         await until(lambda: run.progress.ended == 1)
@@ -501,10 +497,8 @@ def test_a_run_whose_rows_are_all_there_is_complete_though_it_was_stopped(shop: 
 # -- steps
 
 
-def test_a_step_that_breaks_outside_of_the_engine_is_taken_without_it(
-    shop: Workshop, service: Service
-) -> None:
-    """Prefect gone, before or after the work: everything is made, once."""
+def test_item_is_driven_without_a_broken_step(shop: Workshop, service: Service) -> None:
+    """Prefect lost, before or after the work: everything is made, once."""
 
     def broken(run: Run) -> Step:
         async def step(item: Item) -> None:
@@ -518,8 +512,8 @@ def test_a_step_that_breaks_outside_of_the_engine_is_taken_without_it(
     assert sorted(service.bought) == ALL_THREE
 
 
-def test_a_step_that_breaks_after_a_failed_retry_buys_nothing_more(shop: Workshop, service: Service) -> None:
-    """The attempts that a retry gives are given once."""
+def test_broken_step_after_a_failed_retry_buys_nothing_more(shop: Workshop, service: Service) -> None:
+    """A retry's attempts are counted once."""
     service.on_follow["herons"] = [failed() for _ in range(10)]
     shop.run(ONE)
 
@@ -536,7 +530,7 @@ def test_a_step_that_breaks_after_a_failed_retry_buys_nothing_more(shop: Worksho
     assert service.bought == ["herons"] * 4
 
 
-def test_a_shard_is_driven_once(shop: Workshop, service: Service) -> None:
+def test_shard_is_driven_once(shop: Workshop, service: Service) -> None:
     """A nested flow that is run again leaves it alone."""
 
     async def again(run: Run, api: FakeStudioApi) -> None:
@@ -547,8 +541,8 @@ def test_a_shard_is_driven_once(shop: Workshop, service: Service) -> None:
     assert len(service.creates) == 5
 
 
-def test_shards_hold_the_rows_that_need_work(shop: Workshop) -> None:
-    """Cut by their size, named by what they hold, and counted when made."""
+def test_shards_have_the_rows_that_need_work(shop: Workshop) -> None:
+    """Cut by their size, named after their rows, and counted when made."""
     shop.run(many(2))
     ended = shop.run(many(7), shard_rows=2)
     shards = ended.run.engine.shards
@@ -558,7 +552,7 @@ def test_shards_hold_the_rows_that_need_work(shop: Workshop) -> None:
     assert [ended.run.engine.made(shard) for shard in shards] == [2, 2, 1]
 
 
-def test_rows_of_one_pattern_stay_together_and_those_that_have_it_go_first(shop: Workshop) -> None:
+def test_rows_of_one_pattern_stay_together_and_made_patterns_go_first(shop: Workshop) -> None:
     """So that a stop finds few patterns without their products, in whatever shards the rows would have stood."""
     shop.run(rows(("C-1", "cranes")))
     four = rows(("H-1", "herons"), ("F-1", "ferns"), ("H-2", "herons"), ("C-2", "cranes"))
@@ -567,14 +561,14 @@ def test_rows_of_one_pattern_stay_together_and_those_that_have_it_go_first(shop:
     assert shards[1].describe() == "rows 2-4 · H-1 … H-2"
 
 
-def test_more_rows_of_one_pattern_than_a_shard_holds_are_cut(shop: Workshop) -> None:
+def test_rows_of_one_pattern_are_cut_at_the_size_of_a_shard(shop: Workshop) -> None:
     """A page with all rows of a large catalog on one motif would not be usable."""
     same = rows(*((f"S-{number}", "herons") for number in range(5)))
     shards = shop.run(same, shard_rows=2).run.engine.shards
     assert [len(shard.rows) for shard in shards] == [2, 2, 1]
 
 
-def test_records_of_a_run_say_what_it_was(shop: Workshop) -> None:
+def test_run_is_on_record(shop: Workshop) -> None:
     """And a run that crashed is closed by the next one of its catalog."""
     service = shop.service
 

@@ -63,8 +63,8 @@ def take(ledger: Ledger, sleep: Callable[[float], Awaitable[None]]) -> Lease:
     return asyncio.run(acquire_lease(ledger, "staging", "spring", MINE, sleep=sleep))
 
 
-def test_a_free_catalog_is_taken_at_once(ledger: Ledger) -> None:
-    """Nobody is waited for, the first time and after a release."""
+def test_free_catalog_is_leased_at_once(ledger: Ledger) -> None:
+    """The first time, and after a release."""
     sleeper = Sleeper()
     first = take(ledger, sleeper)
     with ledger.transaction():
@@ -73,8 +73,8 @@ def test_a_free_catalog_is_taken_at_once(ledger: Ledger) -> None:
     assert sleeper.slept == 0
 
 
-def test_a_living_holder_is_left_alone_within_two_beats(ledger: Ledger) -> None:
-    """It is seen to beat; nothing is written, and it goes on."""
+def test_living_holder_is_left_alone(ledger: Ledger) -> None:
+    """Its heartbeat is seen within two beats; nothing is written, and it continues."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
 
     def beat() -> None:
@@ -88,8 +88,8 @@ def test_a_living_holder_is_left_alone_within_two_beats(ledger: Ledger) -> None:
     beat()
 
 
-def test_a_silent_holder_elsewhere_is_taken_over_in_the_end(ledger: Ledger) -> None:
-    """Not before its silence has been watched for its time; then it can write no more."""
+def test_silent_holder_elsewhere_is_taken_over(ledger: Ledger) -> None:
+    """Not before its silence was watched for its time; then it can write no more."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
     sleeper = Sleeper()
     assert take(ledger, sleeper).fence == hold.fence + 1
@@ -99,7 +99,7 @@ def test_a_silent_holder_elsewhere_is_taken_over_in_the_end(ledger: Ledger) -> N
 
 
 def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
-    """The ledger's clock may jump by a day: it says nothing about who lives."""
+    """The ledger's clock may jump by a day: it is no evidence of life."""
     now = [1_800_000_000.0]
     ledger = Ledger(SqliteDatabase(tmp_path / "ledger.sqlite3"), clock=lambda: now[0])
     hold = held_by(ledger, SOMEWHERE_ELSE)
@@ -114,8 +114,8 @@ def test_silence_is_watched_not_computed(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_another_taker_that_was_quicker_is_an_overlap(ledger: Ledger) -> None:
-    """The fence changed while the silent one was watched."""
+def test_quicker_taker_is_an_overlap(ledger: Ledger) -> None:
+    """The fence changed while the silent holder was watched."""
     hold = held_by(ledger, SOMEWHERE_ELSE)
 
     def taken() -> None:
@@ -143,8 +143,8 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 
 @needs_proc
 @pytest.mark.parametrize("buried", [True, False])
-def test_a_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buried: bool) -> None:
-    """Whether its parent has taken notice of its death or not."""
+def test_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, buried: bool) -> None:
+    """Whether its parent has reaped it or not."""
     child = process()
     holder = as_holder(child.pid)
     held_by(ledger, holder)
@@ -163,15 +163,15 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(ledger: Ledger, bu
 
 
 @needs_proc
-def test_a_pid_that_was_given_out_again_is_another_process() -> None:
-    """The start time tells them apart."""
+def test_reused_pid_is_another_process() -> None:
+    """By its start time."""
     me = LeaseHolder.this_process()
     assert not me.is_surely_dead()
     assert replace(me, born="1").is_surely_dead()
 
 
-def test_what_runs_elsewhere_is_never_surely_dead() -> None:
-    """Its PID says nothing here."""
+def test_process_elsewhere_is_never_known_dead() -> None:
+    """Its PID means nothing here."""
     assert not SOMEWHERE_ELSE.is_surely_dead()
 
 
@@ -184,8 +184,7 @@ def beats(ledger: Ledger) -> int:
     return lease.beats
 
 
-def test_a_heart_beats_from_the_start(ledger: Ledger) -> None:
-    """And stops when told to."""
+def test_heartbeat_begins_at_once_and_stops(ledger: Ledger) -> None:
 
     async def main() -> None:
         writer = LedgerWriter(ledger, held_by(ledger, SOMEWHERE_ELSE))
@@ -202,7 +201,7 @@ def test_a_heart_beats_from_the_start(ledger: Ledger) -> None:
     asyncio.run(main())
 
 
-def test_a_heart_tells_that_the_hold_is_lost(ledger: Ledger) -> None:
+def test_heartbeat_reports_a_lost_lease(ledger: Ledger) -> None:
     """Once another run has taken the catalog over."""
 
     async def main() -> None:
@@ -220,7 +219,7 @@ def test_a_heart_tells_that_the_hold_is_lost(ledger: Ledger) -> None:
     asyncio.run(main())
 
 
-def test_a_heart_that_never_beat_stops() -> None:
+def test_heartbeat_that_never_began_can_be_stopped() -> None:
     """A run that could not begin is ended all the same."""
 
     async def main() -> None:

@@ -54,10 +54,10 @@ def seen(shop: Workshop, catalog: str, **options: Any) -> Preview:
         (SpendingLimits(run_amount=3000), 60, ""),
     ],
 )
-def test_a_limit_buys_whole_rows(
+def test_limit_buys_whole_rows(
     shop: Workshop, service: Service, limits: SpendingLimits, whole: int, message: str
 ) -> None:
-    """As many as it covers with pattern and product, the first of the file; the plan says so before, the run after."""
+    """The first rows of the file, each with pattern and product; the plan shows how many, and the run agrees."""
     before = seen(shop, many(60), limits=limits, **PRICES)
     ended = shop.run(many(60), max_in_flight=25, limits=limits, **PRICES)
     assert bought(service) == (whole, whole)
@@ -69,8 +69,7 @@ def test_a_limit_buys_whole_rows(
     assert len(service.bought) == len(set(service.bought)) == 120
 
 
-def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
-    """One line, with what would be bought."""
+def test_shown_plan_has_its_reach(shop: Workshop) -> None:
     found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000), **PRICES)
     checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
     lines = list(plan_lines(found, checked, "digest"))
@@ -80,7 +79,7 @@ def test_the_plan_that_is_shown_says_how_far_it_reaches(shop: Workshop) -> None:
     )
 
 
-def test_the_plan_that_is_shown_has_amounts_in_the_currency_that_is_set(shop: Workshop) -> None:
+def test_shown_plan_is_in_the_configured_currency(shop: Workshop) -> None:
     """Its cost, and the limit."""
     found = seen(shop, many(60), limits=SpendingLimits(run_amount=1000, currency="EUR"), **PRICES)
     checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
@@ -90,7 +89,7 @@ def test_the_plan_that_is_shown_has_amounts_in_the_currency_that_is_set(shop: Wo
 
 
 @pytest.mark.usefixtures("long_day")
-def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
+def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Service) -> None:
     """Each run of a day begins with what the ones before it left."""
     day = SpendingLimits(day_amount=500)
     assert shop.run(many(4), limits=day, **PRICES).outcome is Outcome.COMPLETED
@@ -99,8 +98,8 @@ def test_what_is_left_of_the_day_is_spent_on_whole_rows(shop: Workshop, service:
     assert "of which 200 minor units is spent or reserved, reaches to 6 of 56 rows" in reason(ended)
 
 
-def test_patterns_that_are_there_get_their_products_first(shop: Workshop, service: Service) -> None:
-    """Wherever they are in the file: made, or begun before a crash; what is begun costs nothing more."""
+def test_made_and_begun_patterns_get_their_products_first(shop: Workshop, service: Service) -> None:
+    """Wherever they are in the file; what is begun costs nothing more."""
     shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(patterns=1), **PRICES)
     heard: list[Create] = []
 
@@ -118,7 +117,7 @@ def test_patterns_that_are_there_get_their_products_first(shop: Workshop, servic
     assert bought(service)[0] - before[0] <= 2
 
 
-def test_a_cheaper_row_behind_one_that_does_not_fit_is_taken(shop: Workshop, service: Service) -> None:
+def test_cheaper_row_after_one_over_the_limit_is_bought(shop: Workshop, service: Service) -> None:
     """Rows that share a pattern cost only their product."""
     catalog = rows(("A-1", "herons"), ("B-1", "ferns"), ("A-2", "herons"), ("A-3", "herons"), ("C-1", "owls"))
     ended = shop.run(catalog, limits=SpendingLimits(run_amount=75), **PRICES)
@@ -131,7 +130,7 @@ def test_a_cheaper_row_behind_one_that_does_not_fit_is_taken(shop: Workshop, ser
     assert bought(service) == (1, 3)
 
 
-def test_a_second_attempt_does_not_eat_the_money_of_products(shop: Workshop, service: Service) -> None:
+def test_second_attempt_leaves_the_money_of_products(shop: Workshop, service: Service) -> None:
     """A pattern that fails leaves its own product's money over, and no other row without its product."""
     service.on_follow["prompt 003"] = [failed()]
     ended = shop.run(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1000), **PRICES)
@@ -142,7 +141,7 @@ def test_a_second_attempt_does_not_eat_the_money_of_products(shop: Workshop, ser
     assert shop.stranded() == 0
 
 
-def test_a_second_attempt_is_bought_from_what_is_left_over(shop: Workshop, service: Service) -> None:
+def test_second_attempt_is_bought_from_the_remainder(shop: Workshop, service: Service) -> None:
     """The plan took 1000 of 1049: one more pattern, and no second one."""
     for number in (3, 4):
         service.on_follow[f"prompt {number:03}"] = [failed()]
@@ -151,7 +150,7 @@ def test_a_second_attempt_is_bought_from_what_is_left_over(shop: Workshop, servi
     assert bought(service) == (21, 19)
 
 
-def test_rows_that_fail_leave_a_sensible_remainder(shop: Workshop, service: Service) -> None:
+def test_money_of_failed_rows_buys_second_attempts(shop: Workshop, service: Service) -> None:
     """Every pattern fails once: what products of lost rows would have cost buys other rows' second attempts."""
     for number in range(60):
         service.on_follow[f"prompt {number:03}"] = [failed()]
@@ -163,8 +162,8 @@ def test_rows_that_fail_leave_a_sensible_remainder(shop: Workshop, service: Serv
     assert ended.counts[RowStatus.SUCCEEDED] == products
 
 
-def test_a_held_back_attempt_alone_is_a_limit_that_was_reached(shop: Workshop, service: Service) -> None:
-    """The plan fits to the last unit, and one pattern fails: raising the limit is what helps, and goes on."""
+def test_attempt_over_the_limit_ends_as_budget_reached(shop: Workshop, service: Service) -> None:
+    """The plan fits to the last unit, and one pattern fails: raising the limit is the remedy."""
     service.on_follow["prompt 001"] = [failed()]
     ended = shop.run(many(3), limits=SpendingLimits(run_amount=150), **PRICES)
     assert ended.outcome is Outcome.BUDGET_REACHED
@@ -173,7 +172,9 @@ def test_a_held_back_attempt_alone_is_a_limit_that_was_reached(shop: Workshop, s
     assert shop.run(many(3), **PRICES).outcome is Outcome.COMPLETED
 
 
-def test_what_is_begun_and_fails_eats_nothing_either(shop: Workshop, service: Service) -> None:
+def test_second_attempt_of_a_begun_pattern_leaves_the_money_of_products(
+    shop: Workshop, service: Service
+) -> None:
     """A pattern of an earlier run whose job fails in this one: its second attempt is no first purchase."""
     heard: list[Create] = []
 
@@ -193,7 +194,7 @@ def test_what_is_begun_and_fails_eats_nothing_either(shop: Workshop, service: Se
     assert shop.stranded() == 0
 
 
-def test_limit_and_approval_hold_both(shop: Workshop, service: Service) -> None:
+def test_limit_and_approval_both_apply(shop: Workshop, service: Service) -> None:
     """The one that covers less counts."""
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3}
     its = shop.spec(**terms)
@@ -208,8 +209,8 @@ def test_limit_and_approval_hold_both(shop: Workshop, service: Service) -> None:
     assert "anna approved" in reason(ended)
 
 
-def test_an_approval_that_is_used_up_in_part_is_spent_on_whole_rows(shop: Workshop, service: Service) -> None:
-    """What further attempts have taken of it is not there for new patterns."""
+def test_rest_of_an_approval_buys_whole_rows(shop: Workshop, service: Service) -> None:
+    """What further attempts have drawn from it is gone for new patterns."""
     terms: dict[str, Any] = {**PRICES, "approve_above_items": 3, "attempts": 1}
     its = shop.spec(**terms)
     checked = check_rows(shop.file(many(6)), service.offer, prompt_limit=100)
@@ -223,7 +224,7 @@ def test_an_approval_that_is_used_up_in_part_is_spent_on_whole_rows(shop: Worksh
     assert "what is left of the approval" in reason(ended).lower()
 
 
-def test_a_limit_that_covers_all_changes_nothing(shop: Workshop, service: Service) -> None:
+def test_limit_that_covers_everything_changes_nothing(shop: Workshop, service: Service) -> None:
     """Second attempts included, while there is money for them."""
     service.on_follow["prompt 001"] = [failed()]
     ended = shop.run(many(3), limits=SpendingLimits(run_amount=190), **PRICES)

@@ -87,8 +87,8 @@ def edition_with_failures(desk: Desk) -> None:
 
 @pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_the_failures_of_an_edition_are_made_in_that_edition(desk: Desk, name: str, by_refresh: bool) -> None:
-    """The old product is not given out as this edition's, and the edition is not given up."""
+def test_failures_of_an_edition_stay_in_that_edition(desk: Desk, name: str, by_refresh: bool) -> None:
+    """The old product is not reported as this edition's, and the edition is not left."""
     edition_with_failures(desk)
     before = len(desk.service.bought)
     work = (desk.refresh if by_refresh else desk.run)(desk.results(name))
@@ -96,8 +96,8 @@ def test_the_failures_of_an_edition_are_made_in_that_edition(desk: Desk, name: s
     assert desk.service.bought[before:] == ["ferns", "F-1"]
 
 
-def test_an_edition_that_is_named_wins(desk: Desk) -> None:
-    """Another one, or none: what is there without an edition costs nothing."""
+def test_named_edition_wins(desk: Desk) -> None:
+    """Another one, or none: what was made without an edition costs nothing."""
     edition_with_failures(desk)
     before = len(desk.service.bought)
     work = desk.run(desk.results(), edition="")
@@ -106,8 +106,8 @@ def test_an_edition_that_is_named_wins(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_a_copy_does_not_give_up_the_edition_unasked(desk: Desk, by_refresh: bool) -> None:
-    """Without its manifest it does not say which edition it is of."""
+def test_copy_without_a_manifest_keeps_the_edition(desk: Desk, by_refresh: bool) -> None:
+    """It does not name its edition."""
     edition_with_failures(desk)
     run, copy = (desk.refresh if by_refresh else desk.run), desk.copy()
     with pytest.raises(InputRefused, match=r"'second'.*--edition second.*--edition ''") as caught:
@@ -119,15 +119,14 @@ def test_a_copy_does_not_give_up_the_edition_unasked(desk: Desk, by_refresh: boo
     assert desk.service.bought[before:] == []
 
 
-def test_a_copy_made_in_its_edition(desk: Desk) -> None:
-    """As a person names it."""
+def test_copy_with_its_edition_named(desk: Desk) -> None:
     edition_with_failures(desk)
     before = len(desk.service.bought)
     desk.run(desk.copy(), catalog="spring", edition="second")
     assert desk.service.bought[before:] == ["ferns", "F-1"]
 
 
-def test_an_older_results_file_does_not_give_up_a_later_edition(desk: Desk) -> None:
+def test_older_results_file_keeps_the_later_edition(desk: Desk) -> None:
     """Its manifest names its own edition, none, which the catalog has left behind."""
     source = desk.file()
     desk.service.on_follow["ferns"] = [failed(), failed()]
@@ -139,8 +138,8 @@ def test_an_older_results_file_does_not_give_up_a_later_edition(desk: Desk) -> N
 
 
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_are_made_in_the_environment_where_they_failed(desk: Desk, by_refresh: bool) -> None:
-    """Production's failures are not bought in staging, and that is said."""
+def test_failures_are_made_in_the_environment_of_their_run(desk: Desk, by_refresh: bool) -> None:
+    """Production's failures are not bought in staging, and a message says so."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     failures = desk.results()
@@ -156,7 +155,7 @@ def test_failures_are_made_in_the_environment_where_they_failed(desk: Desk, by_r
 
 
 def test_each_environment_keeps_a_link_to_its_latest_results(desk: Desk) -> None:
-    """A try in staging does not hide what production has."""
+    """A try in staging does not hide production's results."""
     production = desk.run(desk.file(), environment="production").ended.record.run_id
     staging = desk.run(desk.file(), environment="staging").ended.record.run_id
     folder = desk.folder / "results" / "spring"
@@ -164,8 +163,8 @@ def test_each_environment_keeps_a_link_to_its_latest_results(desk: Desk) -> None
     assert (folder / "latest-production").resolve().name == production
 
 
-def test_an_environment_that_is_set_is_not_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PATTERNMILL_ENVIRONMENT holds for every file, and says nothing of this one."""
+def test_environment_of_the_settings_is_no_choice(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PATTERNMILL_ENVIRONMENT holds for every file, not for this one."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     monkeypatch.setenv("PATTERNMILL_ENVIRONMENT", "staging")
@@ -173,8 +172,8 @@ def test_an_environment_that_is_set_is_not_named(desk: Desk, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_another_environment_or_catalog_than_the_manifests_is_refused(desk: Desk, by_refresh: bool) -> None:
-    """A results file of production is nothing to be bought elsewhere."""
+def test_other_environment_or_catalog_than_the_manifests_is_refused(desk: Desk, by_refresh: bool) -> None:
+    """A results file of production is not bought elsewhere."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     run, before = (desk.refresh if by_refresh else desk.run), len(desk.service.creates)
@@ -187,8 +186,8 @@ def test_another_environment_or_catalog_than_the_manifests_is_refused(desk: Desk
     assert len(desk.service.creates) == before
 
 
-def test_a_copy_of_another_environment_is_refused_until_one_is_named(desk: Desk) -> None:
-    """The catalog's name says nothing of the environment."""
+def test_copy_of_another_environment_is_refused_until_one_is_named(desk: Desk) -> None:
+    """The catalog's name does not imply the environment."""
     desk.service.on_follow["ferns"] = [failed() for _ in range(4)]
     desk.run(desk.file(), environment="production")
     copy, before = desk.copy(), len(desk.service.creates)
@@ -198,15 +197,15 @@ def test_a_copy_of_another_environment_is_refused_until_one_is_named(desk: Desk)
     assert desk.run(copy, catalog="spring", environment="production").ended.record.environment == "production"
 
 
-def test_a_file_of_a_persons_own_goes_where_it_is_sent(desk: Desk) -> None:
-    """Also from a folder where results lie: only what has the result columns is a results file."""
+def test_own_file_goes_to_the_requested_scope(desk: Desk) -> None:
+    """Also from a folder of results: only a file with the result columns is a results file."""
     desk.run(desk.file(), environment="production", out=desk.folder)
     work = desk.run(desk.file("autumn.csv"), catalog="autumn", environment="staging", out=desk.folder / "out")
     assert (work.spec.catalog, work.spec.settings.environment) == ("autumn", "staging")
 
 
-def test_a_manifest_that_cannot_be_read_is_as_none(desk: Desk) -> None:
-    """With the catalog named; the ledger is asked then."""
+def test_unreadable_manifest_is_ignored(desk: Desk) -> None:
+    """With the catalog named; the ledger decides then."""
     edition_with_failures(desk)
     failures = desk.results()
     (failures.resolve().parent / "manifest.json").write_text("{}")
@@ -215,8 +214,8 @@ def test_a_manifest_that_cannot_be_read_is_as_none(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
-def test_a_results_file_is_known_in_every_encoding(desk: Desk, encoding: str) -> None:
-    """A spreadsheet saves it as it likes, with blank lines before the header too."""
+def test_results_file_is_recognised_in_every_encoding(desk: Desk, encoding: str) -> None:
+    """As spreadsheets save it, with blank lines before the header too."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production")
     failures = desk.results()
@@ -226,10 +225,10 @@ def test_a_results_file_is_known_in_every_encoding(desk: Desk, encoding: str) ->
     assert (spec.catalog, spec.settings.environment) == ("spring", "production")
 
 
-def test_another_service_under_the_same_environment_is_refused(
+def test_other_service_under_the_same_environment_is_refused(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before its offer is read: products of the one are not given out as the other's."""
+    """Before its offer is read: products of the one are not reported as the other's."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
     desk.run(desk.file())
@@ -251,8 +250,8 @@ def test_another_service_under_the_same_environment_is_refused(
         desk.run(desk.file(), environment="production")
 
 
-def test_another_name_of_the_same_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes on in its own environment, and buys nothing once more in another."""
+def test_other_name_of_the_same_service(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It continues in its own environment, and is refused under another."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
     desk.run(desk.file())
@@ -264,8 +263,10 @@ def test_another_name_of_the_same_service(desk: Desk, monkeypatch: pytest.Monkey
     assert len(desk.service.bought) == before
 
 
-def test_environments_that_shared_a_service_before_go_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each of them has is there; an older version told two names of one service apart."""
+def test_environments_that_shared_a_service_before_are_accepted(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each keeps its products; an older version took two names of one service for two."""
     for environment in ("staging", "production"):
         desk.run(desk.file(), environment=environment)
     with open_ledger(load_settings(), must_exist=True) as ledger, ledger.transaction():
@@ -278,10 +279,8 @@ def test_environments_that_shared_a_service_before_go_on(desk: Desk, monkeypatch
         desk.run(desk.file(), environment="third")
 
 
-def test_an_address_that_never_made_anything_binds_nothing(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A first address that was mistyped refused every request."""
+def test_address_that_accepted_nothing_binds_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mistyped first address refused every request."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:10/v1")
     for prompt in ("herons", "ferns", "owls"):
@@ -292,7 +291,7 @@ def test_an_address_that_never_made_anything_binds_nothing(
     desk.run(desk.file())
 
 
-def test_embedded_studios_are_no_service_to_be_bound_to(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedded_studio_binds_nothing(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each command has one on another port."""
     monkeypatch.delenv("PATTERNMILL_ENVIRONMENT_URLS")
     monkeypatch.setenv("PATTERNMILL_EMBEDDED", "true")
@@ -302,8 +301,8 @@ def test_embedded_studios_are_no_service_to_be_bound_to(desk: Desk, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
-def test_an_older_file_does_not_set_the_catalog_back(desk: Desk, name: str) -> None:
-    """What was corrected since is refused as it was; what nobody has changed since is tried again."""
+def test_older_file_restores_no_old_content(desk: Desk, name: str) -> None:
+    """A row corrected since is refused as superseded; unchanged rows are tried again."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.service.on_follow["owls"] = [failed(), failed()]
     first = desk.run(desk.file()).published.out
@@ -319,7 +318,7 @@ def test_an_older_file_does_not_set_the_catalog_back(desk: Desk, name: str) -> N
     assert has == {"H-1": "herons", "H-2": "herons", "F-1": "tall ferns", "O-1": "owls"}
 
 
-def test_a_row_of_an_older_file_that_was_edited_is_a_persons_own(desk: Desk) -> None:
+def test_edited_row_of_an_older_file_is_a_new_request(desk: Desk) -> None:
     """It is to change once more."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     first = desk.run(desk.file()).published.out
@@ -331,8 +330,8 @@ def test_a_row_of_an_older_file_that_was_edited_is_a_persons_own(desk: Desk) -> 
 
 
 @pytest.mark.parametrize("by_refresh", [False, True])
-def test_failures_without_their_result_columns_go_on_where_they_failed(desk: Desk, by_refresh: bool) -> None:
-    """Whoever corrects a file may delete what is not theirs."""
+def test_failures_without_result_columns_keep_their_scope(desk: Desk, by_refresh: bool) -> None:
+    """Whoever corrects a file may delete foreign columns."""
     desk.service.on_follow["ferns"] = [failed(), failed()]
     desk.run(desk.file(), environment="production", edition="second")
     failures = desk.results()

@@ -23,7 +23,7 @@ from patternmill.states import Outcome, Stage
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(1, 6), st.lists(st.integers(1, 9), max_size=15), st.integers(0, 99))
-def test_depth_is_never_passed_and_everyone_gets_in(most: int, sizes: list[int], seed: int) -> None:
+def test_depth_is_never_exceeded_and_everyone_enters(most: int, sizes: list[int], seed: int) -> None:
     """Groups of any size, leaving in any order: at most `most` rows, or one group that is larger, alone."""
     asyncio.run(depth_holds(most, sizes, random.Random(seed)))
 
@@ -52,8 +52,7 @@ async def depth_holds(most: int, sizes: list[int], chance: random.Random) -> Non
     assert [int(group[1] or 0) for group in entered] == list(range(len(sizes)))
 
 
-def test_who_never_entered_gives_nothing_back() -> None:
-    """Leaving without having entered makes no room."""
+def test_leaving_without_entering_frees_nothing() -> None:
 
     async def main() -> None:
         depth = Depth(1)
@@ -68,8 +67,8 @@ def test_who_never_entered_gives_nothing_back() -> None:
     asyncio.run(main())
 
 
-def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
-    """Rows whose pattern is there already may pass the depth; others wait until they are fewer again."""
+def test_forced_entry_does_not_wait_and_counts() -> None:
+    """Rows with a made pattern may exceed the depth; others wait until they are fewer again."""
 
     async def main() -> None:
         depth = Depth(2)
@@ -87,8 +86,8 @@ def test_who_is_held_waits_for_nobody_and_is_counted() -> None:
 
 
 @pytest.mark.parametrize("moment", ["while waiting", "as its turn comes"])
-def test_who_gives_up_blocks_nobody(moment: str) -> None:
-    """A cancelled wait takes no room, not even one that was just given to it."""
+def test_cancelled_entry_blocks_nobody(moment: str) -> None:
+    """It keeps no place, not even one assigned in the same moment."""
 
     async def main() -> None:
         depth = Depth(1)
@@ -114,7 +113,7 @@ def reason(outcome: Outcome, code: str = "why") -> HaltReason:
     return HaltReason(outcome, code, f"{code}.")
 
 
-def test_a_halt_is_of_its_stages() -> None:
+def test_halt_applies_to_its_stages() -> None:
     """A limit of patterns leaves products alone."""
     halt = Halt()
     assert halt.reason is None and not any(map(halt.halts, Stage))
@@ -122,24 +121,24 @@ def test_a_halt_is_of_its_stages() -> None:
     assert [halt.halts(stage) for stage in (Stage.PATTERN, Stage.PRODUCT)] == [True, False]
 
 
-def test_the_first_reason_counts() -> None:
-    """What follows from it is not the cause."""
+def test_first_reason_counts() -> None:
+    """Later ones follow from it."""
     halt = Halt()
     halt.begin(reason(Outcome.FAILED, "first"))
     halt.begin(reason(Outcome.FAILED, "second"))
     assert halt.reason == reason(Outcome.FAILED, "first")
 
 
-def test_a_persons_stop_outranks_what_stood_there() -> None:
-    """Whoever stops a run sees that it was stopped."""
+def test_stop_outranks_earlier_reasons() -> None:
+    """A person who stops a run sees that it was stopped."""
     halt = Halt()
     halt.begin(reason(Outcome.FAILED))
     halt.begin(reason(Outcome.CANCELLED, "stopped"))
     assert halt.reason == reason(Outcome.CANCELLED, "stopped")
 
 
-def test_a_limit_hides_no_failure_of_its_stage() -> None:
-    """What a limit let pass may still be sent; after a refused key, or a lost hold, it may not."""
+def test_failure_outranks_a_limit_of_its_stage() -> None:
+    """What a limit let pass may still be sent; after a refused key, or a lost lease, it may not."""
     halt = Halt()
     halt.begin(reason(Outcome.BUDGET_REACHED))
     assert not halt.forbids_sending(Stage.PATTERN)
@@ -148,7 +147,7 @@ def test_a_limit_hides_no_failure_of_its_stage() -> None:
     assert halt.reason == reason(Outcome.FAILED, "fenced")
 
 
-def test_of_two_stages_the_graver_reason_names_the_outcome() -> None:
+def test_graver_reason_of_two_stages_names_the_outcome() -> None:
     """A failure is not hidden behind a limit."""
     halt = Halt()
     halt.begin(reason(Outcome.BUDGET_REACHED), stages=(Stage.PATTERN,))
@@ -171,14 +170,13 @@ def test_of_two_stages_the_graver_reason_names_the_outcome() -> None:
         ("100%", FailureLimit(share=1.0)),
     ],
 )
-def test_limits_of_failures_as_they_are_written(text: str | None, limit: FailureLimit) -> None:
-    """A count or a percentage."""
+def test_failure_limits_are_parsed(text: str | None, limit: FailureLimit) -> None:
     assert FailureLimit.parse(text) == limit
 
 
 @pytest.mark.parametrize("text", ["-1", "101%", "ten", "1.5", "%", "1e3", "nan%"])
-def test_other_limits_are_refused(text: str) -> None:
-    """With what may be written."""
+def test_invalid_failure_limits_are_refused(text: str) -> None:
+    """With the valid forms."""
     with pytest.raises(ConfigurationError, match="count"):
         FailureLimit.parse(text)
 
@@ -196,8 +194,8 @@ def test_other_limits_are_refused(text: str) -> None:
         (FailureLimit(share=1.0), 20, 20, False),
     ],
 )
-def test_when_failures_are_too_many(limit: FailureLimit, failed: int, ended: int, passed: bool) -> None:
-    """More than the count; or more than the share, once enough have ended to mean anything."""
+def test_failure_limit_is_reached(limit: FailureLimit, failed: int, ended: int, passed: bool) -> None:
+    """Above the count; or above the share, once enough items have ended to mean anything."""
     assert limit.passed(failed, ended) is passed
 
 
@@ -205,7 +203,6 @@ def test_when_failures_are_too_many(limit: FailureLimit, failed: int, ended: int
 
 
 def test_options_come_from_the_settings() -> None:
-    """Each that a setting names."""
     given = Settings(
         _env_file=None, max_in_flight=7, attempts=3, shard_rows=9, final_reasons=("refused",), pattern_price=5
     )
@@ -216,14 +213,14 @@ def test_options_come_from_the_settings() -> None:
     assert (options.pattern_price, options.product_price) == (5, 0)
 
 
-def test_a_budget_without_prices_is_refused() -> None:
+def test_budget_without_prices_is_refused() -> None:
     """It would never be reached."""
     with pytest.raises(ConfigurationError, match="no prices"):
         RunOptions.from_settings(Settings(_env_file=None), budget=100)
 
 
-def test_a_budget_beyond_counting_is_refused() -> None:
-    """The option is named; the largest one that can be counted is taken."""
+def test_budget_above_the_largest_amount_is_refused() -> None:
+    """The option is named; the largest amount is accepted."""
     priced = Settings(_env_file=None, pattern_price=10**11)
     assert RunOptions.from_settings(priced, budget=10**15).limits.run_amount == 10**15
     with pytest.raises(ConfigurationError, match="--budget"):
@@ -234,16 +231,16 @@ def test_a_budget_beyond_counting_is_refused() -> None:
     ("reason", "final"),
     [("Content REFUSED by policy", True), ("timed out", False), ("", False), ("nsfw found", True)],
 )
-def test_reasons_that_are_final(reason: str, final: bool) -> None:
-    """Any of the patterns, anywhere in the text, whatever the case."""
+def test_final_failure_patterns(reason: str, final: bool) -> None:
+    """Any of the patterns, anywhere in the text, in any case."""
     assert RunOptions(final_reasons=("content refused", "nsfw")).is_final(reason) is final
 
 
 # -- progress
 
 
-def test_time_left_is_taken_from_the_runs_own_rate() -> None:
-    """Nothing to go by, nothing said; nothing left, nothing to wait for."""
+def test_time_left_follows_the_runs_own_rate() -> None:
+    """None without a rate; zero when nothing is left."""
     progress = Progress(to_do=4)
     assert progress.seconds_left is None
     progress.started -= 10
@@ -255,7 +252,6 @@ def test_time_left_is_taken_from_the_runs_own_rate() -> None:
 
 
 def test_progress_counts_items_by_stage() -> None:
-    """Made and failed."""
     progress = Progress()
     progress.made(Stage.PATTERN)
     progress.made(Stage.PRODUCT)

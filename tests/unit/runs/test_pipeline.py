@@ -60,8 +60,8 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_an_import_ends_in_its_files(imports: Imports, service: Service, tmp_path: Path) -> None:
-    """The same rows come back, with their products and failures."""
+def test_import_ends_with_its_files(imports: Imports, service: Service, tmp_path: Path) -> None:
+    """The same rows, with their products and failures."""
     service.on_follow["ferns"] = [failed(), failed()]
     work = imports(imports.file(FOUR), "out")
     assert work.ended.outcome is Outcome.COMPLETED_WITH_FAILURES
@@ -77,10 +77,10 @@ def test_an_import_ends_in_its_files(imports: Imports, service: Service, tmp_pat
 
 
 @pytest.mark.parametrize("name", ["failures.csv", "results.csv"])
-def test_its_own_files_retry_what_failed_and_nothing_else(
+def test_own_results_file_retries_failed_rows_only(
     imports: Imports, service: Service, tmp_path: Path, name: str
 ) -> None:
-    """Three times in a row; a row whose product is there costs nothing, a paid pattern is not bought again."""
+    """Three times in a row; a made row costs nothing, a paid pattern is not bought again."""
     service.on_follow["ferns"] = [failed() for _ in range(4)]
     service.on_follow["O-1"] = [failed(), failed()]
     imports(imports.file(FOUR), "out-0")
@@ -96,8 +96,8 @@ def test_its_own_files_retry_what_failed_and_nothing_else(
     assert service.bought.count("owls") == service.bought.count("herons") == 1
 
 
-def test_a_file_that_is_not_ours_retries_nothing(imports: Imports, service: Service) -> None:
-    """Failed before is failed, until a person says otherwise."""
+def test_plain_file_retries_nothing(imports: Imports, service: Service) -> None:
+    """Failed stays failed, until a person retries it."""
     service.on_follow["ferns"] = [failed(), failed()]
     source = imports.file(FOUR)
     imports(source, "out-0")
@@ -106,7 +106,7 @@ def test_a_file_that_is_not_ours_retries_nothing(imports: Imports, service: Serv
     assert service.bought == bought
 
 
-def test_our_own_file_needs_its_catalog_named(imports: Imports, tmp_path: Path) -> None:
+def test_copied_results_file_needs_its_catalog_named(imports: Imports, tmp_path: Path) -> None:
     """Elsewhere, under another name, it would be bought anew in another catalog."""
     imports(imports.file(FOUR), "out")
     stray = tmp_path / "stray.csv"
@@ -117,8 +117,8 @@ def test_our_own_file_needs_its_catalog_named(imports: Imports, tmp_path: Path) 
         imports(stray, "out-2", catalog_named=False)
 
 
-def test_an_offer_that_cannot_be_read_changes_no_identity(imports: Imports, service: Service) -> None:
-    """The last one that could is used, which is said; nothing is bought again."""
+def test_unreadable_offer_changes_no_identity(imports: Imports, service: Service) -> None:
+    """The last one that was read is used, with a message; nothing is bought again."""
     source = imports.file(FOUR)
     imports(source, "out-0")
     bought = list(service.bought)
@@ -135,8 +135,8 @@ def remembered(imports: Imports) -> Offer:
     return last
 
 
-def test_an_offer_in_part_is_added_to_what_is_remembered(imports: Imports, service: Service) -> None:
-    """A list that may go on does not take the place of a whole one; a list that cannot be read changes nothing."""
+def test_partial_offer_is_merged_with_the_remembered_one(imports: Imports, service: Service) -> None:
+    """A partial list does not replace a whole one; an unreadable list changes nothing."""
     imports(imports.file(FOUR), "out-0")
     service.offer = Offer((Category("cat_other", "Other", None),), False, None, complete=False)
     imports(imports.file("sku,prompt,category,option:name\nX-1,foxes,Other,X-1\n", "other.csv"), "out-1")
@@ -147,8 +147,8 @@ def test_an_offer_in_part_is_added_to_what_is_remembered(imports: Imports, servi
     assert remembered(imports).categories == before
 
 
-def test_options_that_cannot_be_read_change_no_identity(imports: Imports, service: Service) -> None:
-    """The spelling that was offered is still the one that counts, whatever the file's; nothing is bought again."""
+def test_unreadable_options_change_no_identity(imports: Imports, service: Service) -> None:
+    """The offered spelling still counts, whatever the file's; nothing is bought again."""
     names = Option("name", ("h-1", "h-2", "f-1", "o-1"))
     service.offer = Offer((Category("cat_tote", "Tote", (names,)),), True, None)
     source = imports.file(FOUR)
@@ -165,8 +165,8 @@ def test_options_that_cannot_be_read_change_no_identity(imports: Imports, servic
         assert remembered(imports).categories[0].checkable  # type: ignore[index]
 
 
-def test_what_a_whole_list_does_not_have_is_gone(imports: Imports, service: Service) -> None:
-    """Memory stands in for what cannot be read, not for what is not offered any more."""
+def test_category_missing_in_a_whole_list_is_gone(imports: Imports, service: Service) -> None:
+    """Memory replaces what cannot be read, not what is no longer offered."""
     imports(imports.file(FOUR), "out-0")
     service.offer = Offer((Category("cat_other", "Other", None),), False, None)
     work = imports(imports.file(FOUR), "out-1")
@@ -174,10 +174,10 @@ def test_what_a_whole_list_does_not_have_is_gone(imports: Imports, service: Serv
     assert [one.name for one in remembered(imports).categories or ()] == ["Other"]
 
 
-def test_a_catalog_that_is_driven_is_left_alone(
+def test_catalog_with_a_run_is_skipped(
     imports: Imports, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second run writes that it was one too many, and buys nothing."""
+    """The second run is on record as an overlap, and buys nothing."""
 
     async def main() -> None:
         spec = replace(imports.shop.spec(), source=imports.file(FOUR))
@@ -198,7 +198,7 @@ def test_a_catalog_that_is_driven_is_left_alone(
         assert Outcome.SKIPPED_OVERLAP in {record.outcome for record in ledger.runs()}
 
 
-def test_a_preview_writes_nothing(imports: Imports, service: Service) -> None:
+def test_preview_writes_nothing(imports: Imports, service: Service) -> None:
     """Not even a ledger; and it is the plan that the run would begin with."""
 
     async def main() -> tuple[int, int]:
@@ -213,7 +213,7 @@ def test_a_preview_writes_nothing(imports: Imports, service: Service) -> None:
     assert asyncio.run(main()) == (0, 0)
 
 
-def test_who_watches_gets_each_run(imports: Imports) -> None:
+def test_watcher_gets_each_run(imports: Imports) -> None:
     """A progress display, a signal handler."""
     seen: list[Run] = []
 
@@ -227,8 +227,8 @@ def test_who_watches_gets_each_run(imports: Imports) -> None:
     assert seen == [work.begun]
 
 
-def test_a_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
-    """What was read before the run begins is what is made and kept, whatever becomes of the file meanwhile."""
+def test_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
+    """What was read before the run begins is made and kept, whatever happens to the file meanwhile."""
     source = imports.file(FOUR)
     file = read_input(replace(imports.shop.spec(), source=source))
     source.write_text(rows(("X-1", "foxes")), encoding="utf-8")
@@ -247,20 +247,20 @@ def test_a_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
         ("X" * 99, "x" * 63),
     ],
 )
-def test_a_catalog_is_named_after_its_file(tmp_path: Path, file: str, name: str) -> None:
+def test_catalog_is_named_after_its_file(tmp_path: Path, file: str, name: str) -> None:
     """In lower case and dashes."""
     assert catalog_name(tmp_path / file) == (name, False)
 
 
-def test_a_name_of_which_nothing_is_left(tmp_path: Path) -> None:
-    """The person has to give one."""
+def test_file_name_without_usable_characters_is_refused(tmp_path: Path) -> None:
+    """The person has to name the catalog."""
     with pytest.raises(ConfigurationError, match="--catalog"):
         catalog_name(tmp_path / "目录.csv")
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", " a", "", ".", "a" * 64, "a\nb"])
-def test_a_catalog_cannot_lead_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Its name is a folder's."""
+def test_catalog_name_cannot_be_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """It names a folder."""
     monkeypatch.chdir(tmp_path)
     if not name:
         assert import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name)).catalog == "spring"

@@ -32,7 +32,7 @@ def row(sku: str = "S-1", prompt: str = "herons", category: str = "tote", size: 
 @pytest.mark.parametrize("later", [HALF, BLIND, KNOWN])
 @pytest.mark.parametrize("first", [HALF, BLIND, KNOWN])
 @pytest.mark.parametrize("size", ["50X50", "Large"])
-def test_the_same_row_buys_nothing_whatever_was_known(
+def test_same_row_buys_nothing_with_or_without_an_offer(
     shop: Workshop, service: Service, first: Offer, later: Offer, size: str
 ) -> None:
     """Whichever run knew more; and the catalog still has one product for the sku."""
@@ -46,7 +46,7 @@ def test_the_same_row_buys_nothing_whatever_was_known(
 
 
 @pytest.mark.parametrize("later", [HALF, BLIND, KNOWN])
-def test_another_spelling_of_the_same_offer_buys_nothing(
+def test_other_spelling_of_the_same_offer_buys_nothing(
     shop: Workshop, service: Service, later: Offer
 ) -> None:
     """The category by its other case, the values as the offer has them."""
@@ -57,10 +57,8 @@ def test_another_spelling_of_the_same_offer_buys_nothing(
     assert service.bought == ["herons", "S-1"]
 
 
-def test_a_row_of_a_blind_run_is_the_same_when_it_names_the_id_later(
-    shop: Workshop, service: Service
-) -> None:
-    """Today's offer resolves what was bought then, and what is requested now, to the same."""
+def test_row_bought_by_name_is_recognised_by_id(shop: Workshop, service: Service) -> None:
+    """Today's offer resolves what was bought without one, and what is requested now, to the same."""
     service.offer = BLIND
     shop.run(row())
     service.offer = KNOWN
@@ -69,9 +67,7 @@ def test_a_row_of_a_blind_run_is_the_same_when_it_names_the_id_later(
 
 
 @pytest.mark.parametrize(("first", "later"), [(KNOWN, KNOWN), (KNOWN, BLIND), (BLIND, KNOWN), (HALF, BLIND)])
-def test_what_a_person_changed_is_bought(
-    shop: Workshop, service: Service, first: Offer, later: Offer
-) -> None:
+def test_changed_selection_is_bought(shop: Workshop, service: Service, first: Offer, later: Offer) -> None:
     """Another size is another product, known or not."""
     service.offer = first
     shop.run(row())
@@ -80,10 +76,8 @@ def test_what_a_person_changed_is_bought(
     assert len(service.bought) == 3
 
 
-def test_what_a_blind_run_was_refused_is_asked_for_as_the_offer_names_it(
-    shop: Workshop, service: Service
-) -> None:
-    """Nothing exists for it, so that the content is what is known now."""
+def test_refused_row_is_sent_in_the_offers_spelling(shop: Workshop, service: Service) -> None:
+    """Nothing was made for it, so its content is what is known now."""
     service.offer = BLIND
     service.on_create["S-1"] = [outcomes.Refused("invalid_request", "no such category")]
     assert shop.run(row()).statuses == {"S-1": RowStatus.FAILED}
@@ -91,8 +85,8 @@ def test_what_a_blind_run_was_refused_is_asked_for_as_the_offer_names_it(
     assert shop.run(row()).statuses == {"S-1": RowStatus.SUCCEEDED}
 
 
-def test_what_is_in_doubt_is_recognised_too(shop: Workshop, service: Service) -> None:
-    """The same request goes out again, and no other."""
+def test_row_in_doubt_is_recognised(shop: Workshop, service: Service) -> None:
+    """The same request is resent, and no other."""
     service.offer = BLIND
     service.on_create["S-1"] = [outcomes.InDoubt("lost")]
     shop.run(row())
@@ -102,8 +96,8 @@ def test_what_is_in_doubt_is_recognised_too(shop: Workshop, service: Service) ->
     assert len(set(products)) == 1
 
 
-def test_an_edition_is_bought_again_and_recognised_as_itself(shop: Workshop, service: Service) -> None:
-    """Nothing of another edition is taken for it."""
+def test_edition_is_bought_again_and_recognised(shop: Workshop, service: Service) -> None:
+    """Nothing of another edition counts for it."""
     service.offer = KNOWN
     shop.run(row())
     for offer in (BLIND, KNOWN, HALF):
@@ -112,7 +106,7 @@ def test_an_edition_is_bought_again_and_recognised_as_itself(shop: Workshop, ser
     assert len(service.bought) == 4
 
 
-def test_an_item_of_an_older_ledger_is_not_bought_anew_by_a_run_that_knows_less(
+def test_item_of_an_older_ledger_is_not_bought_again_without_an_offer(
     shop: Workshop, service: Service
 ) -> None:
     """How its row was written is not on record there."""
@@ -129,15 +123,13 @@ def test_an_item_of_an_older_ledger_is_not_bought_anew_by_a_run_that_knows_less(
 def test_line_ends_of_a_prompt_are_no_difference(
     shop: Workshop, service: Service, first: str, later: str
 ) -> None:
-    """An editor on Windows is enough to change them."""
+    """Editors on Windows change them."""
     shop.run(row(prompt=first))
     assert shop.run(row(prompt=later)).statuses == {"S-1": RowStatus.SUCCEEDED}
     assert len(service.bought) == 2
 
 
-def test_a_prompt_that_was_bought_with_its_carriage_returns_is_recognised(
-    shop: Workshop, service: Service
-) -> None:
+def test_prompt_bought_with_carriage_returns_is_recognised(shop: Workshop, service: Service) -> None:
     """As versions before this one bought it; another sku shares its pattern."""
     shop.run(row(prompt="a\n b"))
     with shop.ledger() as ledger, ledger.transaction():
@@ -148,7 +140,7 @@ def test_a_prompt_that_was_bought_with_its_carriage_returns_is_recognised(
 
 @pytest.mark.parametrize("sku", ["s-1", "S -1", "S- 1"])
 def test_case_and_spaces_of_a_sku_are_no_difference(shop: Workshop, service: Service, sku: str) -> None:
-    """One file calls them duplicates, so two nights do as well; the catalog keeps its spelling."""
+    """Within one file they are duplicates, so they are between two runs; the catalog keeps its spelling."""
     one = row()
     shop.run(one)
     ended = shop.run(one.replace("S-1,", f"{sku},", 1))
@@ -180,19 +172,18 @@ def _as_if_bought_raw(ledger: object) -> None:
 
 
 @pytest.mark.parametrize("later", ["a heron", "a  heron", "a\u00a0heron", "a heron\u200b", " a heron  "])
-def test_what_nobody_can_see_in_a_prompt_is_no_difference(
+def test_invisible_characters_of_a_prompt_are_no_difference(
     shop: Workshop, service: Service, later: str
 ) -> None:
-    """Kinds of spaces, and characters without a picture."""
+    """Kinds of spaces, and zero-width characters."""
     shop.run(row(prompt="a heron"))
     shop.run(row(prompt=later))
     assert len(service.bought) == 2
 
 
-def test_a_job_of_another_environment_may_have_the_same_name(
+def test_jobs_of_two_environments_may_have_the_same_id(
     shop: Workshop, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are different services."""
     shop.run(row())
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE items SET environment = 'production'")

@@ -92,8 +92,8 @@ def spreads(shop: Workshop, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     return Spreads(shop)
 
 
-def test_parts_make_what_a_run_makes(spreads: Spreads, service: Service) -> None:
-    """Each thing once, a shared pattern too; the progress adds up, and every part has said that it is through."""
+def test_parts_make_everything_once(spreads: Spreads, service: Service) -> None:
+    """Shared patterns too; the progress adds up, and every part has reported its end."""
     ending = spreads(many(9) + "Z-1,prompt 003,Tote,Z-1\n", max_in_flight=5)
     assert ending.rows == {RowStatus.SUCCEEDED: 10}
     assert len(service.bought) == len(set(service.bought)) == 9 + 10
@@ -103,8 +103,8 @@ def test_parts_make_what_a_run_makes(spreads: Spreads, service: Service) -> None
     assert sum(standing.counts["ended"] for standing in said) == 10
 
 
-def test_a_part_is_told_its_share_and_its_runs_terms(spreads: Spreads) -> None:
-    """Of the window and the rates a share; attempts, limits and prices as the run has them, not as its worker."""
+def test_part_has_its_share_and_the_runs_options(spreads: Spreads) -> None:
+    """A share of the window and the rates; attempts, limits and prices as the run has them, not as its worker."""
 
     async def main() -> list[Assignment]:
         run = await spreads.begun(many(6), max_in_flight=7, attempts=3)
@@ -123,8 +123,8 @@ def test_a_part_is_told_its_share_and_its_runs_terms(spreads: Spreads) -> None:
     assert first.settings.api_key == SecretStr("key")
 
 
-def test_a_budget_is_spent_on_whole_rows_over_all_parts(spreads: Spreads, service: Service) -> None:
-    """The plan is cut to it before it is cut into parts; a second attempt in one eats nothing of another."""
+def test_budget_buys_whole_rows_over_all_parts(spreads: Spreads, service: Service) -> None:
+    """The plan is cut to it before it is cut into parts; a second attempt in one leaves the money of the others."""
     service.on_follow["prompt 003"] = [failed()]
     prices = {"pattern_price": 40, "product_price": 10}
     ending = spreads(many(60), max_in_flight=25, limits=SpendingLimits(run_amount=1000), **prices)
@@ -134,8 +134,8 @@ def test_a_budget_is_spent_on_whole_rows_over_all_parts(spreads: Spreads, servic
     assert len(service.bought) == 39 and spreads.shop.stranded() == 0
 
 
-def test_what_failed_before_is_retried_once(spreads: Spreads, service: Service) -> None:
-    """A person's wish reaches the part; a process that takes the part up again does not take it for a second one."""
+def test_failed_items_are_retried_once(spreads: Spreads, service: Service) -> None:
+    """The retry reaches the part; a process that resumes the part does not repeat it."""
     service.on_follow["ferns"] = [failed() for _ in range(9)]
     assert spreads(FOUR, attempts=2).rows[RowStatus.FAILED] == 1
     bought = len(service.bought)
@@ -182,8 +182,8 @@ class Lost:
         raise AssertionError("it never said that it is through")
 
 
-def test_a_part_that_is_lost_again_and_again(spreads: Spreads, service: Service) -> None:
-    """Three processes are given it, each under a grant of its own; then the run drives it."""
+def test_part_lost_three_times_is_driven_by_the_run(spreads: Spreads, service: Service) -> None:
+    """It is assigned to three processes, each under a grant of its own."""
     hands = Wrong()
     now = 0.0
 
@@ -237,10 +237,10 @@ class Lingering:
         raise AssertionError("it never said that it is through")
 
 
-def test_a_part_that_never_says_that_it_is_through(
+def test_part_without_a_final_report(
     spreads: Spreads, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rows are all there: the run ends without its last word, and buys nothing again."""
+    """Its rows are all made: the run ends without its report, and buys nothing again."""
     monkeypatch.setattr(spread, "_LINGERING", timedelta(seconds=0.1))
     hands = Lingering()
 
@@ -253,8 +253,7 @@ def test_a_part_that_never_says_that_it_is_through(
     assert hands.dismissed == 1 and len(service.bought) == 4
 
 
-def test_a_part_of_a_run_that_is_over_is_not_begun(spreads: Spreads, service: Service) -> None:
-    """Nor one of a run that nobody knows."""
+def test_part_of_an_ended_or_unknown_run_is_not_begun(spreads: Spreads, service: Service) -> None:
     ending = spreads(many(2))
     bought = len(service.bought)
     run_id = ending.record.run_id
@@ -270,8 +269,8 @@ def test_a_part_of_a_run_that_is_over_is_not_begun(spreads: Spreads, service: Se
     assert len(service.bought) == bought
 
 
-def test_a_stopped_run_begins_nothing_in_a_part(spreads: Spreads, service: Service) -> None:
-    """Stopped between the grant and the beginning: the part hears of it before it asks for anything."""
+def test_part_of_a_stopped_run_sends_nothing(spreads: Spreads, service: Service) -> None:
+    """Stopped between the grant and the beginning: the part reads the halt before it sends anything."""
 
     async def main() -> Part:
         run = await spreads.begun(many(4))
@@ -292,16 +291,17 @@ def test_a_stopped_run_begins_nothing_in_a_part(spreads: Spreads, service: Servi
     assert not service.bought
 
 
-def test_a_worker_with_another_service(spreads: Spreads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Request IDs do not say which service they were sent to: so that is held together before anything is."""
+def test_worker_with_another_service_is_refused(spreads: Spreads, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Request IDs do not name the service they were sent to: so it is compared before anything is sent."""
     run_id = spreads(many(2)).record.run_id
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:8/v1")
     with pytest.raises(ConfigurationError, match="same PATTERNMILL_STUDIO_URL"):
         require_same_service(assignment(run_id, 1, "staging"))
 
 
-def test_a_worker_with_another_name_of_the_service(spreads: Spreads, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a machine calls the service is its own affair."""
+def test_worker_with_another_name_of_the_service_is_accepted(
+    spreads: Spreads, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_id = spreads(many(2)).record.run_id
     url = os.environ["PATTERNMILL_STUDIO_URL"]
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", url.replace("127.0.0.1", "localhost") + "/")
@@ -312,8 +312,8 @@ def test_a_worker_with_another_name_of_the_service(spreads: Spreads, monkeypatch
     require_same_service(assignment(run_id, 1, "staging"))
 
 
-def test_reasons_to_stop_go_through_the_ledger() -> None:
-    """By stage, as they were."""
+def test_halts_are_read_back_from_the_ledger() -> None:
+    """By stage, unchanged."""
     halt = Halt()
     halt.begin(HaltReason(Outcome.BUDGET_REACHED, "budget", "No more."), stages=(Stage.PATTERN,))
     halt.begin(HaltReason(Outcome.FAILED, "unauthorized", "401"), stages=(Stage.PRODUCT,))
@@ -332,17 +332,16 @@ def test_reasons_to_stop_go_through_the_ledger() -> None:
         ("postgresql://nobody@127.0.0.1:1/none", 9, "8 jobs in flight cannot be shared by 9"),
     ],
 )
-def test_what_cannot_be_spread_is_refused(
+def test_unspreadable_request_is_refused(
     ledger: str | None, spread: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When it is ordered: nothing is opened, and nothing asked for."""
+    """When it is made: nothing is opened, and nothing sent."""
     monkeypatch.setenv("PATTERNMILL_LEDGER_URL", ledger or "")
     with pytest.raises(ConfigurationError, match=said):
         import_spec(ImportRequest(file=tmp_path / "spring.csv", spread=spread, max_in_flight=8))
 
 
-def test_the_ledger_is_not_opened_for_a_part_that_is_not_there(tmp_path: Path) -> None:
-    """A worker without the run's ledger makes no empty one."""
+def test_missing_ledger_of_a_part_is_not_created(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATTERNMILL_HOME", str(home))

@@ -36,7 +36,7 @@ def test_unknown_fields_are_carried_and_unknown_kinds_accepted() -> None:
         (None, None, None),
     ],
 )
-def test_the_result_is_read_by_what_was_asked_for(
+def test_result_is_read_by_the_requested_kind(
     result: object, pattern_id: str | None, product_id: str | None
 ) -> None:
     """A product's job may name its pattern as well; anything but text is not guessed at."""
@@ -60,16 +60,14 @@ def test_the_result_is_read_by_what_was_asked_for(
         ("pattern", None, Stage.PATTERN, False),
     ],
 )
-def test_a_job_of_another_kind_is_known_by_the_service_own_words(
-    kind: str, result: object, stage: Stage, another: bool
-) -> None:
-    """By the ID that it made, else by its kind; where neither is said, nothing is."""
+def test_job_of_another_kind_is_recognised(kind: str, result: object, stage: Stage, another: bool) -> None:
+    """By the ID that it made, else by its kind; without either it is not contradicted."""
     job = read_job({"jobId": "j", "kind": kind, "status": "failed", "result": result})
     assert job is not None
     assert job.is_of_another_kind(stage) == another
 
 
-def test_the_picture_is_of_what_was_asked_for() -> None:
+def test_picture_is_of_the_requested_kind() -> None:
     """A product's result may show its pattern as well."""
     result = {"patternUrl": "https://pics.example/p.png", "mockupUrl": "https://pics.example/m.png"}
     job = read_job({"jobId": "j", "status": "succeeded", "result": result})
@@ -91,7 +89,7 @@ def test_the_picture_is_of_what_was_asked_for() -> None:
         (7, False),
     ],
 )
-def test_only_a_plain_address_is_taken_for_a_picture(url: object, taken: bool) -> None:
+def test_picture_address_is_a_plain_web_address(url: object, taken: bool) -> None:
     """It ends up in a page."""
     job = read_job({"jobId": "j", "status": "succeeded", "result": {"patternId": "p", "previewUrl": url}})
     assert job is not None
@@ -106,13 +104,13 @@ def test_text_is_one_short_printable_line_without_the_key() -> None:
     assert len(text) == 500
 
 
-def test_a_key_is_masked_in_names_and_values_but_a_short_one_is_not() -> None:
+def test_key_is_masked_in_names_and_values_but_a_short_one_is_not() -> None:
     """A key of a few letters would be found in ordinary words."""
     assert mask_deeply({"sekret-key": ["my sekret-key", 1]}, "sekret-key") == {MASK: [f"my {MASK}", 1]}
     assert mask_deeply(["keyboard"], "key") == ["keyboard"]
 
 
-def test_a_reason_is_not_looked_for_without_end() -> None:
+def test_search_for_a_reason_is_bounded() -> None:
     """Deep nesting is harmless."""
     nested: object = "deep"
     for _ in range(2000):

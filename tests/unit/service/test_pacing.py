@@ -22,8 +22,8 @@ def _window(ceiling: int) -> Window:
     return Window(ceiling, clock=virtual.clock)
 
 
-def test_products_go_before_patterns_and_each_in_their_order() -> None:
-    """What finishes something goes first."""
+def test_products_go_before_patterns_and_each_in_order() -> None:
+    """First what finishes a row."""
 
     async def main() -> None:
         window, order = _window(1), []
@@ -45,8 +45,8 @@ def test_products_go_before_patterns_and_each_in_their_order() -> None:
     virtual.run(main())
 
 
-def test_nobody_is_lost_and_no_slot_leaks_when_waits_are_cancelled() -> None:
-    """Also when the slot was already granted in the same moment."""
+def test_cancelled_waits_leak_no_slot() -> None:
+    """Also when the slot was granted in the same moment."""
 
     async def main() -> None:
         window, chance, running, most = _window(3), random.Random(5), 0, 0
@@ -73,7 +73,7 @@ def test_nobody_is_lost_and_no_slot_leaks_when_waits_are_cancelled() -> None:
     virtual.run(main())
 
 
-def test_a_slot_granted_in_the_moment_of_cancelling_is_passed_on() -> None:
+def test_slot_granted_while_cancelling_is_passed_on() -> None:
     """The race that leaks slots in other pools."""
 
     async def main() -> None:
@@ -92,8 +92,8 @@ def test_a_slot_granted_in_the_moment_of_cancelling_is_passed_on() -> None:
     virtual.run(main())
 
 
-def test_the_window_halves_once_a_round_and_grows_back() -> None:
-    """Many refusals of one round are one sign; the floor is one."""
+def test_window_halves_once_a_round_and_grows_back() -> None:
+    """Many refusals of one round count once; the floor is one."""
 
     async def main() -> None:
         window = _window(100)
@@ -116,7 +116,7 @@ def test_the_window_halves_once_a_round_and_grows_back() -> None:
     virtual.run(main())
 
 
-def test_one_refusal_among_many_good_answers_does_not_shrink_the_window() -> None:
+def test_rare_refusals_do_not_shrink_the_window() -> None:
     """A steady one percent of faults costs no speed."""
 
     async def main() -> None:
@@ -179,7 +179,7 @@ async def _ask_for_three_minutes(
 @pytest.mark.parametrize(
     ("limit", "latency", "told"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
 )
-def test_a_limit_that_was_not_told_is_learned(limit: int, latency: float, told: float) -> None:
+def test_hidden_rate_limit_is_learned(limit: int, latency: float, told: float) -> None:
     """Under five percent of refusals after half a minute, at no less than 85 percent of the limit."""
     share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(limit), latency, told))
     assert share < 0.05
@@ -187,15 +187,15 @@ def test_a_limit_that_was_not_told_is_learned(limit: int, latency: float, told: 
 
 
 @pytest.mark.slow
-def test_refusals_by_chance_do_not_bring_the_rate_down() -> None:
-    """One percent of 429 out of the blue leaves a rate that a bulk run can live with."""
+def test_random_refusals_do_not_lower_the_rate() -> None:
+    """One percent of random 429 leaves a rate that suits a bulk run."""
     share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(1e6, 0.01), 0.05, 0.0))
     assert share < 0.02
     assert served > 35
 
 
-def test_nobody_sends_while_the_service_asked_for_a_pause() -> None:
-    """One 429 holds everybody back, and not longer than told."""
+def test_retry_after_pauses_every_sender() -> None:
+    """One 429 pauses all, and not longer than requested."""
 
     async def main() -> None:
         limiter = RateLimiter(50, clock=virtual.clock)
@@ -214,7 +214,7 @@ def test_nobody_sends_while_the_service_asked_for_a_pause() -> None:
     virtual.run(main())
 
 
-def test_the_rate_holds_over_time_and_turns_are_first_come_first_served() -> None:
+def test_rate_holds_and_turns_are_first_come_first_served() -> None:
     """A burst of a twentieth of a second's worth, then the rate."""
 
     async def main() -> None:
@@ -231,8 +231,8 @@ def test_the_rate_holds_over_time_and_turns_are_first_come_first_served() -> Non
     virtual.run(main())
 
 
-def test_cancelled_and_closed_waits_cost_nobody_a_turn() -> None:
-    """Closing sends everybody away with False."""
+def test_cancelled_and_closed_waits_take_no_turn() -> None:
+    """Closing ends every wait with False."""
 
     async def main() -> None:
         limiter = RateLimiter(1, clock=virtual.clock)
@@ -254,8 +254,8 @@ def _breaker(**given: float) -> Breaker:
     return Breaker(failures=3, clock=virtual.clock, **given)
 
 
-def test_repeated_failures_hold_new_items_and_one_probe_goes_out() -> None:
-    """Nine of ten wait; when the probe does well, all go."""
+def test_repeated_failures_open_the_breaker_and_send_one_probe() -> None:
+    """Nine of ten wait; when the probe succeeds, all go."""
 
     async def main() -> None:
         breaker = _breaker()
@@ -286,8 +286,8 @@ def test_repeated_failures_hold_new_items_and_one_probe_goes_out() -> None:
     virtual.run(main())
 
 
-def test_a_good_poll_closes_the_breaker() -> None:
-    """Polls test the water while creates wait."""
+def test_successful_poll_closes_the_breaker() -> None:
+    """Polls probe the service while creates wait."""
 
     async def main() -> None:
         breaker = _breaker(first_pause=30.0)
@@ -302,7 +302,7 @@ def test_a_good_poll_closes_the_breaker() -> None:
     virtual.run(main())
 
 
-def test_a_probe_that_never_comes_back_does_not_hold_the_run_for_ever() -> None:
+def test_lost_probe_does_not_block_the_run() -> None:
     """Its sender may have been cancelled."""
 
     async def main() -> None:
@@ -327,8 +327,7 @@ def _ends(wait: Callable[[Breaker], Awaitable[None]]) -> bool:
     return virtual.run(main())
 
 
-def test_a_service_away_for_too_long_is_given_up() -> None:
-    """Then the run stops instead of waiting for ever."""
+def test_service_unavailable_for_too_long_stops_the_run() -> None:
 
     async def too_long(breaker: Breaker) -> None:
         while not breaker.hopeless:
@@ -338,7 +337,7 @@ def test_a_service_away_for_too_long_is_given_up() -> None:
     assert _ends(too_long) is False
 
 
-def test_single_failures_between_good_answers_do_not_open_the_breaker() -> None:
+def test_single_failures_do_not_open_the_breaker() -> None:
     """Only failures in a row count."""
 
     async def main() -> None:

@@ -146,7 +146,7 @@ FLAVOURS: dict[str, tuple[Find, Tell]] = {
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_page_is_read(flavour: str, strict: bool, wrapped: bool) -> None:
-    """Each category once, with its options; what does not lead on is tried once."""
+    """Each category once, with its options; a cursor that does not lead on is tried once."""
     service = Paged(*FLAVOURS[flavour], strict=strict, wrapped=wrapped)
     offer = offer_from(service)
     assert ids(offer) == IDS
@@ -157,7 +157,7 @@ def test_every_page_is_read(flavour: str, strict: bool, wrapped: bool) -> None:
     assert len(questions) == len(set(questions)) <= 20
 
 
-def test_a_page_that_fails_for_a_moment_is_asked_for_again() -> None:
+def test_page_that_fails_for_a_moment_is_read_again() -> None:
     """A lost answer, a 503 and a 429 hide no page."""
     service = Paged(*FLAVOURS["nextCursor to cursor"])
     service.faults = [says(503), Answer(ExchangeResult.LOST, Trouble.RESET)]
@@ -175,8 +175,8 @@ NO_WAY: dict[str, tuple[Find, Tell]] = {
 
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 @pytest.mark.parametrize("kind", NO_WAY)
-def test_where_no_way_leads_on_that_is_said(kind: str, strict: bool) -> None:
-    """The part that was read is used; questions are bounded."""
+def test_list_without_a_usable_cursor_is_reported(kind: str, strict: bool) -> None:
+    """The part that was read is used; requests are bounded."""
     service = Paged(*NO_WAY[kind], strict=strict)
     offer = offer_from(service)
     assert ids(offer) == IDS[:PAGE]
@@ -185,7 +185,7 @@ def test_where_no_way_leads_on_that_is_said(kind: str, strict: bool) -> None:
     assert len(service.asked) < 30
 
 
-def test_a_list_without_end_is_left_at_some_point() -> None:
+def test_endless_list_is_cut() -> None:
     """New cursors for ever, and new categories with each."""
 
     class Endless(Paged):
@@ -197,7 +197,7 @@ def test_a_list_without_end_is_left_at_some_point() -> None:
     assert 100 < len(ids(offer)) < 2000
 
 
-def test_an_empty_last_page_ends_the_list() -> None:
+def test_empty_last_page_ends_the_list() -> None:
     """Services that cannot look ahead answer with a cursor that leads to nothing more."""
 
     def tell(following: int | None) -> Body:
@@ -211,14 +211,14 @@ def test_an_empty_last_page_ends_the_list() -> None:
     assert (ids(offer), offer.complete) == (IDS, True)
 
 
-def test_a_cursor_beside_a_plain_no_is_not_followed() -> None:
+def test_cursor_next_to_has_more_false_is_not_followed() -> None:
     """Some name the end of the page on the last one too."""
     service = Paged(lambda body: None, lambda n: {"nextCursor": "abc", "hasMore": False})
     assert offer_from(service).complete
     assert service.asked == [{}]
 
 
-def test_an_id_that_the_part_does_not_have_is_asked_for() -> None:
+def test_id_missing_in_a_partial_list_is_looked_up() -> None:
     """What the service knows is offered, though its list does not show it."""
     service = Paged(*NO_WAY["more, and no cursor"])
     offer = offer_from(service, "c-4", "Name of c-5", "C-3", "Name of c-1", "nonsense")
@@ -228,14 +228,14 @@ def test_an_id_that_the_part_does_not_have_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"error": "no such category"}, record("c-1"), [], None, {"ok": True}])
-def test_an_answer_about_something_else_makes_no_category(answer: Any) -> None:
+def test_answer_about_something_else_makes_no_category(answer: Any) -> None:
     """A text that is no ID must not become one."""
     service = Paged(*NO_WAY["more, and no cursor"])
     service.known_by_id["Lampshade"] = says(200, answer)
     assert ids(offer_from(service, "Lampshade")) == IDS[:PAGE]
 
 
-def test_a_whole_list_is_not_asked_for_more() -> None:
+def test_id_missing_in_a_whole_list_is_not_looked_up() -> None:
     """What it does not have is not offered."""
     service = Paged(lambda body: None, lambda n: {})
     asked = offer_from(service, "c-4")
@@ -247,8 +247,8 @@ def test_a_whole_list_is_not_asked_for_more() -> None:
     [says(302), says(404), says(500), says(200, "what"), Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT)],
     ids=["redirect", "not found", "error", "unreadable", "not sent"],
 )
-def test_the_fault_of_one_category_is_its_own(answer: Answer) -> None:
-    """The others keep their options, and it is named."""
+def test_unreadable_category_does_not_affect_the_others(answer: Answer) -> None:
+    """They keep their options, and it is named."""
     service = Paged(*FLAVOURS["nextCursor to cursor"])
     service.known_by_id["c-3"] = answer
     offer = offer_from(service)

@@ -42,8 +42,8 @@ def test_few_polls_for_jobs_of_a_minute_and_a_quarter(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
-def test_jobs_that_all_begin_at_once_teach_of_one_another(seed: int) -> None:
-    """All begin before anything is known of any: what the first few tell must serve the others in time."""
+def test_jobs_that_begin_at_once_share_their_durations(seed: int) -> None:
+    """All begin before any duration is known: the first ones to end must serve the others in time."""
     durations = lognormal(75, 0.05, seed), lognormal(20, 0.05, seed + 100)
     figures = _show(f"75 s + 20 s, seed {seed}", simulate(300, 300, *durations))
     assert figures.polls_per_job < 5
@@ -52,7 +52,7 @@ def test_jobs_that_all_begin_at_once_teach_of_one_another(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_run_takes_hardly_longer_than_its_jobs() -> None:
+def test_run_takes_hardly_longer_than_its_jobs() -> None:
     """500 rows with jobs of 10 s and 3 s."""
     figures = _show("10 s + 3 s", simulate(500, 500, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2)))
     assert figures.ratio < 1.02
@@ -61,7 +61,7 @@ def test_the_run_takes_hardly_longer_than_its_jobs() -> None:
 
 @pytest.mark.slow
 def test_quick_and_instant_jobs_are_found_fast() -> None:
-    """Scouts find out at once that nobody needs to wait a minute."""
+    """Early polls find out at once that a wait of a minute is not needed."""
     quick = _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
     instant = _show("instant", simulate(200, 200, lambda: 0.0))
     assert quick.ratio < 1.1
@@ -70,21 +70,20 @@ def test_quick_and_instant_jobs_are_found_fast() -> None:
     assert instant.polls_per_job < 1.1
 
 
-def test_a_single_row_is_asked_for_often() -> None:
-    """Nobody waits for a rare question when there is only one job."""
+def test_single_job_is_polled_often() -> None:
     figures = _show("one row of 90 s", simulate(1, 200, lambda: 90.0))
     assert figures.p99_lag < 2.0
 
 
 @pytest.mark.slow
-def test_a_slow_tail_is_followed_to_its_end() -> None:
+def test_slow_tail_is_followed_to_its_end() -> None:
     """Two kinds of jobs in one stage, and some ten times slower than all others."""
     durations = iter([*[20.0, 60.0] * 150, *[400.0] * 5])
     figures = _show("20 s, 60 s, and 400 s", simulate(305, 305, lambda: next(durations)))
     assert figures.ratio < 1.05
 
 
-def test_durations_count_those_that_still_run() -> None:
+def test_durations_include_running_jobs() -> None:
     """Two of ten ended early; the typical job is not taken for one of them."""
     known = Durations()
     for _ in range(2):
@@ -95,8 +94,8 @@ def test_durations_count_those_that_still_run() -> None:
     assert known.typical > 30
 
 
-def test_durations_learn_from_jobs_that_only_ran() -> None:
-    """Before any has ended: six that still run at 60 s tell that a seventh need not be asked much earlier."""
+def test_durations_learn_from_running_jobs_alone() -> None:
+    """Before any has ended: six that still run at 60 s show that a seventh need not be polled much earlier."""
     known, told = Durations(), Durations()
     for _ in range(6):
         told.ran(0.0, 60.0)
@@ -108,7 +107,7 @@ def test_durations_learn_from_jobs_that_only_ran() -> None:
     assert told.typical > known.typical
 
 
-def test_few_early_ends_leave_every_spread_in_question() -> None:
+def test_few_early_ends_leave_the_spread_unknown() -> None:
     """Two ends close together among six may be the first of many, or all that come soon."""
     known = Durations()
     for end in (68.0, 70.0):
@@ -122,7 +121,7 @@ def test_few_early_ends_leave_every_spread_in_question() -> None:
 
 
 def test_durations_learn_a_narrow_spread() -> None:
-    """The first question comes shortly before the ends, and the next ones close together."""
+    """The first poll comes shortly before the ends, and the next ones close together."""
     known = Durations()
     for number in range(200):
         end = 60 + number % 10
@@ -191,30 +190,30 @@ LOST = Answer(ExchangeResult.LOST, Trouble.TIMEOUT)
         _ok({"jobId": "job-1"}),
     ],
 )
-def test_a_poll_that_goes_wrong_changes_nothing(trouble: Answer) -> None:
-    """The job is asked for again, and ends as it ended."""
+def test_failed_poll_changes_nothing(trouble: Answer) -> None:
+    """The job is polled again, and ends as it ended."""
     end, _, asked = _follow(trouble, trouble, _ok(DONE))
     assert isinstance(end, Succeeded)
     assert asked == 3
 
 
-def test_a_job_that_never_ends_is_given_up_in_time_with_its_id() -> None:
-    """29: the next run asks again."""
+def test_endless_job_is_left_at_the_deadline_with_its_id() -> None:
+    """29: the next run polls again."""
     end, at, _ = _follow(_ok(JOB), job_timeout=timedelta(minutes=5))
     assert isinstance(end, GaveUp)
     assert end.job_id == "job-1"
     assert 300 <= at < 301
 
 
-def test_a_service_that_stays_away_ends_the_wait_too() -> None:
-    """Also without one good answer."""
+def test_unavailable_service_ends_the_wait() -> None:
+    """Also without one successful answer."""
     end, at, asked = _follow(LOST, job_timeout=timedelta(minutes=5))
     assert isinstance(end, GaveUp)
     assert 300 <= at < 340
     assert asked < 30
 
 
-def test_a_job_of_an_earlier_run_is_asked_at_once_and_waited_for_a_little() -> None:
+def test_job_of_an_earlier_run_is_polled_at_once_and_for_a_while() -> None:
     """However long ago it was accepted."""
     end, at, asked = _follow(_ok(DONE), age=90_000)
     assert isinstance(end, Succeeded)
@@ -224,7 +223,7 @@ def test_a_job_of_an_earlier_run_is_asked_at_once_and_waited_for_a_little() -> N
     assert 120 <= at < 121
 
 
-def test_an_unknown_status_is_said_once_and_kept_at_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_status_is_reported_once_and_kept_at_the_deadline(caplog: pytest.LogCaptureFixture) -> None:
     """25."""
     end, _, _ = _follow(_ok({**JOB, "status": "paused"}), job_timeout=timedelta(minutes=5))
     assert isinstance(end, Unresolved)
@@ -246,7 +245,7 @@ def test_other_ends(answer: Answer, age: float, kind: type) -> None:
     assert isinstance(_follow(answer, age=age)[0], kind)
 
 
-def test_a_create_that_answered_with_the_end_is_not_polled() -> None:
+def test_create_that_answered_with_the_end_is_not_polled() -> None:
     """A repeated request may find its job done."""
 
     async def main() -> None:
@@ -259,7 +258,7 @@ def test_a_create_that_answered_with_the_end_is_not_polled() -> None:
     virtual.run(main())
 
 
-def test_abandoned_waits_end_at_once_and_so_do_later_ones() -> None:
+def test_abandoned_waits_end_at_once() -> None:
     """The end of a drain."""
 
     async def main() -> None:
@@ -278,8 +277,8 @@ def test_abandoned_waits_end_at_once_and_so_do_later_ones() -> None:
     virtual.run(main())
 
 
-def test_a_cancelled_wait_is_not_asked_for_any_more() -> None:
-    """And the others go on."""
+def test_cancelled_wait_is_not_polled_any_more() -> None:
+    """And the others continue."""
 
     async def main() -> None:
         asked: list[str] = []
@@ -304,8 +303,8 @@ def test_a_cancelled_wait_is_not_asked_for_any_more() -> None:
     virtual.run(main())
 
 
-def test_a_fault_of_ours_reaches_whoever_waits() -> None:
-    """Nobody hangs for ever on a poll that broke."""
+def test_own_error_reaches_every_waiter() -> None:
+    """No wait hangs on a poll that failed."""
 
     async def main() -> None:
         async def ask(job_id: str) -> Answer:
@@ -318,7 +317,7 @@ def test_a_fault_of_ours_reaches_whoever_waits() -> None:
 
 
 @pytest.mark.slow
-def test_polls_stay_under_their_rate_and_their_number_at_once() -> None:
+def test_polls_keep_to_their_rate_and_concurrency() -> None:
     """A thousand jobs that end together do not make a thousand connections."""
 
     async def main() -> None:

@@ -208,7 +208,7 @@ TABLE: list[tuple[str, Answer, Situation | None, Any]] = [
 @pytest.mark.parametrize(
     ("answer", "now", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
 )
-def test_what_the_answer_to_a_create_leads_to(answer: Answer, now: Situation | None, expected: Any) -> None:
+def test_outcome_of_each_answer_to_a_create(answer: Answer, now: Situation | None, expected: Any) -> None:
     """Each fault of the catalogue has one outcome."""
     _assert_is(decide(answer, now), expected)
 
@@ -224,26 +224,26 @@ def _assert_is(decision: Any, expected: Any) -> None:
         assert decision == expected
 
 
-def test_a_redirect_is_final_for_the_item_too() -> None:
+def test_redirect_is_final_for_the_item() -> None:
     """20: F and P."""
     assert decide(answered(307), STRAY).item_refused
 
 
 @pytest.mark.parametrize("answer", [answered(401), answered(404), answered(307), answered(500)])
-def test_a_stop_says_whether_an_earlier_try_may_have_been_executed(answer: Answer) -> None:
-    """Then the item is in doubt, not unbegun."""
+def test_stop_after_a_sent_try_leaves_the_item_in_doubt(answer: Answer) -> None:
+    """Else it is unbegun."""
     unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False, unclear_requests=3)
     assert decide(answer, unsure).in_doubt
 
 
-def test_what_never_left_this_machine_for_ten_minutes_is_not_in_doubt() -> None:
-    """2: the next run begins it anew, with the same ID."""
+def test_request_that_was_never_sent_is_not_in_doubt() -> None:
+    """2: for ten minutes; the next run begins it anew, with the same ID."""
     assert decide(not_sent(Trouble.CONNECT), AWAY) == Stopped(
         "service_away", "No answer from the service.", in_doubt=False
     )
 
 
-def test_pauses_double_within_their_spread_up_to_the_longest() -> None:
+def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     """Half to all of 0.5, 1, 2 ... 30 s."""
     assert [LONGEST.pause(tries).total_seconds() for tries in (1, 2, 3, 7, 500)] == [
         0.5,
@@ -347,7 +347,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
 @pytest.mark.parametrize(
     ("answer", "age", "expected"), [row[1:] for row in POLLS], ids=[row[0] for row in POLLS]
 )
-def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expected: Any) -> None:
+def test_outcome_of_each_answer_to_a_poll(answer: Answer, age: timedelta, expected: Any) -> None:
     """A poll's error never changes a job."""
     polled = Polled("job-1", Stage.PATTERN, age)
     _assert_is(decide_poll(answer, polled, POLICY), expected)
@@ -362,9 +362,9 @@ def test_what_the_answer_to_a_poll_leads_to(answer: Answer, age: timedelta, expe
         (answered(404, None, Trouble.HTML), True, (Unresolved, "job_unknown")),
     ],
 )
-def test_an_unclear_answer_to_many_polls_is_weighed_by_how_others_fare(
+def test_unclear_answers_to_polls_are_compared_with_other_jobs(
     answer: Answer, well: bool, expected: Any
 ) -> None:
-    """46: one job's trouble is its own, everybody's is the way to the service."""
+    """46: one job's error is its own, everybody's is the connection to the service."""
     polled = Polled("job-1", Stage.PATTERN, OLD, tries=4, well=well)
     _assert_is(decide_poll(answer, polled, LONGEST), expected)

@@ -76,7 +76,7 @@ def _create(*answers: Answer, **given: Any) -> tuple[CreateEnd, Script, float]:
     return virtual.run(main())
 
 
-def test_a_create_in_doubt_is_sent_again_byte_for_byte() -> None:
+def test_create_in_doubt_is_resent_byte_for_byte() -> None:
     """5: executed, answer lost; the second answer names the job."""
     end, script, _ = _create(LOST, says(500), says(200, {"nothing": 1}), says(200, JOB))
     assert isinstance(end, Accepted)
@@ -84,8 +84,7 @@ def test_a_create_in_doubt_is_sent_again_byte_for_byte() -> None:
     assert script.bodies("patterns/create") == [BODY] * 4
 
 
-def test_products_go_to_their_own_address() -> None:
-    """One address a stage."""
+def test_each_stage_has_its_address() -> None:
 
     async def main() -> None:
         script = Script({"products/create": [says(200, JOB)]})
@@ -103,14 +102,14 @@ def test_products_go_to_their_own_address() -> None:
         (says(409, JOB), Unresolved),
     ],
 )
-def test_what_is_clear_is_not_sent_again(answer: Answer, kind: type) -> None:
+def test_clear_refusal_is_not_resent(answer: Answer, kind: type) -> None:
     """12 to 15, 20, 32."""
     end, script, _ = _create(answer)
     assert isinstance(end, kind)
     assert len(script.sent) == 1
 
 
-def test_a_wait_is_as_long_as_told() -> None:
+def test_retry_after_is_obeyed() -> None:
     """17: and the request after it is the same."""
     end, script, at = _create(says(429, retry_after="40"), says(200, JOB))
     assert isinstance(end, Accepted)
@@ -142,7 +141,7 @@ def test_one_refusal_pauses_all_creates_but_not_the_polls() -> None:
     virtual.run(main())
 
 
-def test_the_same_500_for_ever_is_kept_after_ten_minutes_while_others_do_well() -> None:
+def test_lasting_500_of_one_item_is_in_doubt_after_ten_minutes() -> None:
     """18: one item does not stop the run."""
 
     async def main() -> None:
@@ -159,8 +158,8 @@ def test_the_same_500_for_ever_is_kept_after_ten_minutes_while_others_do_well() 
     virtual.run(main())
 
 
-def test_a_service_that_answers_nobody_stops_the_run_in_time() -> None:
-    """2, 18: a hundred creates wait, few are sent, and all hear that the service is away."""
+def test_unavailable_service_stops_the_run_in_time() -> None:
+    """2, 18: a hundred creates wait, few are sent, and all end with the service unavailable."""
 
     async def main() -> None:
         script = Script({"patterns/create": [REFUSED]})
@@ -174,7 +173,7 @@ def test_a_service_that_answers_nobody_stops_the_run_in_time() -> None:
     virtual.run(main())
 
 
-def test_a_name_not_found_stops_at_start_and_waits_later() -> None:
+def test_host_name_not_found_stops_at_the_start_and_waits_later() -> None:
     """1."""
     away = Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
     assert isinstance(_create(away)[0], Stopped)
@@ -182,7 +181,7 @@ def test_a_name_not_found_stops_at_start_and_waits_later() -> None:
 
 
 def test_one_job_for_two_requests_is_a_conflict() -> None:
-    """24: also when only the answers say so; the same request may be told its job again."""
+    """24: also when only the answers show it; the same request may get its job again."""
 
     async def main() -> None:
         script = Script({"patterns/create": [says(200, JOB)]})
@@ -194,13 +193,13 @@ def test_one_job_for_two_requests_is_a_conflict() -> None:
     virtual.run(main())
 
 
-def test_another_job_than_the_known_one_is_a_conflict() -> None:
+def test_other_job_than_the_known_one_is_a_conflict() -> None:
     """31."""
     end, _, _ = _create(says(200, JOB), known_job_id="job-0")
     assert isinstance(end, Conflict)
 
 
-def test_past_the_age_limit_nothing_is_sent() -> None:
+def test_nothing_is_resent_above_the_age_limit() -> None:
     """The service may have forgotten the ID; a person decides."""
     end, script, _ = _create(says(200, JOB), age=timedelta(hours=13))
     assert isinstance(end, Unresolved)
@@ -223,8 +222,8 @@ def _drained(answers: list[Answer], after: float, **given: Any) -> tuple[CreateE
     return virtual.run(main())
 
 
-def test_a_drain_ends_creates_truthfully_and_at_once() -> None:
-    """34: in doubt, or never begun; and what is under way is heard out."""
+def test_drain_ends_waiting_creates_at_once() -> None:
+    """34: in doubt, or never begun; and the one under way is waited for."""
 
     def kind(answers: list[Answer], after: float, **given: Any) -> type:
         return type(_drained(answers, after, **given)[0])
@@ -237,7 +236,7 @@ def test_a_drain_ends_creates_truthfully_and_at_once() -> None:
     assert _drained([says(429, retry_after="900")], 5.0)[2] < 0.1
 
 
-def test_nothing_is_sent_after_the_drain_began_or_when_the_engine_stops() -> None:
+def test_nothing_is_sent_after_a_drain_or_stop() -> None:
     """Not even the first time."""
 
     async def main() -> None:
@@ -253,7 +252,7 @@ def test_nothing_is_sent_after_the_drain_began_or_when_the_engine_stops() -> Non
 
 
 def test_abandoning_ends_everything_at_once() -> None:
-    """The drain's time is over: creates under way are in doubt, jobs keep their IDs."""
+    """After the drain's deadline: creates under way are in doubt, jobs keep their IDs."""
 
     async def main() -> None:
         script = Script({"patterns/create": [says(200, JOB)], "jobs/get": [says(200, JOB)]}, latency=20)
@@ -270,8 +269,7 @@ def test_abandoning_ends_everything_at_once() -> None:
     virtual.run(main())
 
 
-def test_a_cancelled_create_leaves_nothing_behind() -> None:
-    """Its place in the queues is free again."""
+def test_cancelled_create_frees_its_place() -> None:
 
     async def main() -> None:
         script = Script({"patterns/create": [says(429, retry_after="60"), says(200, JOB)]})
@@ -290,7 +288,7 @@ def test_a_cancelled_create_leaves_nothing_behind() -> None:
 
 
 def test_address_and_key_are_needed() -> None:
-    """Said before anything is opened."""
+    """Reported before anything is opened."""
     with pytest.raises(ConfigurationError, match="missing"):
         StudioApi.from_settings(Settings(_env_file=None, studio_url=None, api_key=None))  # type: ignore[call-arg]
 
@@ -308,8 +306,8 @@ LIST = {"categories": [{"categoryId": "c-1", "name": "Mug"}, {"categoryId": "c-2
 MUG = {"categoryId": "c-1", "name": "Mug", "options": [{"name": "size", "values": ["s", "l"]}]}
 
 
-def test_the_offer_is_read_through_faults() -> None:
-    """A lost answer, a 500 and a 429 on the way do not hide the options."""
+def test_offer_is_read_through_faults() -> None:
+    """A lost answer, a 500 and a 429 do not hide the options."""
     offer, script = _offer(
         {
             "categories/list": [LOST, says(500), says(200, LIST)],
@@ -326,7 +324,7 @@ def test_the_offer_is_read_through_faults() -> None:
     "answers",
     [[says(404)], [says(501)], [says(200, "none")], [says(200, None, trouble=Trouble.HTML)], [LOST]],
 )
-def test_an_offer_that_cannot_be_read_is_said_and_not_fatal(answers: list[Answer]) -> None:
+def test_unreadable_offer_is_reported_and_not_fatal(answers: list[Answer]) -> None:
     """Rows are then not checked against it."""
     offer, script = _offer({"categories/list": answers})
     assert offer.categories is None
@@ -334,7 +332,7 @@ def test_an_offer_that_cannot_be_read_is_said_and_not_fatal(answers: list[Answer
     assert len(script.sent) <= 6
 
 
-def test_options_that_cannot_be_read_are_named() -> None:
+def test_categories_with_unreadable_options_are_named() -> None:
     """The categories are still known."""
     offer, _ = _offer({"categories/list": [says(200, LIST)], "categories/get": [says(404)]})
     assert [category.id for category in offer.categories] == ["c-1", "c-2"]
@@ -345,16 +343,14 @@ def test_options_that_cannot_be_read_are_named() -> None:
 @pytest.mark.parametrize(
     "answer", [says(401), says(403), says(302), Answer(ExchangeResult.NOT_SENT, Trouble.TLS)]
 )
-def test_a_refused_key_or_address_stops_before_anything_is_planned(answer: Answer) -> None:
+def test_refused_key_or_address_stops_before_planning(answer: Answer) -> None:
     """9, 13, 20."""
     with pytest.raises(ServiceStopped):
         _offer({"categories/list": [answer]})
 
 
 @pytest.mark.parametrize(("answer", "code"), [(says(404), "wrong_address"), (says(307), "redirected")])
-def test_one_request_that_finds_no_way_is_tried_a_few_times_before_the_run_stops(
-    answer: Answer, code: str
-) -> None:
+def test_lost_address_is_tried_a_few_times_before_the_run_stops(answer: Answer, code: str) -> None:
     """15, 20: and then it is final for the item, and tried again by the same command."""
     end, script, _ = _create(*[answer] * 4)
     assert isinstance(end, Stopped)
@@ -362,8 +358,8 @@ def test_one_request_that_finds_no_way_is_tried_a_few_times_before_the_run_stops
 
 
 @pytest.mark.parametrize("answer", [says(404), says(302)])
-def test_what_one_item_meets_after_others_were_accepted_is_its_own(answer: Answer) -> None:
-    """46: the run goes on."""
+def test_error_of_one_item_after_others_were_accepted_is_its_own(answer: Answer) -> None:
+    """46: the run continues."""
 
     async def main() -> None:
         script = Script(
@@ -393,8 +389,8 @@ def _look_up(*answers: Answer) -> tuple[Any, int, float]:
     return virtual.run(main())
 
 
-def test_a_job_is_looked_up_with_a_few_quick_tries() -> None:
-    """What is lost or unwell is asked once more; the job comes back as the service shows it."""
+def test_job_is_looked_up_with_a_few_quick_tries() -> None:
+    """A lost or failed answer is tried once more; the job is returned as the service shows it."""
     job, asked, at = _look_up(
         LOST, says(503), says(200, {"nothing": 1}), says(200, JOB | {"prompt": "herons"})
     )
@@ -403,16 +399,15 @@ def test_a_job_is_looked_up_with_a_few_quick_tries() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 410, 422])
-def test_a_job_that_the_service_does_not_know(status: int) -> None:
-    """Asked for once."""
+def test_unknown_job_is_looked_up_once(status: int) -> None:
     assert _look_up(says(status))[:2] == (None, 1)
 
 
 @pytest.mark.parametrize(
     ("answer", "tries"), [(REFUSED, 4), (says(500), 4), (says(200, []), 4), (says(401), 1)]
 )
-def test_a_job_that_cannot_be_looked_up(answer: Answer, tries: int) -> None:
-    """It stays open whether there is one, and soon."""
+def test_failed_lookup_of_a_job(answer: Answer, tries: int) -> None:
+    """It stays unknown whether there is one; and it ends soon."""
     stopped, asked, at = _look_up(answer)
     assert isinstance(stopped, ServiceStopped)
     assert asked == tries and at < 10

@@ -13,7 +13,6 @@ CUSHION = offer.CATEGORIES[0]
 
 
 def test_ids_differ_between_environments() -> None:
-    """An ID of staging is unknown in production, and the other way round."""
     for category in offer.CATEGORIES:
         staging, production = (category.category_id(name) for name in ("staging", "production"))
         assert staging != production
@@ -21,7 +20,7 @@ def test_ids_differ_between_environments() -> None:
         assert offer.find_category("production", staging) is None
 
 
-def test_the_list_and_the_single_answers_agree() -> None:
+def test_list_and_details_agree() -> None:
     """What `categories/list` names, `categories/get` describes."""
     listed = offer.categories_list("staging")["categories"]
     assert isinstance(listed, list)
@@ -32,14 +31,12 @@ def test_the_list_and_the_single_answers_agree() -> None:
         assert answer.items() >= summary.items()
 
 
-def test_every_option_offers_its_default() -> None:
-    """What is taken when nothing is selected can also be selected."""
+def test_every_default_is_offered() -> None:
     for category in offer.CATEGORIES:
         assert all(one.default is None or one.default in one.values for one in category.options)
 
 
-def test_an_unknown_category_has_no_answer() -> None:
-    """Nothing is made up for an ID that is not there."""
+def test_unknown_category_has_no_answer() -> None:
     assert offer.categories_get("staging", "cat_stg_spaceship") is None
 
 
@@ -66,13 +63,12 @@ def test_an_unknown_category_has_no_answer() -> None:
         ),
     ],
 )
-def test_selections_that_cannot_be_made_are_all_named(selections: dict[str, str], said: list[str]) -> None:
-    """Every fault is told at once, with what is offered instead."""
+def test_invalid_selections_are_all_named(selections: dict[str, str], said: list[str]) -> None:
+    """At once, with what is offered instead."""
     assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == said
 
 
 def test_defaults_complete_the_selections() -> None:
-    """An option that was left out has its default."""
     assert CUSHION.complete({"size": "40x40", "fabric": "linen"}) == {
         "size": "40x40",
         "fabric": "linen",
@@ -80,8 +76,8 @@ def test_defaults_complete_the_selections() -> None:
     }
 
 
-def test_the_offer_is_light() -> None:
-    """Whoever only wants to know the range loads no web framework and no drawing library."""
+def test_offer_imports_nothing_heavy() -> None:
+    """No web framework and no drawing library."""
     heavy = "('fastapi', 'pydantic', 'uvicorn', 'numpy', 'PIL', 'sqlite3', 'asyncio')"
     code = f"import sys, studio.offer; print([name for name in {heavy} if name in sys.modules])"
 

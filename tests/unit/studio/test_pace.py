@@ -11,8 +11,7 @@ from studio.pace import BOUNDS, Pace, duration
 
 
 @pytest.mark.parametrize(("pace", "kind"), sorted(BOUNDS))
-def test_durations_keep_their_bounds_and_are_repeatable(pace: Pace, kind: str) -> None:
-    """No job is shorter or longer than its pace says, and none changes when asked again."""
+def test_durations_are_bounded_and_repeatable(pace: Pace, kind: str) -> None:
     shortest, longest = (timedelta(seconds=bound) for bound in BOUNDS[pace, kind])
 
     for number in range(500):
@@ -21,7 +20,7 @@ def test_durations_keep_their_bounds_and_are_repeatable(pace: Pace, kind: str) -
         assert taken == duration(pace, kind, f"r-{number}")
 
 
-def test_realistic_patterns_take_about_a_minute_and_a_half() -> None:
+def test_realistic_patterns_take_a_minute_and_a_half() -> None:
     """One to two minutes, as the interface says, most of them near the middle."""
     seconds = [duration(Pace.REALISTIC, "pattern", str(number)).total_seconds() for number in range(2000)]
 

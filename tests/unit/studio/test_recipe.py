@@ -20,12 +20,11 @@ PROMPTS = (
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_the_same_prompt_has_the_same_recipe(prompt: str) -> None:
-    """A recipe is a pure function of its prompt."""
+def test_same_prompt_has_the_same_recipe(prompt: str) -> None:
     assert recipe_for(prompt) == recipe_for(prompt)
 
 
-def test_the_seed_of_a_prompt_is_pinned() -> None:
+def test_seed_of_a_prompt_is_pinned() -> None:
     """Pictures stay what they are across versions and machines: the seed comes from SHA-256 of the plain prompt."""
     assert seed_of("blue herons on cream") == 8857121382499548185
 
@@ -35,7 +34,7 @@ def test_case_and_spaces_do_not_change_the_recipe() -> None:
     assert recipe_for("  Blue  HERONS on cream ") == recipe_for("blue herons on cream")
 
 
-def test_another_prompt_has_another_recipe() -> None:
+def test_other_prompt_has_another_recipe() -> None:
     """Prompts that differ in a word are different patterns."""
     assert len({recipe_for(prompt) for prompt in PROMPTS}) == len(PROMPTS)
 
@@ -51,13 +50,13 @@ def test_another_prompt_has_another_recipe() -> None:
         ("lemon branches on a cream ground", words.COLOURS["cream"]),
     ],
 )
-def test_the_ground_is_the_colour_that_the_prompt_says(prompt: str, ground: str) -> None:
+def test_ground_has_the_colour_of_the_prompt(prompt: str, ground: str) -> None:
     """`on cream` is a cream ground."""
     assert recipe_for(prompt).palette.ground == ground
 
 
 def test_every_colour_word_colours_the_pattern() -> None:
-    """A colour that is asked for is found in the palette: as it is, or made plainer to see on its ground."""
+    """A requested colour is in the palette: unchanged, or with more contrast to its ground."""
     for word, colour in words.COLOURS.items():
         palette = recipe_for(f"{word} shells").palette
         _, chroma, hue = to_oklch(colour)
@@ -66,7 +65,7 @@ def test_every_colour_word_colours_the_pattern() -> None:
         assert chroma < 0.04 or any(abs((one - hue + 180) % 360 - 180) < 25 for one in hues), word
 
 
-def test_a_colour_belongs_to_the_thing_it_is_said_of() -> None:
+def test_colour_belongs_to_its_subject() -> None:
     """In `yellow lemons with green leaves` the lemons are yellow and the leaves green."""
     lemon, leaf = recipe_for("yellow lemons with green leaves on white").subjects
 
@@ -74,7 +73,7 @@ def test_a_colour_belongs_to_the_thing_it_is_said_of() -> None:
     assert abs(to_oklch(leaf.inks.main)[2] - to_oklch(words.COLOURS["green"])[2]) < 15
 
 
-def test_a_mood_says_the_palette() -> None:
+def test_mood_sets_the_palette() -> None:
     """Midnight is dark."""
     assert lightness(recipe_for("midnight garden").palette.ground) < 0.3
 
@@ -82,8 +81,7 @@ def test_a_mood_says_the_palette() -> None:
 @pytest.mark.parametrize(
     "prompt", [*PROMPTS, "white on white", "black cats on black", "cream, ivory and white"]
 )
-def test_the_leading_inks_stand_out_from_the_ground(prompt: str) -> None:
-    """Nothing is drawn in a colour that cannot be seen."""
+def test_leading_inks_contrast_with_the_ground(prompt: str) -> None:
     palette = recipe_for(prompt).palette
 
     assert len(palette.inks) >= 4
@@ -106,13 +104,12 @@ def test_the_leading_inks_stand_out_from_the_ground(prompt: str) -> None:
         ("lavender sprigs", ["lavender", "sprig"]),
     ],
 )
-def test_words_name_their_subjects(prompt: str, names: list[str]) -> None:
-    """Plurals, phrases and words of two meanings are understood."""
+def test_subjects_are_recognised(prompt: str, names: list[str]) -> None:
+    """Plurals, phrases and ambiguous terms."""
     assert [mention.subject for mention in read_prompt(prompt).mentions] == names
 
 
-def test_every_word_of_the_vocabulary_names_a_drawing() -> None:
-    """No word leads nowhere."""
+def test_every_vocabulary_entry_has_a_drawing() -> None:
     known = motifs.NAMES | fields.NAMES
     named = {*words.SUBJECTS.values(), *words.DEFAULT_SUBJECTS, *motifs.UPRIGHT, *motifs.COMPANIONS}
     named |= {name for names in words.MOOD_SUBJECTS.values() for name in names}
@@ -128,7 +125,7 @@ def test_every_word_of_the_vocabulary_names_a_drawing() -> None:
     [("tiny daisies", 0.5), ("daisies", 1.0), ("large daisies", 1.5), ("huge oversized daisies", 2.0)],
 )
 def test_size_words_set_the_scale(prompt: str, scale: float) -> None:
-    """Scale is what the prompt says, within what can be drawn."""
+    """Within what can be drawn."""
     assert recipe_for(prompt).scale == scale
 
 
@@ -137,12 +134,11 @@ def test_size_words_set_the_scale(prompt: str, scale: float) -> None:
     [("ink drawn ferns", "ink"), ("watercolour ferns", "watercolour"), ("block print ferns", "print")],
 )
 def test_style_words_set_the_style(prompt: str, part: str) -> None:
-    """The way of drawing is what the prompt says."""
     assert recipe_for(prompt).style == part
 
 
-def test_things_with_a_right_way_up_are_not_turned() -> None:
-    """A house never stands on its head."""
+def test_upright_subjects_are_not_turned() -> None:
+    """A house is never upside down."""
     upright = [word for word, subject in words.SUBJECTS.items() if subject in motifs.UPRIGHT]
     led = [recipe for recipe in map(recipe_for, upright) if recipe.subjects]
 
@@ -150,6 +146,6 @@ def test_things_with_a_right_way_up_are_not_turned() -> None:
     assert all(recipe.layout in layout.UPRIGHT for recipe in led if recipe.subjects[0].name in motifs.UPRIGHT)
 
 
-def test_colours_survive_the_way_to_oklch_and_back() -> None:
-    """The conversion loses nothing that can be seen."""
+def test_colours_survive_conversion_to_oklch_and_back() -> None:
+    """Without a visible loss."""
     assert all(distance(from_oklch(*to_oklch(colour)), colour) < 0.006 for colour in words.COLOURS.values())

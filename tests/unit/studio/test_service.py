@@ -78,7 +78,7 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
     made.store.close()
 
 
-def test_a_job_runs_and_then_has_succeeded(studio: Studio) -> None:
+def test_job_runs_and_succeeds(studio: Studio) -> None:
     """A pattern takes one to two minutes; then its job names it and its picture."""
     job = studio.pattern("r1")
     assert job == {"jobId": job["jobId"], "kind": "pattern", "status": "running", "result": None}
@@ -93,8 +93,8 @@ def test_a_job_runs_and_then_has_succeeded(studio: Studio) -> None:
     assert result(ended)["imageUrl"].startswith(AT)
 
 
-def test_the_same_request_is_the_same_job_for_ever(studio: Studio) -> None:
-    """A repeated request makes nothing new, however often, late, or after a restart."""
+def test_same_request_is_the_same_job_for_ever(studio: Studio) -> None:
+    """However often or late it is repeated, and after a restart."""
     job = studio.pattern("r1")
 
     assert studio.pattern("r1") == job
@@ -110,7 +110,7 @@ def test_the_same_request_is_the_same_job_for_ever(studio: Studio) -> None:
     ]
 
 
-def test_a_request_id_is_for_one_body_only(studio: Studio) -> None:
+def test_request_id_has_one_body(studio: Studio) -> None:
     """Another prompt, another operation or one field more under a used ID is a conflict."""
     pattern_id = studio.made_pattern("r1")
 
@@ -127,14 +127,14 @@ def test_a_request_id_is_for_one_body_only(studio: Studio) -> None:
 
 
 def test_key_order_does_not_make_another_body(studio: Studio) -> None:
-    """JSON objects that say the same are the same body."""
+    """Equal JSON objects are the same body."""
     job = studio.pattern("r1")
     turned = read_body(CreatePattern, b'{ "prompt": "blue herons", "requestId": "r1" }')
 
     assert studio.service.create_pattern(turned, AT) == job
 
 
-def test_a_product_needs_a_finished_pattern(studio: Studio) -> None:
+def test_product_needs_a_finished_pattern(studio: Studio) -> None:
     """Until its job has succeeded, a pattern is unknown; so are a product's ID and a made-up one."""
     job = studio.pattern("r1")
     hidden = sqlite3.connect(studio.path).execute("SELECT result_id FROM job").fetchone()[0]
@@ -147,7 +147,7 @@ def test_a_product_needs_a_finished_pattern(studio: Studio) -> None:
     assert studio.product("p1", result(studio.job(job))["patternId"])["kind"] == "product"
 
 
-def test_a_product_job_ends_with_its_product(studio: Studio) -> None:
+def test_product_job_ends_with_its_product(studio: Studio) -> None:
     """Building takes seconds; the job then names the product."""
     job = studio.product("p1", studio.made_pattern("r1"))
     studio.clock.pass_time(20)
@@ -173,7 +173,7 @@ def test_failures_can_be_rehearsed(studio: Studio, prompt: str, statuses: list[s
     assert all(("error" in job) == (job["result"] is None) for job in ended)
 
 
-def test_a_product_failure_can_be_rehearsed(studio: Studio) -> None:
+def test_product_failures_can_be_rehearsed(studio: Studio) -> None:
     """The pattern is made, its product fails."""
     job = studio.product("p1", studio.made_pattern("r1", "x [fail product]"))
     studio.clock.pass_time(20)
@@ -206,8 +206,8 @@ def test_selections_that_are_not_offered_are_refused_by_field(studio: Studio) ->
     assert [fault.field for fault in refused.value.faults] == ["selections.size"]
 
 
-def test_a_picture_is_known_once_its_job_succeeded(studio: Studio) -> None:
-    """Nobody sees a pattern before it is made, nor without its ID."""
+def test_picture_is_available_once_its_job_succeeded(studio: Studio) -> None:
+    """Not earlier, nor without its ID."""
     job = studio.pattern("r1")
     picture_id = sqlite3.connect(studio.path).execute("SELECT picture_id FROM job").fetchone()[0]
     assert studio.service.picture(picture_id) is None
@@ -221,7 +221,7 @@ def test_a_picture_is_known_once_its_job_succeeded(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM record", "UPDATE record SET body = '{}'"])
-def test_the_record_can_only_grow(studio: Studio, statement: str) -> None:
+def test_record_is_append_only(studio: Studio, statement: str) -> None:
     """The database itself refuses to change what was accepted."""
     studio.pattern("r1")
 
@@ -243,7 +243,7 @@ def test_the_record_can_only_grow(studio: Studio, statement: str) -> None:
         (b'{"requestId":"' + b"r" * 129 + b'","prompt":"x"}', "invalid_fields", ["requestId"]),
     ],
 )
-def test_bodies_that_do_not_fit_are_told_by_field(raw: bytes, code: str, fields: list[str]) -> None:
+def test_invalid_bodies_are_refused_by_field(raw: bytes, code: str, fields: list[str]) -> None:
     """Every missing or wrong field is named at once."""
     with pytest.raises(Refusal) as refused:
         read_body(CreatePattern, raw)

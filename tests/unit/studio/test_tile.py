@@ -32,7 +32,7 @@ def seam_and_inside(image: NDArray[np.float64], axis: int) -> tuple[float, float
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_no_seam_stands_out(prompt: str) -> None:
+def test_seams_are_invisible(prompt: str) -> None:
     """The step from the last pixels to the first is no larger than steps inside the tile."""
     image = pixels(prompt)
 
@@ -41,15 +41,15 @@ def test_no_seam_stands_out(prompt: str) -> None:
         assert seam <= inside * 1.05
 
 
-def test_the_seam_test_sees_a_seam() -> None:
-    """A tile cut out of its period is found out by the same measure."""
+def test_seam_measure_finds_a_seam() -> None:
+    """In a tile that is cut out of its period."""
     cut = pixels("blue herons on cream")[: SMALL - 28, : SMALL - 22]
 
     assert any(seam > inside * 1.05 for seam, inside in (seam_and_inside(cut, axis) for axis in (0, 1)))
 
 
 @pytest.mark.parametrize("prompt", PROMPTS)
-def test_a_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
+def test_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
     """The drawing lives on a torus: moving it by whole pixels only moves its pixels around the edges."""
     recipe = recipe_for(prompt)
     shift = (50, 33)
@@ -62,7 +62,7 @@ def test_a_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
 
 
 def test_every_drawing_shows_its_main_colour() -> None:
-    """No drawing is empty, and each is in the colour that was asked for."""
+    """No drawing is empty, and each has the requested colour."""
     inks = Inks("#f5ecd7", "#c4564a", "#24456b", "#e0a32e", "#5f8a5a", "#f5ecd7")
 
     assert [name for name in motifs.NAMES if "#c4564a" not in motifs.DRAWINGS[name](inks)] == []
@@ -77,13 +77,12 @@ def test_textures_are_periodic_and_faint(name: str) -> None:
     assert all(seam <= inside * 1.05 for seam, inside in (seam_and_inside(grain, axis) for axis in (0, 1)))
 
 
-def test_the_same_recipe_is_the_same_svg() -> None:
-    """Drawing throws the same dice every time."""
+def test_same_recipe_is_the_same_svg() -> None:
     assert to_svg(recipe_for("koi fish and waves")) == to_svg(recipe_for("koi fish and waves"))
 
 
 @pytest.mark.parametrize("name", sorted(layout.NAMES - {"toss", "grid"}))
-def test_a_layout_has_the_symmetry_of_its_group(name: str) -> None:
+def test_layout_has_the_symmetry_of_its_group(name: str) -> None:
     """Every motion of the group carries the set of placements into itself."""
     placements = arrange(name, 1.0, [Wish(0, 400, 1, ease=0.8), Wish(1, 90, 10)], Dice(11))
     columns, rows = cells(name, 1.0)

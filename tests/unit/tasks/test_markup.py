@@ -57,20 +57,20 @@ def _runs(found: list[Token]) -> Iterator[str]:
 
 
 @TEXTS
-def test_markdown_is_the_text_itself(text: str) -> None:
+def test_markdown_shows_the_text_itself(text: str) -> None:
     """Readable, and nothing else."""
     assert inner(text) == line(text)
 
 
 @given(texts)
 @example("a_ _b `www.x` |")
-def test_any_text_is_itself(text: str) -> None:
-    """Whatever stands beside whatever."""
+def test_any_text_shows_itself(text: str) -> None:
+    """In any combination."""
     assert inner(text) == line(text)
 
 
 @given(texts)
-def test_in_a_cell_of_a_table(text: str) -> None:
+def test_table_cell_shows_the_text(text: str) -> None:
     """The table has its two cells, and the cell has the text."""
     found = list(leaves(f"| a | b |\n|---|---|\n| {markdown(text)} | end |"))
     opened = [token.type for token in found].count("td_open")
@@ -88,7 +88,7 @@ def test_in_a_cell_of_a_table(text: str) -> None:
 
 
 @TEXTS
-def test_a_cell_of_a_table_artifact(text: str) -> None:
+def test_cell_of_a_table_artifact(text: str) -> None:
     """As markdown it is the text, with apostrophes for backticks, of which plain text would be full."""
     assert inner(text.replace("`", "'")) == line(text.replace("`", "'"))
     assert cell("the value `red` is unknown") == "the value 'red' is unknown"
@@ -97,21 +97,20 @@ def test_a_cell_of_a_table_artifact(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["spring_catalog.csv", "CU-001", "/srv/data/rows.csv", "5 of 7 (minor units)", "-5", "#"]
 )
-def test_an_ordinary_text_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_stays_unchanged(text: str) -> None:
     """Read as source too."""
     assert markdown(text).lstrip("\\") == text
 
 
 @TEXTS
-def test_a_line_is_one_line_without_controls(text: str) -> None:
-    """And not longer than a page bears."""
+def test_line_has_no_breaks_or_controls(text: str) -> None:
+    """And is not longer than a page shows."""
     assert not CONTROLS.search(line(text))
     assert len(line("x" * 10_000)) == LONGEST
 
 
 @TEXTS
-def test_a_log_entry_has_no_links(text: str) -> None:
-    """Its lines stay lines."""
+def test_log_entry_has_no_links(text: str) -> None:
     shown = log_lines(text)
     assert "://" not in shown
     assert not CONTROLS.search(shown.replace("\n", ""))
@@ -122,15 +121,15 @@ def calls(path: Path) -> Iterator[ast.Call]:
     return (node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call))
 
 
-def test_the_command_line_writes_through_one_place() -> None:
-    """`cli.terminal.echo`: nowhere else is text put on the terminal; `error: ` in red is a constant."""
+def test_command_line_prints_through_one_function() -> None:
+    """`cli.terminal.echo`: nowhere else is text printed; `error: ` in red is a constant."""
     for path in (ROOT / "cli").rglob("*.py"):
         found = {ast.unparse(call.func) for call in calls(path)} & {"click.echo", "print", "click.style"}
         assert not found or path.name == "terminal.py", (path, found)
 
 
 def test_names_of_flow_runs_are_no_formats() -> None:
-    """Prefect fills a text in: a name that is made of rows is given as a function."""
+    """Prefect formats a text: a name that is made of rows is passed as a function."""
     for path in [*(ROOT / "flows").glob("*.py"), *(ROOT / "tasks").glob("*.py")]:
         for call in calls(path):
             if ast.unparse(call.func).endswith(".with_options"):

@@ -25,14 +25,14 @@ from .samples import CATALOG, STAGING, begin, item
 
 @pytest.fixture
 def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]:
-    """The way to the server, and deadlines that a test can wait for."""
+    """The proxy to the server, and deadlines that a test can wait for."""
     monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
     monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
     monkeypatch.setattr(writer, "_PATIENCE", 4.0)
     monkeypatch.setattr(writer, "_PATIENCE_STOPPED", 1.0)
-    with Frost(postgres_url) as way:
-        yield way
-        way.is_frozen.clear()
+    with Frost(postgres_url) as proxy:
+        yield proxy
+        proxy.is_frozen.clear()
 
 
 def in_a_transaction(ledger: Ledger) -> None:
@@ -55,8 +55,8 @@ WAITS: dict[str, Callable[[Ledger], object]] = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_every_wait_ends(frost: Frost, wait: str) -> None:
-    """With an error that names the database and says that it is silent; afterwards the ledger is of use again."""
+def test_operations_on_a_frozen_database_end(frost: Frost, wait: str) -> None:
+    """With an error that names the database as unresponsive; afterwards the ledger can be used again."""
     ledger = Ledger(PostgresDatabase(frost.url))
     begin(ledger, "a")
     frost.is_frozen.set()
@@ -69,7 +69,7 @@ def test_every_wait_ends(frost: Frost, wait: str) -> None:
     ledger.close()
 
 
-def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
+def test_commit_without_an_answer_ends(frost: Frost) -> None:
     """The server freezes between the last statement and the commit."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with pytest.raises(LedgerUnavailable), ledger.transaction():
@@ -80,8 +80,8 @@ def test_a_commit_without_an_answer_ends(frost: Frost) -> None:
     ledger.close()
 
 
-def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
-    """As a read does; a reader who takes his time is not taken for a server that does."""
+def test_frozen_stream_ends(frost: Frost) -> None:
+    """As a read does; a slow reader is not taken for a frozen server."""
     ledger = Ledger(PostgresDatabase(frost.url))
     with ledger.transaction():
         ledger.add_items(STAGING, CATALOG, [item(f"i{number}") for number in range(1500)])
@@ -95,8 +95,8 @@ def test_a_stream_that_freezes_in_the_middle_ends(frost: Frost) -> None:
     ledger.close()
 
 
-def test_nobody_connects_without_end(frost: Frost) -> None:
-    """A server that takes the connection and says nothing."""
+def test_connecting_to_a_frozen_server_ends(frost: Frost) -> None:
+    """A server that accepts the connection and answers nothing."""
     frost.is_frozen.set()
     began = time.monotonic()
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
@@ -104,8 +104,7 @@ def test_nobody_connects_without_end(frost: Frost) -> None:
     assert time.monotonic() - began < 6
 
 
-def test_an_answer_that_takes_its_time_within_the_deadline_is_waited_for(frost: Frost) -> None:
-    """Many statements, each quick enough, are no silence."""
+def test_many_quick_statements_are_not_a_freeze(frost: Frost) -> None:
     ledger = Ledger(PostgresDatabase(frost.url))
     with ledger.transaction():
         for _ in range(4):
@@ -113,8 +112,7 @@ def test_an_answer_that_takes_its_time_within_the_deadline_is_waited_for(frost: 
     ledger.close()
 
 
-def test_what_the_address_says_of_keepalives_counts(frost: Frost) -> None:
-    """A setting in the address is not overruled."""
+def test_keepalive_settings_of_the_address_count(frost: Frost) -> None:
     ledger = PostgresDatabase(f"{frost.url}?keepalives_idle=77")
     parameters = ledger._connection.info.get_parameters()
     assert parameters["keepalives_idle"] == "77"
@@ -128,7 +126,7 @@ class Freezing:
     def __init__(self, frost: Frost, shop: Workshop, *, stopped: bool = False) -> None:
         self._frost, self._shop, self._stopped = frost, shop, stopped
         self.longest_pause = 0.0
-        self.said: set[str] = set()
+        self.reported: set[str] = set()
         self.reason = ""
 
     def run(self) -> float:
@@ -167,25 +165,25 @@ class Freezing:
             before = time.monotonic()
             await asyncio.sleep(0.05)
             self.longest_pause = max(self.longest_pause, time.monotonic() - before)
-            self.said.add(run.writer.waiting.partition(" since")[0])  # type: ignore[attr-defined]
+            self.reported.add(run.writer.waiting.partition(" since")[0])  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["alone", "stopped by a person"])
-def test_a_run_whose_database_freezes_ends_and_goes_on_later(
+def test_run_over_a_frozen_database_ends_and_can_be_resumed(
     frost: Frost, postgres_url: str, tmp_path: Path, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It ends in time, its loop is never blocked, it says what it waits for, and nothing is bought twice."""
+    """It ends in time, its loop is never blocked, it names what it waits for, and nothing is bought twice."""
     monkeypatch.setattr(writer, "_SHOWN_AFTER", 0.5)
     service = Service()
     shop = Workshop(tmp_path / "home", service, SecretStr(frost.url))
     freezing = Freezing(frost, shop, stopped=stopped)
     assert freezing.run() < (8 if stopped else 12)
     assert freezing.longest_pause < 1
-    assert any(said.startswith("waiting for the ledger's PostgreSQL") for said in freezing.said)
+    assert any(reported.startswith("waiting for the ledger's PostgreSQL") for reported in freezing.reported)
     assert "PostgreSQL" in freezing.reason
     frost.is_frozen.clear()
     with psycopg.connect(postgres_url, autocommit=True) as admin:
-        # As the server does once it thaws: nobody is at the other end.
+        # As the server does once it thaws: the connection is closed.
         admin.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"

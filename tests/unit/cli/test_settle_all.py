@@ -42,8 +42,8 @@ def decided(past: Past, decision: Decision, take: object = acquire_lease) -> Set
     )
 
 
-def test_fifty_are_one_decision(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Shown with count and money, each on record with who and why, and the ledger agrees with itself."""
+def test_fifty_attempts_are_one_decision(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown with count and money, each on record with author and reason, and the ledger stays consistent."""
     attempts = held(past)
     assert main.run(["settle", "--all", "--write-off", "--yes", *WHY]) == 0
     out = capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_fifty_are_one_decision(past: Past, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_resend_of_many(past: Past) -> None:
-    """Each is open again under its own ID, as of now."""
+    """Each is open again under its own ID, from now."""
     attempts = held(past, rows=MANY[:3])
     past.clock.now += LATER
     assert len(decided(past, Decision.RESEND).decided) == 3
@@ -91,7 +91,7 @@ def test_filters(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The list and the decision mean the same."""
+    """The list and the decision use the same ones."""
     monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
     old = past.begin(HERON)
     found = {"H-1": old.attempt(old.pattern("H-1"), AttemptState.HELD)}
@@ -122,15 +122,15 @@ def test_filters(
         ["--all", "--resend", "--older-than", "soon", *WHY],
     ],
 )
-def test_what_is_not_clear_is_refused(past: Past, arguments: list[str]) -> None:
+def test_ambiguous_options_are_refused(past: Past, arguments: list[str]) -> None:
     """Exit code 2, nothing changed."""
     attempts = held(past, rows=MANY[:2])
     assert main.run(["settle", *arguments, "--yes"]) == 2
     assert states(past, attempts) == {AttemptState.HELD}
 
 
-def test_nothing_is_done_unasked(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a terminal and without --yes it is only shown."""
+def test_nothing_is_settled_without_confirmation(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal and without --yes the list is only shown."""
     attempts = held(past, rows=MANY[:2])
     assert main.run(["settle", "--all", "--write-off", *WHY]) == 2
     captured = capsys.readouterr()
@@ -138,8 +138,8 @@ def test_nothing_is_done_unasked(past: Past, capsys: pytest.CaptureFixture[str])
     assert states(past, attempts) == {AttemptState.HELD}
 
 
-def test_what_changed_meanwhile_is_left(past: Past) -> None:
-    """Another decision came in between: that one is left and named, all others are decided."""
+def test_attempt_settled_meanwhile_is_left(past: Past) -> None:
+    """It is named, all others are decided."""
     attempts = held(past, rows=MANY[:3])
 
     async def take(ledger: Ledger, environment: str, catalog: str, run_id: RunId) -> Lease:
@@ -153,7 +153,7 @@ def test_what_changed_meanwhile_is_left(past: Past) -> None:
     assert "settled" not in on_record(past, attempts[1].request_id)
 
 
-def test_what_was_decided_otherwise_meanwhile_is_left(past: Past) -> None:
+def test_attempt_changed_meanwhile_is_left(past: Past) -> None:
     """It could still be decided, but it is not what was shown."""
     attempts = held(past, rows=MANY[:2])
 
@@ -169,7 +169,7 @@ def test_what_was_decided_otherwise_meanwhile_is_left(past: Past) -> None:
     assert "has changed" in str(settled.left[0][1])
 
 
-def test_a_job_that_runs_is_not_sent_again(past: Past) -> None:
+def test_accepted_attempt_is_not_resent(past: Past) -> None:
     """Old and accepted: only a write-off decides about it; the rest is decided."""
     run = past.begin(FERN, HERON)
     accepted = run.attempt(run.pattern("F-1"), AttemptState.ACCEPTED)
@@ -187,7 +187,7 @@ def live(past: Past, run: BegunRun, catalog: str) -> None:
         assert past.ledger.claim_lease("staging", catalog, run.record.run_id, me, over=None) is not None
 
 
-def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_catalog_with_a_run_is_left(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its requests are left, those of other catalogs are decided; with nothing else it is an overlap."""
     free, driven = held(past, "autumn", MANY[:2]), held(past, "spring", MANY[:2])
     live(past, past.begin(FERN, catalog="spring"), "spring")
@@ -204,10 +204,10 @@ def test_a_catalog_that_is_driven_is_left_alone(past: Past, monkeypatch: pytest.
     assert main.run(command) == 4
 
 
-def test_no_doubt_is_invisible(
+def test_attempts_too_young_to_settle_are_listed(
     past: Past, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too young for a person: under a heading of its own, or counted with the run that is at it."""
+    """Under a heading of their own, or counted with the run that drives them."""
     monkeypatch.setattr(Ledger, "now", lambda ledger: past.clock.now)
     run = past.begin(FERN, HERON)
     young = run.attempt(run.pattern("F-1"), AttemptState.INTENDED)

@@ -65,7 +65,7 @@ def settings(request: pytest.FixtureRequest) -> dict[str, str]:
     ],
     ids=["one away", "blind first", "half first", "unreadable first", "paged first"],
 )
-def test_the_same_file_is_bought_once_whatever_can_be_read(
+def test_same_file_is_bought_once_whatever_can_be_read(
     nights: list[Plan], settings: dict[str, str], zygote: Zygote, tmp_path: Path
 ) -> None:
     """A service that is tolerant of names and case would sell it all again."""
@@ -79,14 +79,14 @@ def test_the_same_file_is_bought_once_whatever_can_be_read(
                 text = room.file.read_bytes().replace(b"foxes\r\n", b"foxes\n").replace(b"A-2", b"a-2")
                 room.file.write_bytes(text)
             ended = room.run()
-            assert ended.code == 0, ended.said
+            assert ended.code == 0, ended.output
             made = [row["product_id"] for row in Evidence(room).results]
             assert made == (products or made), "a row has another product than before"
             products = made
             assert len(Evidence(room).audit.purchases) == PURCHASES, f"night {number}"
 
 
-def test_a_strict_service_that_cannot_be_read_first_is_asked_in_its_own_words_later(
+def test_refused_spellings_are_replaced_once_the_offer_is_known(
     settings: dict[str, str], zygote: Zygote, tmp_path: Path
 ) -> None:
     """The first night's refusals cost no product; its patterns are used by the second."""

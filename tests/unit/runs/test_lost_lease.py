@@ -23,8 +23,8 @@ def take_over(shop: Workshop) -> None:
         ledger.claim_lease("staging", "spring", RunId("other"), "", over=lease.fence)
 
 
-def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:
-    """It buys no more, writes no more, and says why; whoever took over loses nothing."""
+def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None:
+    """It buys no more, writes no more, and has the reason; the taker loses nothing."""
     taken = False
 
     def heard(create: Create) -> None:
@@ -49,8 +49,8 @@ def test_a_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> No
     assert len(service.bought) == len(set(service.bought)) == 60
 
 
-def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Service) -> None:
-    """Every create that reached the service had its intent on disk; with room again, the run goes on."""
+def test_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Service) -> None:
+    """Every create that reached the service had its intent on disk; with room again, the run can be resumed."""
 
     async def main() -> None:
         _, run = await shop.begin(many(200), max_in_flight=4)
@@ -68,8 +68,8 @@ def test_a_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Ser
     assert len(service.bought) == len(set(service.bought)) == 400
 
 
-def test_a_lost_heart_halts_new_items(shop: Workshop) -> None:
-    """What the heart finds out before any write does is the run's reason."""
+def test_lost_heartbeat_halts_new_items(shop: Workshop) -> None:
+    """The loss that the heartbeat finds, before any write does, is the run's reason."""
 
     async def watch(run: Run, api: FakeStudioApi) -> None:
         run._lost(LeaseLost("Another run took over."))

@@ -22,8 +22,8 @@ from .samples import checked_row
         ("Lüneburg, 東京 🪿", "Lüneburg, 東京 🪿"),
     ],
 )
-def test_what_nobody_sees_is_an_escape(text: str, seen: str) -> None:
-    """And what can be seen stays as it is."""
+def test_invisible_characters_are_escaped(text: str, seen: str) -> None:
+    """And visible ones stay as they are."""
     assert visible(text) == seen
     assert shown(text) == f"`{seen}`"
 
@@ -40,19 +40,19 @@ def test_what_nobody_sees_is_an_escape(text: str, seen: str) -> None:
         ("Lüneburg", "Luneburg", ("`Lüneburg`", "`Luneburg`")),
     ],
 )
-def test_two_texts_that_look_alike_are_told_apart(old: str, new: str, seen: tuple[str, str]) -> None:
+def test_texts_that_look_alike_are_shown_apart(old: str, new: str, seen: tuple[str, str]) -> None:
     """Escapes where nothing else helps; what differs for every eye stays legible."""
     assert contrasted(old, new) == seen
 
 
-def test_of_long_texts_the_part_that_differs_is_shown() -> None:
+def test_differing_part_of_long_texts_is_shown() -> None:
     """With a little before it, so that it can be found."""
     old, new = contrasted("herons " * 300 + "blue", "herons " * 300 + "red")
     assert "blue" in old and "red" in new
     assert len(old) < 80
 
 
-def test_a_problem_shows_a_space_that_is_none() -> None:
-    """The value looks right; why it is not can be seen."""
+def test_problem_shows_an_unusual_space() -> None:
+    """The value looks right; its fault is made visible."""
     problem = checked_row("A1,b,Mug,11\u00a0oz,,").problems[0]
     assert r"`11\u00a0oz`" in problem.message

@@ -43,9 +43,7 @@ def shift(shop: Workshop, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("ahead", [-48 * HOUR, -HOUR, 0.0, HOUR, 48 * HOUR])
-def test_a_request_that_may_have_been_sent_is_never_withdrawn(
-    executed: Workshop, service: Service, ahead: float
-) -> None:
+def test_request_in_doubt_is_never_withdrawn(executed: Workshop, service: Service, ahead: float) -> None:
     """Whatever the clock was: the service refuses the key, and the doubt and its money stay."""
     shift(executed, ahead)
     service.on_create["herons"] = [UNAUTHORIZED]
@@ -56,8 +54,8 @@ def test_a_request_that_may_have_been_sent_is_never_withdrawn(
         assert sum(spent_by_run(ledger, run.run_id).amount for run in ledger.runs()) == 40
 
 
-def test_an_intent_from_the_future_waits_for_a_person(executed: Workshop, service: Service) -> None:
-    """Its age cannot be known, so it is not sent again."""
+def test_intent_from_the_future_waits_for_a_decision(executed: Workshop, service: Service) -> None:
+    """Its age is unknown, so it is not resent."""
     shift(executed, 13 * HOUR)
     sent = len(service.creates)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.IN_DOUBT}
@@ -70,8 +68,8 @@ def test_an_intent_from_the_future_waits_for_a_person(executed: Workshop, servic
     assert service.bought.count("herons") == 1
 
 
-def test_a_clock_that_was_turned_back_since_is_not_believed(executed: Workshop, service: Service) -> None:
-    """The intent looks young again once the right clock has caught up with it; what came after it says otherwise."""
+def test_clock_turned_back_since_is_not_trusted(executed: Workshop, service: Service) -> None:
+    """The intent looks young once the right clock has caught up with it; later records contradict."""
     shift(executed, 13 * HOUR)
     service.on_create["herons"] = [UNAUTHORIZED]
     executed.run(ONE)
@@ -84,7 +82,7 @@ def test_a_clock_that_was_turned_back_since_is_not_believed(executed: Workshop, 
     assert len(service.creates) == sent
 
 
-def test_the_uptime_of_the_machine_outlives_a_clock_that_is_set(executed: Workshop, service: Service) -> None:
+def test_age_is_measured_by_uptime_where_the_clock_was_set(executed: Workshop, service: Service) -> None:
     """Two hours by a clock that was set back, and thirteen by the uptime: a person decides."""
     shift(executed, -2 * HOUR)
     with executed.ledger() as ledger, ledger.transaction():
@@ -97,8 +95,8 @@ def test_the_uptime_of_the_machine_outlives_a_clock_that_is_set(executed: Worksh
     assert len(service.creates) == sent
 
 
-def test_a_clock_that_is_a_little_off_changes_nothing(executed: Workshop, service: Service) -> None:
-    """The same request is sent again, and counts once."""
+def test_small_clock_error_changes_nothing(executed: Workshop, service: Service) -> None:
+    """The same request is resent, and counts once."""
     shift(executed, 60.0)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.SUCCEEDED}
     assert service.bought.count("herons") == 1

@@ -1,4 +1,4 @@
-"""A process that is stopped inside a SQLite transaction: others read, hear who it is, and its own catalog goes on."""
+"""A process that is stopped inside a SQLite transaction: others can read, get its name, and its own catalog resumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .samples import STAGING, begin
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the machine has no /proc/locks")
 
-#: Holds the catalog `spring`, and stands inside a transaction once it has said so.
+#: Holds the catalog `spring`, and is stopped inside a transaction once it has printed a line.
 HOLDS = """
 import json, sys, time
 from dataclasses import asdict
@@ -89,7 +89,7 @@ def test_reading_needs_no_lock(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """`status` answers at once, and says that the catalog is held."""
+    """`status` answers at once, and shows the catalog's holder."""
     monkeypatch.setenv("PATTERNMILL_HOME", str(file.parent))
     monkeypatch.delenv("PATTERNMILL_LEDGER_URL", raising=False)
     began = time.monotonic()
@@ -102,18 +102,18 @@ def test_reading_needs_no_lock(
     )
 
 
-def test_who_holds_the_lock_is_named(
+def test_holder_of_the_lock_is_named(
     file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
 ) -> None:
-    """By process and run, with what to do; once it goes on, the ledger is written again."""
+    """By process and run, with the remedy; once it is resumed, the ledger is written again."""
     ledger = impatient(file)
     with pytest.raises(LedgerUnavailable) as caught:
         begin(ledger, "a")
     assert (
         f"locked by process {holder.pid} (run theirs of 'spring'), which is stopped" in caught.value.message
     )
-    for way in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
-        assert way in caught.value.remedy
+    for command in (f"kill -CONT {holder.pid}", f"kill -KILL {holder.pid}"):
+        assert command in caught.value.remedy
     holder.send_signal(signal.SIGCONT)
     with pytest.raises(LedgerUnavailable, match=r"process \d+ \(run theirs of 'spring'\)\. ") as caught:
         begin(ledger, "a")
@@ -124,13 +124,13 @@ def test_who_holds_the_lock_is_named(
     ledger.close()
 
 
-def test_its_own_catalog_is_taken_over(
+def test_stopped_holder_of_the_catalog_is_ended(
     file: Path,
     holder: subprocess.Popen[str],
     impatient: Callable[[Path], Ledger],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is ended, which is said; and not before its silence has been watched."""
+    """With a message, and only after its silence was watched for its time."""
     ledger = impatient(file)
     silent = 0.0
 
@@ -146,10 +146,10 @@ def test_its_own_catalog_is_taken_over(
     ledger.close()
 
 
-def test_another_catalog_kills_nobody(
+def test_run_of_another_catalog_ends_no_process(
     file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
 ) -> None:
-    """It waits for a while, then ends with the name of who is in its way."""
+    """It waits for a while, then ends with the name of the process that holds the lock."""
     ledger = impatient(file)
     with pytest.raises(LedgerUnavailable, match=f"process {holder.pid}"):
         asyncio.run(acquire_lease(ledger, STAGING, "autumn", RunId("mine"), sleep=no_time))
@@ -157,13 +157,13 @@ def test_another_catalog_kills_nobody(
     ledger.close()
 
 
-def test_one_that_may_not_be_ended_is_named(
+def test_process_of_another_user_is_named(
     file: Path,
     holder: subprocess.Popen[str],
     impatient: Callable[[Path], Ledger],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It belongs to somebody else."""
+    """It may not be ended."""
 
     def not_ours(*_: object) -> None:
         raise PermissionError
@@ -177,10 +177,10 @@ def test_one_that_may_not_be_ended_is_named(
     ledger.close()
 
 
-def test_one_that_was_taken_for_another_is_left_alone(
+def test_process_with_a_reused_pid_is_left_alone(
     file: Path, holder: subprocess.Popen[str], impatient: Callable[[Path], Ledger]
 ) -> None:
-    """The lease names a process with the same PID that was born at another time: it is not the one that is stopped."""
+    """The lease names the same PID with another start time: not the one that is stopped."""
     born = processes.birth(holder.pid)
     assert processes.kill(holder.pid, "1")
     assert holder.poll() is None and processes.birth(holder.pid) == born
@@ -191,10 +191,10 @@ def test_one_that_was_taken_for_another_is_left_alone(
     ledger.close()
 
 
-def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
+def test_holder_stopped_outside_a_transaction_is_not_ended(
     file: Path, impatient: Callable[[Path], Ledger]
 ) -> None:
-    """It keeps nobody from writing: it is taken over, and finds itself fenced off if it goes on."""
+    """It blocks no write: it is taken over, and is fenced if it resumes."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     ledger = impatient(file)
     its = {"machine": processes.machine(), "pid": process.pid, "born": processes.birth(process.pid)}
@@ -209,8 +209,8 @@ def test_a_holder_that_is_stopped_outside_of_a_transaction_lives(
     ledger.close()
 
 
-def test_a_first_ledger_is_made_by_many_at_once(tmp_path: Path) -> None:
-    """Whoever comes second finds the tables made."""
+def test_many_processes_create_one_ledger(tmp_path: Path) -> None:
+    """The later ones find the tables made."""
     code = (
         "import sys; from pathlib import Path; from patternmill.ledger.sqlite import SqliteDatabase; "
         "sys.stdin.readline(); print(SqliteDatabase(Path(sys.argv[1])).rows('SELECT count(*) FROM runs'))"

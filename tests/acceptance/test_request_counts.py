@@ -1,4 +1,4 @@
-"""How many requests a run costs: few more than must be, and few into a limit that it was not told of."""
+"""How many requests a run costs: few more than must be, and few into a limit that it does not know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.evidence import Evidence, spoken_for
+from tests.acceptance.evidence import Evidence, request_counts
 from tests.acceptance.harness import Room, ServiceInThread, Zygote, in_process, some_rows
 from tests.hostile import Limit, Plan, Rule, Times
 from tests.hostile.plan import CREATES
@@ -18,10 +18,10 @@ def requests_of(folder: Path, zygote: Zygote, plan: Plan, rows: int) -> tuple[di
     with ServiceInThread(plan, folder) as service:
         room = Room(folder / "room", service, some_rows(rows, shared=0), zygote)
         ended = room.run("--max-in-flight", "40")
-        assert ended.code == 0, ended.said
+        assert ended.code == 0, ended.output
         evidence = Evidence(room)
         assert evidence.faults() == []
-        return spoken_for(room), evidence
+        return request_counts(room), evidence
 
 
 def test_steady_faults_cost_few_requests(tmp_path: Path, zygote: Zygote) -> None:
@@ -45,16 +45,16 @@ LIMITS = (Limit("patterns/create", 6, 6), Limit("products/create", 6, 6), Limit(
 
 @pytest.mark.soak
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("told", ["1", None], ids=["told", "untold"])
-def test_a_limit_that_nobody_told(told: str | None, tmp_path: Path, zygote: Zygote) -> None:
+@pytest.mark.parametrize("retry_after", ["1", None], ids=["with Retry-After", "without"])
+def test_hidden_rate_limit_is_learned(retry_after: str | None, tmp_path: Path, zygote: Zygote) -> None:
     """After the first half minute under 5 % of the answers are 429, and the limit is made use of."""
-    limits = tuple(Limit(one.operation, one.rate, one.burst, told) for one in LIMITS)
+    limits = tuple(Limit(one.operation, one.rate, one.burst, retry_after) for one in LIMITS)
     plan = Plan(limits=limits, patterns=Times(median=2.0), products=Times(median=2.0))
     with in_process(plan, tmp_path) as service:
         room = Room(tmp_path / "room", service, some_rows(500, shared=0), zygote)
         ended = room.run(timeout=360)
         evidence = Evidence(room)
-    assert ended.code == 0, ended.said
+    assert ended.code == 0, ended.output
     assert evidence.faults() == []
     last = evidence.audit.timeline[-1][0]
     share = evidence.audit.share_of(429, after=30)

@@ -1,4 +1,4 @@
-"""`patternmill up` against whoever should not get in: a page in the person's browser, a rebound name, another user.
+"""`patternmill up` against unauthorized access: a page in the person's browser, a rebound name, another user.
 
 One catalog waits for its approval while the attacks are made; then the person clicks, in the same browser.
 """
@@ -31,7 +31,7 @@ from tests.prefect_api import PrefectApi, api_with_password
 
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 CODE = "orchard-41-lantern"
-#: Every way of sending that a page has; what the browser or the server refuses is written down as such.
+#: Every method of sending that a page has; what the browser or the server refuses is recorded as such.
 ATTACKS = """
 const seen = {};
 const tried = async (name, attack) => {
@@ -129,13 +129,13 @@ class Up:
     waiting: str = ""
 
     @property
-    def said(self) -> str:
-        return (self.folder / "said").read_text("utf-8", "replace")
+    def output(self) -> str:
+        return (self.folder / "output.txt").read_text("utf-8", "replace")
 
     @property
     def ui(self) -> str:
-        address = re.search(r"Prefect UI: +(\S+)", self.said)
-        assert address, self.said
+        address = re.search(r"Prefect UI: +(\S+)", self.output)
+        assert address, self.output
         return address[1]
 
     @property
@@ -177,13 +177,13 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         "PATTERNMILL_APPROVE_ABOVE_ITEMS": "3",
         "PATTERNMILL_APPROVAL_CODE": CODE,
     }
-    with (folder / "said").open("wb") as said:
+    with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
-            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=said, stderr=said
+            [str(COMMAND), "up"], cwd=folder, env=clean_environment() | settings, stdout=output, stderr=output
         )
     up = Up(folder, process)
     try:
-        eventually(lambda: "Ctrl-C stops" in up.said or process.poll() is not None, 120, lambda: up.said)
+        eventually(lambda: "Ctrl-C stops" in up.output or process.poll() is not None, 120, lambda: up.output)
         file = write_csv(folder / "garden.csv", some_rows(4, about="garden", goods=1))
         up.waiting = up.begin(
             parameters={"file": str(file), "environment": "staging", "out": str(folder / "out")}
@@ -212,8 +212,8 @@ def browser(up: Up, thief: Thief, tmp_path_factory: pytest.TempPathFactory) -> I
         yield one
 
 
-def test_a_page_in_the_logged_in_browser(up: Up, thief: Thief, browser: Browser) -> None:
-    """It knows every address and ID; it reads nothing, starts nothing, approves nothing, is brought nothing."""
+def test_foreign_page_in_the_logged_in_browser_gets_nothing(up: Up, thief: Thief, browser: Browser) -> None:
+    """It knows every address and ID; it reads nothing, starts nothing, approves nothing, receives nothing."""
     before, mark = up.runs(), up.folder / "mark"
     known = {
         "API": up.api.url,
@@ -228,7 +228,7 @@ def test_a_page_in_the_logged_in_browser(up: Up, thief: Thief, browser: Browser)
     eventually(lambda: thief.report, 90, lambda: browser.text())
     seen = thief.report
     assert len(seen) == 22
-    # A blind request is sent, and nobody sees its answer: what came of it is looked at below.
+    # A blind request is sent and its answer is invisible: its effects are checked below.
     assert [name for name, end in seen.items() if "refused" not in end and "blind" not in name] == [], seen
     assert up.runs() == before
     assert up.state(up.waiting)["name"] == "Suspended"
@@ -236,22 +236,22 @@ def test_a_page_in_the_logged_in_browser(up: Up, thief: Thief, browser: Browser)
     assert thief.brought == []
 
 
-def test_a_page_cannot_show_the_ui_inside_of_itself(up: Up, thief: Thief, browser: Browser) -> None:
-    """Or a person would click what they do not see."""
+def test_ui_cannot_be_framed(up: Up, thief: Thief, browser: Browser) -> None:
+    """Clickjacking."""
     thief.script = f"document.body.innerHTML = '<iframe src=\"{up.ui}/runs\"></iframe>'"
     browser.open(thief.origin)
     eventually(lambda: browser.frames() == ["chrome-error://chromewebdata/"], 20, browser.frames)
 
 
-def test_a_name_that_was_rebound(up: Up, browser: Browser) -> None:
-    """The page is of the thief's name, so that the browser takes the server for the thief's own."""
+def test_rebound_host_name_is_refused(up: Up, browser: Browser) -> None:
+    """DNS rebinding: the page has the attacker's name, so that the browser takes the server for the attacker's."""
     port = up.ui.rpartition(":")[2]
     for path in ("/", LOGIN_PATH, "/api/health", "/ui-settings", "/api/admin/version"):
         browser.open(f"http://rebound.example:{port}{path}")
         browser.shows(f"This server is {up.ui} alone.")
 
 
-def test_another_user_of_the_machine(up: Up) -> None:
+def test_user_without_the_credential_gets_health_and_files_only(up: Up) -> None:
     """Without the credential there is the health of the server, the UI's files, and nothing else."""
     for path in (
         "version",
@@ -269,8 +269,8 @@ def test_another_user_of_the_machine(up: Up) -> None:
         assert answer.status == 200
 
 
-def test_nobody_reads_the_credential(up: Up) -> None:
-    """Not from the processes' arguments, not from what was printed into a file, not from any log or database."""
+def test_credential_is_kept_nowhere_else(up: Up) -> None:
+    """Not in the processes' arguments, in printed output, in any log or database."""
     secret = own_password(up.folder / "home").removeprefix(f"{USER}:").encode()
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -279,9 +279,8 @@ def test_nobody_reads_the_credential(up: Up) -> None:
     assert holding == [up.folder / "home" / "prefect" / "credential"]
 
 
-def test_a_run_chooses_its_parameters_alone(up: Up) -> None:
-    """Whoever may start runs cannot choose the command or the environment: the server says no, and so does the worker,
-    where a pool would let them."""
+def test_run_may_choose_only_its_parameters(up: Up) -> None:
+    """Not its command or environment: the server refuses, and so does the worker, where a pool would let them."""
     mark = up.folder / "mark"
     wishes: list[dict[str, Any]] = [{"command": f"touch {mark}"}, {"env": {"PATTERNMILL_STUDIO_URL": "x"}}]
     for wish in [*wishes, {"env.PATTERNMILL_STUDIO_URL": "x"}, {"working_dir": "/"}]:
@@ -311,8 +310,8 @@ def answer_in_the_ui(up: Up, browser: Browser, code: str) -> None:
     browser.click("Submit")
 
 
-def test_the_ui_fetches_nothing_of_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
-    """Whatever a text that is shown there brings along."""
+def test_ui_fetches_nothing_from_elsewhere(up: Up, thief: Thief, browser: Browser) -> None:
+    """Whatever a displayed text holds."""
     browser.open(f"{up.ui}/runs")
     browser.shows("Flow runs")
     for fetch in (
@@ -332,8 +331,8 @@ def inputs_of(up: Up) -> list[dict[str, Any]]:
 
 
 @pytest.mark.soak
-def test_the_person_clicks(up: Up, browser: Browser) -> None:
-    """A wrong code leaves the plan waiting, and the form says so; with the right one the run goes to its end."""
+def test_plan_is_approved_in_the_ui_with_a_code(up: Up, browser: Browser) -> None:
+    """A wrong code leaves the plan waiting, and the form shows it; with the right one the run completes."""
     browser.open(f"{up.ui}/runs")
     browser.shows("garden.csv")
     asked = up.state(up.waiting)["state_details"]["pause_key"]
@@ -364,7 +363,7 @@ def test_the_person_clicks(up: Up, browser: Browser) -> None:
 
 def assert_the_code_is_nowhere(up: Up) -> None:
     """Not where anything can be asked for it: input, parameters, states, artifacts, events, logs, ledger, results."""
-    # The last events and logs are on their way.
+    # The last events and logs may still arrive.
     eventually(lambda: "Completed" in json.dumps(up.api.post("events/filter", {"limit": 50})), 30)
     shown = [inputs_of(up), up.api.get(f"flow_runs/{up.waiting}")]
     for kind in ("artifacts", "logs", "events", "task_runs", "flow_run_states"):
@@ -378,7 +377,7 @@ def assert_the_code_is_nowhere(up: Up) -> None:
             assert b"orchard" not in path.read_bytes(), path
 
 
-def test_the_person_starts_a_run_in_the_ui(up: Up, browser: Browser) -> None:
+def test_run_is_started_in_the_ui(up: Up, browser: Browser) -> None:
     """By the deployment's form; it is planned, and waits, as its catalog is the same."""
     before = up.runs()
     browser.open(f"{up.ui}/deployments/deployment/{up.deployment('bulk-import')}/run")
@@ -387,14 +386,14 @@ def test_the_person_starts_a_run_in_the_ui(up: Up, browser: Browser) -> None:
     eventually(lambda: up.runs() - before, 60, lambda: browser.text())
 
 
-def test_what_lies_under_the_home_is_for_its_owner_alone(up: Up) -> None:
+def test_home_is_private(up: Up) -> None:
     """Databases, logs and credentials."""
     assert open_to_others(up.folder / "home") == []
 
 
 @pytest.mark.soak
-def test_what_a_run_leaves_under_the_home_too(up: Up) -> None:
-    """Ledger and pictures of the run that the person began; the results are as their umask has it."""
+def test_files_of_a_run_under_the_home_are_private(up: Up) -> None:
+    """Ledger and pictures; the results are as the person's umask has it."""
     home = up.folder / "home"
     assert open_to_others(home) == []
     assert any(path.suffix == ".png" for path in home.rglob("*"))

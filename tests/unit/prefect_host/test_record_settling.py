@@ -46,19 +46,19 @@ def settled(server: Server, patience: float = 20.0) -> TaskRunCounts:
     return asyncio.run(await_record(client, UUID(int=1), patience=timedelta(seconds=patience)))
 
 
-def test_a_silence_is_waited_out() -> None:
+def test_short_silence_is_waited_out() -> None:
     assert settled(Server([*[SILENT] * MOST_SILENCES, 0])).open == 0
 
 
-def test_a_silence_uses_up_no_patience() -> None:
-    """What had not come before it may come after it."""
+def test_silence_does_not_count_towards_the_timeout() -> None:
+    """What had not arrived before it may arrive after it."""
     assert settled(Server([1, SILENT, 1, 0], silence=1.2), patience=1.0).open == 0
 
 
-def test_what_does_not_change_is_not_waited_for() -> None:
+def test_unchanging_counts_end_the_wait() -> None:
     assert settled(Server([1] * 99), patience=1.0).open == 1
 
 
-def test_not_for_ever() -> None:
+def test_long_silence_ends_the_wait() -> None:
     with pytest.raises(TimeoutError):
         settled(Server([SILENT] * (MOST_SILENCES + 1)))

@@ -24,8 +24,8 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
-def test_the_services_of_the_compose_file_know_one_another(compose: dict[str, Any]) -> None:
-    """Each has an image, and waits for services that are there; each named volume is declared."""
+def test_compose_services_and_volumes_are_declared(compose: dict[str, Any]) -> None:
+    """Each service has an image and waits for declared services; each named volume is declared."""
     services = compose["services"]
     for name, service in services.items():
         assert "image" in service, name
@@ -39,7 +39,7 @@ def test_the_services_of_the_compose_file_know_one_another(compose: dict[str, An
     assert all("healthcheck" in services[other] for other, how in waited if how == "service_healthy")
 
 
-def test_every_variable_of_the_compose_file_is_explained(compose: dict[str, Any]) -> None:
+def test_every_compose_variable_is_explained(compose: dict[str, Any]) -> None:
     """In env.example; no password has a default."""
     text = (DEPLOYMENTS / "compose.yaml").read_text("utf-8")
     used = set(re.findall(r"\$\{(\w+)", text))
@@ -48,7 +48,7 @@ def test_every_variable_of_the_compose_file_is_explained(compose: dict[str, Any]
     assert not re.search(r"\$\{\w*(PASSWORD|KEY)\w*:-[^}]", text)
 
 
-def test_the_image_has_what_it_copies_and_runs() -> None:
+def test_image_has_what_it_copies_and_runs() -> None:
     """Every path is in the project, every stage that compose builds is there, and the command is a verb."""
     text = (DEPLOYMENTS / "Dockerfile").read_text("utf-8")
     for sources in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
@@ -58,8 +58,8 @@ def test_the_image_has_what_it_copies_and_runs() -> None:
     assert json.loads(text.rsplit("CMD ", 1)[1])[1] in VERBS
 
 
-def test_the_kubernetes_template_fills_in(tmp_path: Path) -> None:
-    """Every placeholder has a variable; Prefect's own filling in leaves none behind with the defaults."""
+def test_kubernetes_template_has_no_unfilled_placeholder(tmp_path: Path) -> None:
+    """Every placeholder has a variable; Prefect's own substitution leaves none behind with the defaults."""
     from prefect.utilities.templating import apply_values, find_placeholders
 
     template = json.loads((DEPLOYMENTS / "kubernetes-pool.json").read_text("utf-8"))
@@ -73,13 +73,12 @@ def test_the_kubernetes_template_fills_in(tmp_path: Path) -> None:
     assert container["image"] == "patternmill:latest"
 
 
-def test_the_databases_script_is_a_shell_script() -> None:
-    """It parses."""
+def test_databases_script_parses_as_shell() -> None:
     subprocess.run(["sh", "-n", str(DEPLOYMENTS / "databases.sh")], check=True)
 
 
-def test_what_a_message_quotes_is_no_markup() -> None:
-    """Slack, and what else reads a webhook's message, would take it for a link or for a call to all."""
+def test_quoted_text_in_messages_is_no_markup() -> None:
+    """Slack, and what else reads a webhook's message, would take it for a link or a mention of everybody."""
     from prefect.server.utilities.user_templates import UserTemplateEnvironment, validate_user_template
 
     hostile = "<!channel> !here> <http://127.0.0.1:9/x|click> <@U0>"

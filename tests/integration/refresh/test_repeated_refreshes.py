@@ -28,7 +28,7 @@ def many(count: int) -> list[str]:
     return [f"M-{number:02},Blue herons,Cushion,50x50,linen,{number}" for number in range(count)]
 
 
-def test_second_night_without_edits_asks_nothing(desk: Desk) -> None:
+def test_second_refresh_without_edits_sends_nothing(desk: Desk) -> None:
     """Reordered rows and columns, another case and other notes: no call, and the same products."""
     first = desk.night(A1, A2, A3)
     assert first.counts == {"added": 3}
@@ -46,8 +46,8 @@ def test_second_night_without_edits_asks_nothing(desk: Desk) -> None:
     assert (desk.creates(), desk.products()) == (before, products)
 
 
-def test_each_edit_makes_what_it_takes(desk: Desk) -> None:
-    """A selection reuses the pattern, a prompt makes one, a new row is added, one that is gone is retired."""
+def test_edits_make_the_least_needed(desk: Desk) -> None:
+    """A selection reuses the pattern, a prompt makes one, a new row is added, a missing one is retired."""
     desk.night(A1, A2, A3)
     old, before = desk.state(), desk.creates()
     night = desk.night(
@@ -73,7 +73,7 @@ def test_each_edit_makes_what_it_takes(desk: Desk) -> None:
     assert verify(night.out) == []
 
 
-def test_failed_change_leaves_the_old_product(desk: Desk) -> None:
+def test_failed_change_keeps_the_old_product(desk: Desk) -> None:
     """What could not be made replaces nothing; it stays failed until it is edited, and going back costs nothing."""
     desk.night(A1, A3)
     old = desk.products()
@@ -100,7 +100,7 @@ def test_refused_row_keeps_what_it_has(desk: Desk) -> None:
 
 @pytest.mark.parametrize("left", [0, 1, 9])
 def test_suddenly_smaller_source_retires_nothing(desk: Desk, left: int) -> None:
-    """Additions go on, the rest waits, and is told until somebody agrees."""
+    """Additions are made; retirements wait, and are reported until a person agrees."""
     desk.night(*many(12))
     new = ["N-1,Blue herons,Cushion,50x50,linen,x"] if left else []
     night = desk.night(*many(left), *new)
@@ -117,8 +117,8 @@ def test_suddenly_smaller_source_retires_nothing(desk: Desk, left: int) -> None:
     assert len(desk.products()) == left + len(new)
 
 
-def test_row_that_comes_back_has_its_product_again(desk: Desk) -> None:
-    """Retired is a mark: the sku that is back costs nothing."""
+def test_returning_row_keeps_its_product(desk: Desk) -> None:
+    """Retired is a mark: a sku that returns costs nothing."""
     desk.night(A1, A2, A3)
     old = desk.products()
     desk.night(A1, A2)
@@ -129,7 +129,7 @@ def test_row_that_comes_back_has_its_product_again(desk: Desk) -> None:
 
 
 def test_results_are_rebuilt_from_the_ledger(desk: Desk, tmp_path: Path) -> None:
-    """changes.csv too is the same bytes, whatever has happened since."""
+    """changes.csv too has the same bytes, whatever has happened since."""
     desk.night(A1, A2)
     night = desk.night(A1.replace("linen", "cotton"), A3)
     desk.night(A1)
@@ -158,7 +158,7 @@ def test_imports_feed_the_same_catalog(desk: Desk) -> None:
     assert desk.night(A1, A2).counts == {"unchanged": 2}
 
 
-def test_retry_of_an_older_run_brings_nothing_old_back(desk: Desk) -> None:
+def test_retry_of_an_older_run_restores_no_old_content(desk: Desk) -> None:
     """A retry changes only what it makes: the other rows of its file may be older than the catalog."""
     failing = A3.replace("Lemon branches", "Broken looms [fail]")
     first = desk.night(A1, failing)
@@ -176,8 +176,8 @@ def test_retry_of_an_older_run_brings_nothing_old_back(desk: Desk) -> None:
     assert desk.products() == newer
 
 
-def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
-    """The next refresh takes up what a dead one left: its products, and what it retired."""
+def test_products_of_a_crashed_refresh_are_in_the_catalog(desk: Desk) -> None:
+    """The next refresh resumes what the crashed one left: its products and its retirements."""
     desk.night(A1, A2, A3)
     old = desk.products()
     desk.write(A1.replace("linen", "cotton"), A2)
@@ -204,7 +204,7 @@ def test_what_a_crashed_refresh_made_is_in_the_catalog(desk: Desk) -> None:
     assert desk.products()["A-1"] != old["A-1"]
 
 
-def test_plan_says_what_has_changed_and_writes_nothing(desk: Desk) -> None:
+def test_plan_shows_changes_and_writes_nothing(desk: Desk) -> None:
     """Before anything is spent it is known what would be added, changed and retired."""
     desk.night(A1, A2, A3)
     desk.write(A1.replace("linen", "cotton"), A2)
@@ -224,7 +224,7 @@ def test_plan_says_what_has_changed_and_writes_nothing(desk: Desk) -> None:
     assert len(desk.products()) == 3
 
 
-def test_same_nights_on_postgres(desk: Desk, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refreshes_on_postgres(desk: Desk, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger shared by several machines keeps a catalog alike."""
     monkeypatch.setenv("PATTERNMILL_LEDGER_URL", postgres_url)
     desk.night(A1, A2, A3)
@@ -235,8 +235,8 @@ def test_same_nights_on_postgres(desk: Desk, postgres_url: str, monkeypatch: pyt
     assert desk.products().keys() == {"A-1", "A-3"}
 
 
-def test_limit_that_says_nothing_is_refused(desk: Desk) -> None:
-    """An unreadable limit is refused before anything is read."""
+def test_unreadable_limit_is_refused(desk: Desk) -> None:
+    """Before the source is read."""
     desk.write(A1)
     with pytest.raises(ConfigurationError):
         desk.refresh(retire_at_most="some")
