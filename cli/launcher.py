@@ -18,8 +18,7 @@ from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.runs.approval import has_threshold
-from patternmill.runs.context import Launch, launched
-from patternmill.runs.pipeline import Pipeline, read_input
+from patternmill.runs.pipeline import Launch, Pipeline, launched, read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
@@ -29,7 +28,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
 from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import run_in_thread
-from tasks.gallery_pictures import keep_pictures
+from tasks.run_steps import keep_pictures
 
 if TYPE_CHECKING:
     from prefect import Flow, State

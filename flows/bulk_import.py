@@ -9,8 +9,7 @@ from prefect import State, flow
 from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.parameters import Attempts, Confirmation, Count, EnvironmentName, MaxFailures, Parts, Window
-from patternmill.runs.context import announce
-from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.pipeline import Pipeline, announce
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
@@ -21,10 +20,9 @@ from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
-from tasks.publication import picture_gallery, publish
 from tasks.run_events import run_finished, run_started
 from tasks.run_page import show_ending
-from tasks.run_steps import check_rows, plan_items, read_file, requested
+from tasks.run_steps import check_rows, picture_gallery, plan_items, publish, read_file, requested
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)

@@ -20,7 +20,7 @@ from patternmill.runs.request import RetryRequest
 from patternmill.states import Outcome
 from patternmill.text import plural
 from tasks.prefect_states import state_of
-from tasks.retry_steps import choose_rows
+from tasks.run_steps import choose_rows
 
 
 @flow(name="retry-failed", flow_run_name="retry {catalog} {run}", persist_result=False)

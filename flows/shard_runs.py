@@ -4,7 +4,7 @@ import asyncio
 
 from prefect import State, flow
 
-from patternmill.runs.context import driven
+from patternmill.runs.pipeline import driven
 from patternmill.runs.run import ActiveRun, Run
 from patternmill.runs.spread import spread
 from tasks.item_tasks import drive_shard, task_step

@@ -1,4 +1,4 @@
-"""The Prefect server that shows a run: the configured one, one of our own, or none when neither answers.
+"""The Prefect server that shows a run: the configured one, one of our own, or none; and what happens without it.
 
 Until a server is chosen nothing here imports Prefect, which reads its settings from the environment as it is imported.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import timedelta
@@ -17,12 +19,12 @@ from uuid import UUID
 
 from patternmill.errors import PatternmillError
 from patternmill.private_files import keep_private
-from prefect_host.breaker import PrefectBreaker
 from prefect_host.environment import API_URL, use_server
 from prefect_host.own_server import OwnServer, server_answers
 
 if TYPE_CHECKING:
     from prefect_host.record import KnownEnds
+
 
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
 #: How long nothing may change on the server before its record counts as final.
@@ -183,3 +185,49 @@ def _shown(url: str) -> str:
     """The address without a user name or password in it."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}"
+
+
+CHECK_SECONDS = 1.0
+ANSWER_SECONDS = 3.0
+
+
+class PrefectBreaker:
+    """Checks the server at `api_url` while entered; open once it has not answered for `patience`."""
+
+    def __init__(
+        self,
+        api_url: str,
+        *,
+        patience: timedelta = timedelta(seconds=12),
+        on_change: Callable[[bool], None] = lambda is_open: None,
+    ) -> None:
+        self._api_url = api_url
+        self._patience = patience.total_seconds()
+        self._on_change = on_change
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="prefect-breaker", daemon=True)
+        self.is_open = False
+        self.has_opened = False
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=ANSWER_SECONDS + CHECK_SECONDS)
+
+    def _watch(self) -> None:
+        # Imports Prefect, which this module must not: see connection.py.
+        from prefect_host.internals import set_client_retries
+
+        # Counts the time of the check too: a server may accept connections and never answer.
+        answered = time.monotonic()
+        while not self._over.wait(CHECK_SECONDS):
+            if server_answers(self._api_url, ANSWER_SECONDS):
+                answered = time.monotonic()
+            if (time.monotonic() - answered >= self._patience) != self.is_open:
+                self.is_open = not self.is_open
+                self.has_opened = True
+                set_client_retries(0 if self.is_open else None)
+                self._on_change(self.is_open)

@@ -24,9 +24,8 @@ from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
-from patternmill.runs.duplicates import Duplicates
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.preview import Preview
+from patternmill.runs.preview import Duplicates, Preview
 from patternmill.text import duration, goods, more, plural, readable
 from prefect_host.internals import response_key
 from tasks.markup import markdown

@@ -1,4 +1,4 @@
-"""Escapes texts of files, people and the service for Prefect's UI: shown literally, never as markup or a link.
+"""Texts of files, people and the service in Prefect's UI and logs: shown literally, never as markup or a link.
 
 Both of Prefect's UIs read artifacts, their descriptions and the description of a form as GitHub's markdown with HTML in
 it; the older one reads cells of table artifacts so too. Addresses become links wherever they are: no escape prevents
@@ -8,7 +8,11 @@ Names, messages of states and events are shown as plain text.
 
 from __future__ import annotations
 
+import logging
 import re
+
+from prefect.context import FlowRunContext
+from prefect.logging.loggers import flow_run_logger
 
 from patternmill.catalog.problems import visible
 
@@ -44,3 +48,30 @@ def cell(text: str) -> str:
 def log_lines(text: str) -> str:
     """The lines of a log entry, without control characters or anything that becomes a link."""
     return "\n".join(visible(one) for one in text.split("\n")).replace("://", "[:]//")
+
+
+#: Prefect's loggers whose lines are shown on the pages of runs.
+_LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
+_TRACEBACKS = logging.Formatter()
+
+
+def logged(text: str) -> str:
+    """Log the text in the current flow run, if any; returns it."""
+    context = FlowRunContext.get()
+    if context is not None and context.flow_run is not None:
+        flow_run_logger(context.flow_run, context.flow).info("%s", text)
+    return text
+
+
+def _as_text(record: logging.LogRecord) -> bool:
+    """A filter that escapes the entry, its traceback included, and always lets it through."""
+    if getattr(record, "send_to_api", True):
+        record.msg, record.args = log_lines(record.getMessage()), ()
+    if record.exc_info and record.exc_text is None:
+        record.exc_text = log_lines(_TRACEBACKS.formatException(record.exc_info))
+    return True
+
+
+# On import of the flow, before its first log line.
+for _name in _LOGGERS:
+    logging.getLogger(_name).addFilter(_as_text)

@@ -17,9 +17,7 @@ from patternmill.runs.run import Run, RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.text import counted, plural
 from tasks.markup import line
-from tasks.publication import publish
-from tasks.retry_steps import choose_rows
-from tasks.run_steps import check_rows, plan_items, read_file
+from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed.
 _TYPES = {

@@ -21,7 +21,7 @@ from prefect.artifacts import (
 )
 
 from patternmill.ledger.reports.overview import Spent
-from patternmill.planning.forecast import Cost
+from patternmill.planning.proposal import Cost
 from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.results.summary import FAILURES, joined
@@ -29,9 +29,8 @@ from patternmill.runs.refresh_changes import counts_line, counts_of
 from patternmill.runs.run import ActiveRun, Run, RunEnding
 from patternmill.states import RowStatus
 from patternmill.text import duration, goods, money, plural
-from tasks.markup import cell, markdown
+from tasks.markup import cell, logged, markdown
 from tasks.prefect_states import counts_message
-from tasks.run_log import logged
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

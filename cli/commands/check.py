@@ -33,7 +33,7 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     from patternmill.catalog.check_report import report_lines
     from patternmill.catalog.csv_reader import read_catalog
     from patternmill.catalog.row_checks import check_rows
-    from patternmill.runs.origin import environment_of, origin_of
+    from patternmill.runs.spec import environment_of, origin_of
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment_of(origin_of(file), environment))
@@ -51,7 +51,7 @@ def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
         return _embedded_offer(settings.environment)
     import asyncio
 
-    from patternmill.runs.current_offer import current_offer
+    from patternmill.runs.preview import current_offer
     from patternmill.runs.safeguards import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
 

@@ -37,11 +37,11 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     """
     from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
-    from patternmill.results.picture_files import KEPT_PICTURES
+    from patternmill.results.gallery import KEPT_PICTURES
     from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
-    from tasks.gallery_pictures import share_pictures
+    from tasks.run_steps import share_pictures
 
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:

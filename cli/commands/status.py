@@ -192,7 +192,7 @@ def _approval_lines(approvals: list[Approval], now: float, currency: str | None)
 
 
 def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
-    from patternmill.planning.forecast import Cost
+    from patternmill.planning.proposal import Cost
 
     left = (approval.lapses_at or now) - now
     until = f"lapses in {duration(left)}" if left > 0 else "lapsed"

@@ -1,4 +1,4 @@
-"""The CSV reader: bytes become records with the row numbers of a spreadsheet, or the file is refused whole.
+"""The CSV reader: bytes become text, then records with the row numbers of a spreadsheet, or the file is refused.
 
 The standard library's reader decides, in its strict mode, what a record is: nothing is shifted, converted or dropped.
 The same bytes always give the same records, so that results can be rebuilt from the ledger's copy of them.
@@ -6,12 +6,14 @@ The same bytes always give the same records, so that results can be rebuilt from
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import io
 import itertools
+import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,10 +25,8 @@ from patternmill.catalog.columns import (
     refuse_reserved,
 )
 from patternmill.catalog.problems import FileCode, plain, refusal
-from patternmill.catalog.quotes import explain
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.spreadsheet import restore
-from patternmill.catalog.text_encoding import check_text, choose_encoding
 from patternmill.errors import InputRefused
 
 _LONGEST_PATH = 1000
@@ -208,3 +208,185 @@ class _Text:
 
 def _has_content(cells: Sequence[str]) -> bool:
     return any(cell and not cell.isspace() for cell in cells)
+
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_OTHER_FORMATS = (
+    (b"PK\x03\x04", "a spreadsheet workbook or ZIP archive"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"%PDF-", "a PDF document"),
+)
+#: Of host names, and so slow that a small file would take hours.
+_NOT_OF_FILES = frozenset({"punycode", "idna"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
+
+
+def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
+    """The codec to read `raw` with. Passing the result as `requested` chooses the same again."""
+    _refuse_other_formats(raw, name)
+    marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
+    if requested is None:
+        return marked or "utf-8"
+    named = _known_codec(requested, name)
+    if marked is None:
+        return "utf-8" if named == "utf-8-sig" else named
+    if named.startswith("utf-32"):
+        return named
+    family = marked.removesuffix("-sig")
+    if not named.startswith(family):
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING,
+            f"{name} begins with the mark of {family.upper()}, but {requested} was requested.",
+            "Leave `--encoding` out.",
+        )
+    return marked
+
+
+def check_text(raw: bytes, name: str, encoding: str) -> None:
+    """Refuse bytes that are not text in this encoding, or hold NUL characters."""
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _undecodable(raw, name, encoding, error) from None
+    except UnicodeError as error:
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
+        ) from None
+    _refuse_nul(text, name, encoding)
+    if lone := _SURROGATE.search(text):
+        line = text.count("\n", 0, lone.start()) + 1
+        raise refusal(
+            FileCode.UNREADABLE_ENCODING,
+            f"{name} holds half a character (U+{ord(lone.group()):04X}) in line {line}.",
+            f"{_SAVE}.",
+        )
+
+
+def _refuse_other_formats(raw: bytes, name: str) -> None:
+    for magic, what in _OTHER_FORMATS:
+        if raw.startswith(magic):
+            raise refusal(FileCode.NOT_CSV, f"{name} is {what}, not a CSV file.", f"{_SAVE} and try again.")
+
+
+def _known_codec(requested: str, name: str) -> str:
+    try:
+        "".encode(requested)
+        b"".decode(requested)
+        codec = codecs.lookup(requested).name
+        if codec in _NOT_OF_FILES:
+            raise LookupError
+        return codec
+    except (LookupError, ValueError):
+        raise refusal(
+            FileCode.UNKNOWN_ENCODING,
+            f"{requested!r}, requested for {name}, is not a known text encoding.",
+            "Examples: `--encoding cp1252` (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
+        ) from None
+
+
+def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError) -> InputRefused:
+    byte, line = raw[error.start], raw.count(b"\n", 0, error.start) + 1
+    called = encoding.removesuffix("-sig").upper()
+    return refusal(
+        FileCode.UNREADABLE_ENCODING,
+        f"{name} is not {called}: byte 0x{byte:02X} at offset {error.start}, in line {line} of the text file,"
+        " cannot be read.",
+        f"{_SAVE}; or, if you know how it was saved, name that: `--encoding cp1252` (Windows, Western"
+        " Europe), `--encoding cp1250` (Central Europe), `--encoding mac_roman` (old Mac).",
+    )
+
+
+def _refuse_nul(text: str, name: str, encoding: str) -> None:
+    position = text.find("\0")
+    if position < 0:
+        return
+    line = text.count("\n", 0, position) + 1
+    begin = text[:200]
+    looks_wide = begin.count("\0") * 3 > len(begin)
+    hint = "It looks like UTF-16 without its mark: `--encoding utf-16-le`. " if looks_wide else ""
+    raise refusal(
+        FileCode.NUL_BYTES,
+        f"{name} holds a NUL character in line {line}, which no text has (read as {encoding}).",
+        f"{hint}{_SAVE}.",
+    )
+
+
+#: Characters of a record that are looked at one by one: some seconds at most.
+LONGEST_SCAN = 4_000_000
+
+
+@dataclass(frozen=True)
+class QuoteFault:
+    """Physical lines, from 0 at the record's first; `noticed` is None when the file ended first."""
+
+    opened: int
+    noticed: int | None
+
+
+def find_quote_fault(lines: Iterable[str]) -> QuoteFault | None:
+    """Scan one record from its first physical line; None when its quotes are right."""
+    state, opened = "start", 0
+    for number, line in enumerate(lines):
+        for character in line:
+            before, state = state, _next_state(state, character)
+            if state == "quoted" and before == "start":
+                opened = number
+            if state == "wrong":
+                return QuoteFault(opened, number)
+        if state == "start" and line.endswith(("\n", "\r")):
+            return None
+    return QuoteFault(opened, None) if state == "quoted" else None
+
+
+def _at_most(lines: Iterable[str], characters: int) -> Iterator[str]:
+    for line in lines:
+        yield line[:characters]
+        characters -= len(line)
+        if characters <= 0:
+            return
+
+
+def _next_state(state: str, character: str) -> str:
+    if state == "quoted":
+        return "closing" if character == '"' else "quoted"
+    if character in ",\r\n":
+        return "start"
+    if character == '"':
+        return {"start": "quoted", "closing": "quoted"}.get(state, "plain")
+    return "wrong" if state == "closing" else "plain"
+
+
+def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str]) -> InputRefused:
+    """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
+    scanned = list(_at_most(lines, LONGEST_SCAN))
+    fault = find_quote_fault(scanned)
+    unfinished = fault is not None and fault.noticed is None and sum(map(len, scanned)) >= LONGEST_SCAN
+    if fault is None or unfinished:
+        return _too_long(name, row, error)
+    line = first_line + fault.opened
+    place = f"row {row}" if row == line else f"row {row} (line {line} of the text file)"
+    if fault.noticed is None or fault.noticed > fault.opened:
+        return refusal(
+            FileCode.OPEN_QUOTE,
+            f'{name}: the quote (") that opens a cell in {place} is not closed where the cell ends.',
+            'Close it there, or remove it. A quote within a quoted cell is written twice ("").',
+        )
+    return refusal(
+        FileCode.STRAY_QUOTE,
+        f'{name}: in {place} something follows the quote (") that closes a cell.',
+        'A quote within a quoted cell is written twice (""); after the closing one comes a comma.',
+    )
+
+
+def _too_long(name: str, row: int, error: csv.Error) -> InputRefused:
+    if "field limit" not in str(error):
+        return refusal(
+            FileCode.STRAY_QUOTE, f"{name}: row {row} cannot be read: {error}.", "Look at that row."
+        )
+    return refusal(
+        FileCode.CELL_TOO_LONG,
+        f"{name}: a cell in row {row} is longer than {csv.field_size_limit()} characters.",
+        'Shorten it, or take its column out of the file. Is a quote (") opened there and not closed?',
+    )

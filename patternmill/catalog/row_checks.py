@@ -10,10 +10,10 @@ from functools import cached_property, lru_cache
 from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.csv_reader import CatalogFile, Record
 from patternmill.catalog.offer import Category, Nearest, Offer
-from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode, shown
 from patternmill.catalog.rows import Row, is_blank, sku_key, tidy
 from patternmill.catalog.selections import (
+    OptionColumns,
     did_you_mean,
     mojibake_finding,
     offered,

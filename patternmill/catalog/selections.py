@@ -1,16 +1,17 @@
-"""The selections of a row: read from option columns or one JSON cell, and matched to the category's offer."""
+"""The selections of a row, matched to the offer; columns and cells that only look like selections, or are garbled."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from patternmill.catalog.columns import Columns
-from patternmill.catalog.mojibake import LOST, unscrambled
+from patternmill.catalog.columns import Columns, column_letter, header_key
+from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
-from patternmill.catalog.problems import UNSAFE, Finding, RowCode, contrasted, shown
-from patternmill.catalog.rows import tidy
+from patternmill.catalog.problems import UNSAFE, Finding, RowCode, contrasted, plain, shown
+from patternmill.catalog.rows import is_blank, tidy
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 _AS_UTF_8 = "a spreadsheet has to open and save the file as UTF-8"
@@ -181,3 +182,240 @@ def _missing(
         if option.required and option.name not in elsewhere and not written & spellings:
             message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
             yield Finding(None, RowCode.MISSING_OPTION, message, f"fill in `option:{option.name}`")
+
+
+LOST = "\ufffd"
+#: How often a text may have gone through it.
+_MOST_TIMES = 3
+
+#: Windows and Latin-1 in one: what cp1252 leaves undefined stays a control character, as in Latin-1.
+_WINDOWS = {ord(bytes([byte]).decode("cp1252", "ignore") or chr(byte)): byte for byte in range(0x80, 0xA0)}
+#: Every character of Latin-1 is another one in Mac Roman.
+_MAC = dict.fromkeys(range(0x80, 0x100), 0xFFFF) | {
+    ord(bytes([byte]).decode("mac_roman")): byte for byte in range(0x80, 0x100)
+}
+
+_TAIL = "[\x80-\xbf]"
+_TWO, _THREE, _EMOJI = (
+    f"[\xc2-\xdf]{_TAIL}",
+    f"(?:\xe0[\xa0-\xbf]|[\xe1-\xef]{_TAIL}){_TAIL}",
+    f"\xf0\x9f{_TAIL}{{2}}",
+)
+_ANY = re.compile(f"{_TWO}|{_THREE}|{_EMOJI}")
+# By which bytes of UTF-8, as an encoding shows them, a text is known to be misread: letters with accents (C2 to C5),
+# punctuation and signs (E2), marks (EF), emoji. Other scripts by some characters in a row: one may be `é”…`.
+_SIGNS = (
+    f"\xe2[\x80\x82\x84\x86\x88\x89\x98\x99\x9c\x9d]{_TAIL}|\xef\xbb\xbf|\xef\xbf\xbd|\xef\xb8\x8f|{_EMOJI}"
+)
+_SCRIPTS = f"(?:[\xce-\xd1\xd7-\xd9]{_TAIL}){{3,}}|(?:{_THREE}){{2,}}"
+_IN_WINDOWS = re.compile(f"[\xc2-\xc5]{_TAIL}|(?<=[A-Za-z])\xcc{_TAIL}|{_SIGNS}|{_SCRIPTS}")
+_IN_MAC = re.compile(
+    f"\xc3[\x80-\x9f]|(?<=[A-Za-z])\xc3{_TAIL}|\xc3{_TAIL}(?=[A-Za-z])|\xc2[\xa0-\xbf]|{_SIGNS}"
+    f"|(?<=[a-z])\xcc[\x80-\x9f]|{_SCRIPTS}"
+)
+#: Nearly every text is done with by this: what begins a misread character, in either encoding, before another sign.
+_LEADS = re.escape(bytes({*range(0xC2, 0xD2), *range(0xD7, 0xDA), *range(0xE0, 0xF1)}).decode("mac_roman"))
+_SUSPECT = re.compile(f"[\xc2-\xd1\xd7-\xd9\xe0-\xf0{_LEADS}][^\x00-\x7f]")
+#: What may follow a capital letter with an accent at the end of a word: `NIÑO É…`, `«MAÇÃ»`.
+_AFTER_A_WORD = frozenset("\x85\x91\x92\x93\x94\x96\x97\x99\xa0\xab\xae\xbb")
+
+
+def unscrambled(text: str) -> str | None:
+    """What the text was before it was misread; None when it does not look misread."""
+    found = text
+    for _ in range(_MOST_TIMES):
+        before = found
+        found = _undone(_undone(before, _MAC, _IN_MAC), _WINDOWS, _IN_WINDOWS)
+        if found == before:
+            break
+    return found if found != text else None
+
+
+def _undone(text: str, shown_as: Mapping[int, int], misread: re.Pattern[str]) -> str:
+    if text.isascii() or not _SUSPECT.search(text):
+        return text
+    read = text.translate(shown_as)
+    if all(_is_end_of_word(text, match) for match in misread.finditer(read)):
+        return text
+    parts, end = [], 0
+    for match in _ANY.finditer(read):
+        parts += [text[end : match.start()], match.group().encode("latin-1").decode("utf-8", "replace")]
+        end = match.end()
+    return "".join(parts) + text[end:]
+
+
+def _is_end_of_word(text: str, match: re.Match[str]) -> bool:
+    """A capital letter with an accent, and what may follow a word, rather than one letter misread."""
+    lead = text[match.start()]
+    before, after = text[: match.start()][-1:], text[match.end() :][:1]
+    return (
+        match.end() - match.start() == 2
+        and match.group()[1] in _AFTER_A_WORD
+        and not after.isalpha()
+        and (
+            before.isupper()
+            or (lead in "\u00c4\u00c5" and (not before or before in " \t\"'(\u201e\u201a\u00ab"))
+        )
+    )
+
+
+NOTE_PREFIX = "note:"
+#: What options are often called, for where the offer is not known.
+_COMMON = frozenset({"size", "color", "fabric", "material", "finish"})
+#: What a column of selections in JSON may be called by mistake.
+_NEAR_SELECTIONS = frozenset({"selection", "option", "choice"})
+#: Cells that do not show what their column is.
+_ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
+_SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
+_ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
+_PLURAL = re.compile(r"(?<=sh)es$|(?<=ch)es$|(?<=x)es$|(?<=[^s])s$")
+#: No option has more values.
+_MOST_VALUES = 500
+
+#: By category ID, and the index of the column.
+Place = tuple[str, int]
+
+
+class OptionColumns:
+    """The carried columns of one file, compared with the options of the rows' categories."""
+
+    def __init__(self, file: CatalogFile, category_of: Callable[[str], Category | None]) -> None:
+        self._file, self._category_of = file, category_of
+        self._carried = [index for index in file.columns.carried if not is_note(file.header[index])]
+        self._names = {index: _name_key(file.header[index]) for index in self._carried}
+        self._common = [index for index, name in self._names.items() if name in _COMMON]
+        self._near = [index for index, name in self._names.items() if name in _NEAR_SELECTIONS]
+        self._by_values = self._found_by_values()
+        #: By category ID: the columns that look like options of it, and like which.
+        self._by_category: dict[str, Mapping[int, tuple[Option, ...]]] = {}
+
+    def misplaced(
+        self, cells: tuple[str, ...], category: Category | None, choices: Iterable[WrittenSelection]
+    ) -> list[tuple[str | None, Finding]]:
+        """Options in carried columns that the row chooses nowhere else: their names where known, and the findings."""
+        if category is None or category.options is None:
+            return [(None, self._unknown(index)) for index in self._common if not is_blank(cells[index])]
+        columns = self._columns_of(category)
+        chosen = _chosen(choices, category) if columns else frozenset()
+        found: list[tuple[str | None, Finding]] = []
+        for index, options in columns.items():
+            option = next((option for option in options if option.name not in chosen), None)
+            if option is not None and not is_blank(cells[index]):
+                found.append((option.name, self._misplaced(index, cells[index], category, option)))
+        for index in self._near:
+            if cells[index].lstrip().startswith("{"):
+                message = f"the selections in column {shown(self._file.header[index])} choose nothing"
+                found.append((None, self._finding(index, message, "rename the column to `selections`")))
+        return found
+
+    def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
+        if category.id not in self._by_category:
+            both = {
+                index: (*_named(category, name), *self._by_values.get((category.id, index), ()))
+                for index, name in self._names.items()
+            }
+            self._by_category[category.id] = {index: options for index, options in both.items() if options}
+        return self._by_category[category.id]
+
+    def _misplaced(self, index: int, cell: str, category: Category, option: Option) -> Finding:
+        header = self._file.header[index]
+        column = shown(header) if header.strip() else column_letter(index)
+        message = (
+            f"{shown(cell)} in column {column} chooses nothing, but {shown(option.name)} is an option of category"
+            f" {shown(category.name)}"
+        )
+        return self._finding(index, message, self._right_place(category, option), note=option.name)
+
+    def _unknown(self, index: int) -> Finding:
+        """Of a column that has the name of a common option, where the offered options are unknown."""
+        header = self._file.header[index]
+        message = f"the options are not known, and column {shown(header)} chooses nothing as it is named"
+        return self._finding(index, message, f"rename the column to `option:{plain(header.strip())}`")
+
+    def _finding(self, index: int, message: str, remedy: str, *, note: str = "") -> Finding:
+        """`note`: what a column without a name may be called as a remark."""
+        header = self._file.header[index]
+        rename = "to" if remedy.startswith("rename the column") else "rename the column to"
+        remark = f"{rename} `{NOTE_PREFIX}{plain(header.strip() or note)}` if it is only a remark"
+        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}")
+
+    def _right_place(self, category: Category, option: Option) -> str:
+        if self._file.columns.selections is not None:
+            return f"write {shown(option.name)} into the selections"
+        for column in self._file.columns.options:
+            found = category.find_option(tidy(column.name))
+            if found is not None and found[1].name == option.name:
+                return f"write it into the column {shown(self._file.header[column.index])}"
+        return f"rename the column to `option:{plain(option.name)}`"
+
+    def _found_by_values(self) -> dict[Place, tuple[Option, ...]]:
+        """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
+        categories: dict[str, Category] = {}
+        values: dict[Place, set[str]] = {}
+        for cells, category in self._rows():
+            categories[category.id] = category
+            for index in self._carried:
+                known = values.setdefault((category.id, index), set())
+                if len(known) <= _MOST_VALUES and not is_blank(cells[index]):
+                    known.add(cells[index])
+        found = {place: _options_with(categories[place[0]], known) for place, known in values.items()}
+        chosen = self._chosen_by_any_row({category for (category, _), options in found.items() if options})
+        return {
+            place: tuple(option for option in options if option.name not in chosen[place[0]])
+            for place, options in found.items()
+            if options
+        }
+
+    def _chosen_by_any_row(self, category_ids: set[str]) -> dict[str, frozenset[str]]:
+        chosen = dict.fromkeys(category_ids, frozenset[str]())
+        for cells, category in self._rows() if category_ids else ():
+            if category.id in category_ids:
+                choices, _ = read_choices(cells, self._file.columns, self._file.header)
+                chosen[category.id] |= _chosen(choices, category)
+        return chosen
+
+    def _rows(self) -> Iterator[tuple[tuple[str, ...], Category]]:
+        """The cells of the rows whose category has known options."""
+        width, index = len(self._file.header), self._file.columns.category
+        for record in self._file.records if self._carried else ():
+            category = self._category_of(record.cells[index]) if len(record.cells) == width else None
+            if category is not None and category.options is not None:
+                yield record.cells, category
+
+
+def is_note(header: str) -> bool:
+    before, colon, _ = header_key(header).partition(":")
+    return bool(colon) and before.rstrip() == NOTE_PREFIX[:-1]
+
+
+def _options_with(category: Category, cells: set[str]) -> tuple[Option, ...]:
+    """The options that offer each of these cells as a value."""
+    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= _ANYWHERE:
+        return ()
+    return tuple(
+        option
+        for option in category.options or ()
+        if option.values is not None and all(option.find_value(tidy(cell)) is not None for cell in cells)
+    )
+
+
+def _chosen(choices: Iterable[WrittenSelection], category: Category) -> frozenset[str]:
+    found = (category.find_option(tidy(choice.option)) for choice in choices)
+    return frozenset(option.name for _, option in filter(None, found))
+
+
+def _named(category: Category, name: str) -> tuple[Option, ...]:
+    """The options that this can be the name of."""
+    return tuple(
+        option
+        for option in category.options or ()
+        if name and name in map(_name_key, (option.name, *option.spellings))
+    )
+
+
+def _name_key(text: str) -> str:
+    """What common names of one option share: `Colour`, `colors`, `Color (inside)`."""
+    key = _CALLED_OPTION.sub("", offer_key(_ASIDE.sub(" ", text))) or offer_key(text)
+    words = (_PLURAL.sub("", word) if len(word) > 3 else word for word in key.split())
+    return " ".join(_SPELLINGS.get(word, word) for word in words)

@@ -11,19 +11,18 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import timedelta
 
-from patternmill.engine.depth import Depth, Group
 from patternmill.engine.halt import Halt, HaltReason
 from patternmill.engine.item_attempts import Attempts, BegunAttempt, failure_of, too_many_failures
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Progress
-from patternmill.engine.shards import Shard, cut_into_shards
+from patternmill.engine.shards import Depth, Group, Shard, cut_into_shards
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import Item
-from patternmill.planning.memory import Memory
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
+from patternmill.planning.recognition import Memory
 from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome

@@ -9,8 +9,8 @@ from typing import Any
 
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Approval, Ceiling, Intent
-from patternmill.ledger.tables import Tables
 from patternmill.states import Verdict
 from patternmill.text import money, plural
 

@@ -1,16 +1,20 @@
-"""What a catalog has: sku to product, kept as runs end, and what a refresh found to differ from it."""
+"""What a catalog has (sku to product), what a refresh found to differ from it, and the last offer that was read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+
+from pydantic import TypeAdapter
 
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
+from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import RunId
+from patternmill.ledger.database import Tables
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.tables import Tables
+from patternmill.text import moment
 
 #: The name in a run's options under which a retry has the ID of the run whose rows it retries.
 RETRY_OF = "retry_of"
@@ -157,3 +161,26 @@ class CatalogRowTables(Tables):
 def _content(row: str) -> Content:
     kept = json.loads(row)
     return Content(kept["prompt"], kept["category"], kept["selections"])
+
+
+class OfferTable(Tables):
+    """One offer for each environment."""
+
+    def remember_offer(self, environment: str, offer: Offer) -> None:
+        self.database.execute(
+            "INSERT INTO offers (environment, offer, read_at) VALUES (:environment, :offer, :now) "
+            "ON CONFLICT (environment) DO UPDATE SET offer = excluded.offer, read_at = excluded.read_at",
+            {
+                "environment": environment,
+                "offer": json.dumps(asdict(offer), ensure_ascii=False),
+                "now": self.now(),
+            },
+        )
+
+    def last_offer(self, environment: str) -> Offer | None:
+        found = self._row(
+            "SELECT offer, read_at FROM offers WHERE environment = :environment", environment=environment
+        )
+        if found is None:
+            return None
+        return replace(TypeAdapter(Offer).validate_json(found[0]), read_on=f"{moment(found[1])} UTC")

@@ -9,10 +9,9 @@ from typing import Self
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.attempts import AttemptTables
-from patternmill.ledger.catalog_rows import CatalogRowTables
+from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
-from patternmill.ledger.offers import OfferTable
-from patternmill.ledger.parts import PartTable
+from patternmill.ledger.leases import PartTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.run_rows import RunRowTable
 from patternmill.ledger.runs import RunTables

@@ -1,8 +1,13 @@
-"""A ledger in a PostgreSQL database."""
+"""A ledger in a PostgreSQL database: an end to every wait for it, and its clock instead of this machine's."""
 
 from __future__ import annotations
 
+import os
 import re
+import socket
+import threading
+import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -17,12 +22,11 @@ from patternmill.ledger.database import (
     migrations_after,
     unusable,
 )
-from patternmill.ledger.server_clock import ServerClock
-from patternmill.ledger.watchdog import Watchdog
 from patternmill.passwords import mask_passwords
 
 if TYPE_CHECKING:
     import psycopg
+
 
 _TYPES = {
     "blob": "BYTEA",
@@ -248,3 +252,87 @@ def _server_name(address: Mapping[str, Any]) -> str:
 
 def _percent(sql: str) -> Any:
     return re.sub(r"(?<!:):([a-z_][a-z0-9_]*)", r"%(\1)s", sql)
+
+
+_MEASURE_EVERY = 30.0
+#: A measurement that took longer is too inexact.
+_LONGEST_ROUND = 1.0
+
+
+class ServerClock:
+    """The server's clock, kept between measurements by a local one that cannot be set."""
+
+    def __init__(self, local: Callable[[], float] | None = None) -> None:
+        self._local = local or _uptime
+        self._offset = 0.0
+        self._measured: float | None = None
+
+    def __call__(self) -> float:
+        """Unix seconds. Measured at least once before."""
+        return self._local() + self._offset
+
+    def is_due(self) -> bool:
+        return self._measured is None or self._local() - self._measured >= _MEASURE_EVERY
+
+    def measure(self, ask: Callable[[], float]) -> None:
+        """`ask` asks the server for its time; the answer is taken to be of the middle of the round."""
+        sent = self._local()
+        answered = float(ask())
+        took = self._local() - sent
+        if self._measured is None or took <= _LONGEST_ROUND:
+            self._offset = answered - (sent + took / 2)
+        self._measured = self._local()
+
+
+def _uptime() -> float:
+    """Seconds since boot, those of a suspension too where the system counts them."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+_LOOK = 0.5
+
+
+class Watchdog:
+    """Shuts a connection's socket down when an answer is overdue; libpq then finds the connection lost.
+
+    A statement has no deadline on the client's side, and a server that is frozen still acknowledges what it is sent:
+    neither psycopg nor keepalives would ever end the wait.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._socket = socket.socket(fileno=os.dup(connection.fileno()))
+        self._until: float | None = None
+        self._ended = threading.Event()
+        #: Whether an answer was overdue.
+        self.has_fired = False
+        weakref.finalize(connection, self._ended.set)
+        threading.Thread(target=self._watch, name="ledger-watchdog", daemon=True).start()
+
+    @contextmanager
+    def awaiting(self, seconds: float) -> Iterator[None]:
+        """An answer is due within so many seconds."""
+        self.expect(seconds)
+        try:
+            yield
+        finally:
+            self.rest()
+
+    def expect(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+
+    def rest(self) -> None:
+        self._until = None
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def _watch(self) -> None:
+        with self._socket:
+            while not self._ended.wait(_LOOK):
+                until = self._until
+                if until is not None and time.monotonic() > until:
+                    self.has_fired = True
+                    try:
+                        self._socket.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        return

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import RunId
+from patternmill.ledger.database import Tables
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.tables import Tables
 from patternmill.states import Outcome
 
 

@@ -1,9 +1,10 @@
-"""The items of a row, and those under which it was bought before, whatever its spelling or the known offer is now."""
+"""What earlier runs left, and the items under which a row was bought before, whatever its spelling is now."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from patternmill.catalog.offer import Offer, offer_key
@@ -11,7 +12,6 @@ from patternmill.catalog.rows import Row, sku_key, tidy
 from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.memory import Memory
 from patternmill.states import AttemptState
 
 #: The service has something for the item, or may have.
@@ -146,3 +146,17 @@ def written_of(row: Row) -> dict[str, Any]:
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """A category and its selections without case, and with every separator alike."""
     return offer_key(category), {offer_key(name): offer_key(value) for name, value in selections.items()}
+
+
+class LastAttempt(Protocol):
+    @property
+    def state(self) -> AttemptState: ...
+
+
+@dataclass(frozen=True)
+class Memory:
+    last_attempts: Mapping[ItemKey, LastAttempt] = field(default_factory=dict)
+    #: The product that each sku last requested.
+    products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
+    #: Failed items that have attempts left, so that the next one follows without a person.
+    trying: Collection[ItemKey] = frozenset()

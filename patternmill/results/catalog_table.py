@@ -10,8 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.results.results_csv import csv_table
-from patternmill.results.results_jsonl import iso_time, json_bytes
+from patternmill.results.row_files import csv_table, iso_time, json_bytes
 
 COLUMNS = (
     "sku",

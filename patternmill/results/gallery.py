@@ -1,4 +1,4 @@
-"""Makes gallery.html: one file that opens from disk and shows every row, its picture, and what went wrong.
+"""Makes gallery.html: every row, its picture, and what went wrong, in one file; pictures are kept next to it.
 
 The page builds its cards from the data in it, as text and never as markup; a content security policy lets
 nothing run but the script that is part of it. Nothing is loaded but the pictures.
@@ -9,16 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from patternmill.catalog.columns import header_key
 from patternmill.ledger.records import ItemTrace, RowResult, RunRecord
 from patternmill.results.manifest import count_everything
-from patternmill.results.results_jsonl import iso_time, json_bytes
+from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.summary import WITH_CAUSE, cause_key, failures_by_cause
 
 _SLOT = re.compile(r"<!--(\w+)-->")
@@ -143,3 +145,34 @@ def _digest(text: str) -> str:
 
 def _part(name: str) -> str:
     return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")
+
+
+FOLDER = "pictures"
+#: The option in a run's record that makes its gallery look for them.
+KEPT_PICTURES = "pictures_beside"
+
+
+def picture_name(url: str) -> str:
+    """The file name of a picture: from its address's path alone, as the port of a local service changes."""
+    return f"{hashlib.sha256(urlsplit(url).path.encode()).hexdigest()[:24]}.png"
+
+
+def pictures_of(record: RunRecord, rows: Iterable[RowResult]) -> dict[str, str]:
+    """From the address of each picture to its place next to the gallery; empty where the service shows them."""
+    if not record.options.get(KEPT_PICTURES):
+        return {}
+    items = (item.last for row in rows for item in (row.pattern, row.product) if item is not None)
+    urls = (attempt.picture_url for attempt in items if attempt is not None)
+    return {url: f"{FOLDER}/{picture_name(url)}" for url in urls if url is not None}
+
+
+def picture_urls(results_jsonl: Path) -> Iterator[str]:
+    """The addresses of a run's pictures, products first as they are what a gallery shows large."""
+    for stage in ("product", "pattern"):
+        seen: set[str] = set()
+        with results_jsonl.open(encoding="utf-8") as lines:
+            for line in lines:
+                url = (json.loads(line).get(stage) or {}).get("picture_url")
+                if url is not None and url not in seen:
+                    seen.add(url)
+                    yield url

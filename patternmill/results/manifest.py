@@ -25,7 +25,7 @@ from pydantic import (
 from patternmill.errors import PatternmillError
 from patternmill.ledger.records import RowResult, RunRecord
 from patternmill.results.atomic_files import FileMark, mark_of
-from patternmill.results.results_jsonl import iso_time, json_bytes
+from patternmill.results.row_files import iso_time, json_bytes
 from patternmill.results.summary import counts
 from patternmill.states import Outcome, RowStatus
 

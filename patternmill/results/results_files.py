@@ -12,12 +12,12 @@ from patternmill.ledger.catalog_rows import CHANGES, RecordedChange
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RowResult, RunRecord
 from patternmill.ledger.reports.row_results import input_file, row_results
-from patternmill.results import gallery, results_jsonl
+from patternmill.results import gallery, row_files
 from patternmill.results.atomic_files import FileMark, link_latest, sweep, write_whole
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
+from patternmill.results.gallery import pictures_of
 from patternmill.results.manifest import MANIFEST, Counts, build_manifest, manifest_bytes
-from patternmill.results.picture_files import pictures_of
-from patternmill.results.results_csv import table
+from patternmill.results.row_files import table
 from patternmill.results.summary import FAILURES, Cause, failures_by_cause
 
 RESULTS = "results.csv"
@@ -80,7 +80,7 @@ def write_results(
     contents: dict[str, Iterable[bytes]] = {
         RESULTS: table(header, carried, rows),
         FAILURES_FILE: table(header, carried, failures),
-        EXACT: results_jsonl.lines(header, carried, rows),
+        EXACT: row_files.lines(header, carried, rows),
         GALLERY: gallery.page(run, header, rows, pictures or {}),
     }
     if changes is not None:

@@ -16,14 +16,14 @@ from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.engine.item_attempts import too_many_failures
 from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.leases import COORDINATOR
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import Attempt, KnownItem, PartLease, PartProgress, RunRow
 from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.memory import Memory
 from patternmill.planning.partition import is_begun
 from patternmill.planning.plan import Plan, Reason, make_plan
+from patternmill.planning.recognition import Memory
 from patternmill.runs.assignment import Assignment, require_same_service
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.preview import remembered

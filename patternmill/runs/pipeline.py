@@ -1,10 +1,11 @@
-"""One run, step by step: read, check, plan, make, end, publish. Each step builds on the ones before it."""
+"""One run, step by step: read, check, plan, make, end, publish; and how a flow of this process finds it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -25,14 +26,12 @@ from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.results.atomic_files import LATEST, latest_in
 from patternmill.runs import approval
-from patternmill.runs.current_offer import current_offer
-from patternmill.runs.origin import refuse_lost_edition, refuse_unknown_environment, runs_of
-from patternmill.runs.preview import Preview, preview
+from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
-from patternmill.runs.run import Run, RunEnding
+from patternmill.runs.run import ActiveRun, Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment, runs_of
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import RowStatus
 from patternmill.text import plural
@@ -275,3 +274,24 @@ def _deliver(results: Results, place: str) -> None:
             code=error.code,
             remedy="See that the place exists and is writable, then copy them, the manifest last.",
         ) from None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A run that this process launches as a flow of its own."""
+
+    spec: RunSpec
+    on_begin: Callable[[Run], None]
+
+
+#: None in a flow that a worker runs: it makes the spec from its parameters.
+launched: ContextVar[Launch | None] = ContextVar("launched", default=None)
+#: The run, or part of one, whose rows are driven: how a nested flow finds the engine that its parent opened.
+driven: ContextVar[ActiveRun] = ContextVar("driven")
+
+
+def announce(run: Run) -> None:
+    """Show a run that has begun to the launch in this process, if any."""
+    launch = launched.get()
+    if launch is not None:
+        launch.on_begin(run)

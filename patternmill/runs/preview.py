@@ -1,28 +1,40 @@
-"""What earlier runs left, and the plan that follows from it, with its cost and time."""
+"""What a run would do just now: the offer, the plan with its cost and time, its limits, and likely duplicates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
 
 from patternmill.catalog.changes import Content, described
-from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
+from patternmill.catalog.row_checks import CheckedCatalog, categories_written
+from patternmill.catalog.rows import sku_key
+from patternmill.catalog.selections import resolved
+from patternmill.engine.halt import HaltReason
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
+from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
+from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports.overview import job_seconds
-from patternmill.planning.forecast import ASSUMED, Cost, cost_of, time_for
+from patternmill.parameters import DUPLICATES
 from patternmill.planning.items import Scope
-from patternmill.planning.memory import Memory
-from patternmill.planning.plan import Plan, Reason, make_plan
-from patternmill.planning.plan_limits import LimitedPlan, limit_plan
-from patternmill.planning.recognition import KnownProduct, RecognizedItems
-from patternmill.runs.duplicates import Duplicates, find_duplicates
-from patternmill.runs.limits import plan_limits
+from patternmill.planning.plan import LimitedPlan, Plan, PlanLimit, Reason, limit_plan, make_plan, restricted
+from patternmill.planning.proposal import ASSUMED, Cost, cost_of, time_for
+from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, visible_text
+from patternmill.results.summary import joined
+from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.spec import RunSpec
-from patternmill.states import AttemptState, Stage
+from patternmill.service.offer_reader import UNREACHABLE
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import Settings
+from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.text import money, plural
 
 
 def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
@@ -106,3 +118,195 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
 
     items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
+
+
+_REMEDY = "Raise {} and run the same command again."
+
+
+def apply_limits(
+    ledger: Ledger, spec: RunSpec, plan: Plan, approved: ApprovedItems | None
+) -> tuple[Plan, HaltReason | None]:
+    """The plan as far as its approval and the limits cover it, and why rows are left out of it."""
+    covered, uncovered = plan, None
+    if approved is not None:
+        covered = restricted(plan, approved.keys)
+        uncovered = _not_approved(approved.approval, plan, covered)
+    limited = limit_plan(covered, plan_limits(ledger, spec, approved.approval if approved else None))
+    if limited is None:
+        return covered, uncovered
+    message = joined(str(limited), limited.remedy, uncovered.message if uncovered else None)
+    return limited.plan, HaltReason(Outcome.BUDGET_REACHED, "limit", message)
+
+
+def _not_approved(approval: Approval, plan: Plan, covered: Plan) -> HaltReason | None:
+    """Why rows are left out of a plan that an approval does not cover as a whole."""
+    left = len(list(plan.to_do())) - len(list(covered.to_do()))
+    if not left:
+        return None
+    return HaltReason(
+        Outcome.BUDGET_REACHED,
+        "approval",
+        f"{approval.who} approved {approval.ceiling.items:,} of {plural(approval.items, 'item')} of plan "
+        f"{approval.short}. Left for another approval: {plural(left, 'row')}.",
+    )
+
+
+def with_spending_limits(spec: RunSpec, plan: Plan, approved: ApprovedItems | None) -> RunSpec:
+    """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
+    options = spec.options
+    limits = options.limits
+    if approved is not None:
+        limits = replace(limits, approval=approved.approval.id)
+    if _has_limit(limits):
+        patterns, products = plan.purchases()
+        first = FirstPurchases(patterns, products, options.pattern_price, options.product_price)
+        limits = replace(limits, first=first)
+    return replace(spec, options=replace(options, limits=limits))
+
+
+def _has_limit(limits: SpendingLimits) -> bool:
+    most = (limits.patterns, limits.products, limits.run_amount, limits.day_amount)
+    return any(limit is not None for limit in most)
+
+
+def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None = None) -> list[PlanLimit]:
+    """All limits of a run that begins now. Without a ledger nothing has been spent."""
+    return [*_of_run(spec), *_of_day(ledger, spec), *(_of_approval(spec, approval) if approval else ())]
+
+
+def _of_money(spec: RunSpec, name: str, remedy: str, left: int) -> PlanLimit:
+    return PlanLimit(name, remedy, left, spec.options.pattern_price, spec.options.product_price)
+
+
+def _of_run(spec: RunSpec) -> Iterator[PlanLimit]:
+    limits = spec.options.limits
+    if limits.patterns is not None:
+        name = f"the limit of {plural(limits.patterns, 'pattern')}"
+        yield PlanLimit(name, _REMEDY.format("--max-patterns"), limits.patterns, 1, 0)
+    if limits.products is not None:
+        name = f"the limit of {plural(limits.products, 'product')}"
+        yield PlanLimit(name, _REMEDY.format("--max-products"), limits.products, 0, 1)
+    if limits.run_amount is not None:
+        name = f"the budget of {money(limits.run_amount, limits.currency)}"
+        yield _of_money(spec, name, _REMEDY.format("--budget"), limits.run_amount)
+
+
+def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[PlanLimit]:
+    most = spec.options.limits.day_amount
+    if most is not None:
+        spent = ledger.spent_today(spec.scope.environment) if ledger is not None else 0
+        of_most, so_far = (money(amount, spec.options.currency) for amount in (most, spent))
+        name = f"the budget of {of_most} for today, of which {so_far} is spent or reserved,"
+        yield _of_money(spec, name, _REMEDY.format("PATTERNMILL_DAY_BUDGET"), most - spent)
+
+
+def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
+    """What further attempts have left of it."""
+    name, ceiling = f"what is left of the approval of plan {approval.short}", approval.ceiling
+    remedy = "Run again: what is left needs another approval."
+    yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, 1, 1)
+    yield _of_money(spec, name, remedy, ceiling.amount - approval.amount)
+
+
+#: So many rows may be alike by chance, or on purpose, without a confirmation.
+_HANDFUL = 5
+_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
+
+    rows: int
+    of: int
+    #: The catalog that has most of them.
+    catalog: str
+
+    def sentence(self) -> str:
+        return (
+            f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
+            f"{self.catalog!r} has: they would be bought once more."
+        )
+
+
+def known_duplicates(spec: RunSpec, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """By a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
+    with ledger_if_any(spec.settings) as ledger:
+        return find_duplicates(ledger, plan, offer) if ledger is not None else None
+
+
+def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """None up to a handful."""
+    bought = _first_purchases(plan)
+    if len(bought) <= _HANDFUL:
+        return None
+    scope = plan.scope
+    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
+    found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
+    skus = {sku for _, sku in found}
+    if len(skus) <= _HANDFUL:
+        return None
+    ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
+    return Duplicates(len(skus), len(bought), most)
+
+
+def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
+    """Raise ConfigurationError when another catalog's products would be bought again without confirmation.
+
+    Not for a plan that a person has approved.
+    """
+    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
+        raise ConfigurationError(
+            duplicates.sentence(),
+            code="duplicates",
+            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
+            "same products are wanted once more. Nothing was bought.",
+        )
+
+
+def _first_purchases(plan: Plan) -> Mapping[str, Content]:
+    """By sku, what is to be bought for the first time in this catalog; what is retried was decided before."""
+    rows = [(row.entry.row, row.product) for row in plan.to_do()]
+    return {
+        sku_key(row.sku): Content.of(row)
+        for row, product in rows
+        if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
+    }
+
+
+def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
+    """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
+    if visible_text(theirs.prompt) != visible_text(ours.prompt):
+        return False
+    if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
+        return True
+    if resolved(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+        return True
+    blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
+    return blind and folded("", theirs.selections) == folded("", ours.selections)
+
+
+@dataclass(frozen=True)
+class CurrentOffer:
+    """`read`: as read now, to be remembered. `known`: with what was remembered, to check rows against."""
+
+    read: Offer
+    known: Offer
+
+
+async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile) -> CurrentOffer:
+    """Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered."""
+    # Off the event loop: a database may take as long as an answer may.
+    before = await asyncio.to_thread(_remembered, settings)
+    try:
+        read = await api.offer(categories_written(file))
+    except ServiceStopped as stopped:
+        if stopped.code != UNREACHABLE or before is None:
+            raise
+        read = UNREADABLE_OFFER
+    return CurrentOffer(read, merged(read, before))
+
+
+def _remembered(settings: Settings) -> Offer | None:
+    with ledger_if_any(settings) as ledger:
+        return ledger.last_offer(settings.environment) if ledger is not None else None

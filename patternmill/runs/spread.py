@@ -18,8 +18,8 @@ from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.engine.shards import rows_named
 from patternmill.errors import LedgerError, PatternmillError
 from patternmill.identifiers import RunId
+from patternmill.ledger.leases import COORDINATOR
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import PartProgress
 from patternmill.planning.partition import cut
 from patternmill.planning.plan import PlannedRow

@@ -7,7 +7,9 @@ import ssl
 import zlib
 from contextlib import aclosing
 from datetime import timedelta
+from ipaddress import ip_address
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
@@ -15,8 +17,7 @@ import orjson
 from httpx_aiohttp import AiohttpTransport
 from pydantic import SecretStr
 
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
-from patternmill.service.proxy import proxy_for
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
 
 #: The largest answer that is read, in bytes, both as sent and as unpacked.
@@ -219,3 +220,22 @@ _MEANINGS: tuple[tuple[tuple[type[BaseException], ...], tuple[ExchangeResult, Tr
     ),
 )
 _UNKNOWN = (_LOST, Trouble.BROKEN, "the answer cannot be read as HTTP")
+
+
+def proxy_for(base_url: str) -> httpx.Proxy | None:
+    """The proxy that the environment names for `base_url`; loopback is always reached directly."""
+    url = httpx.URL(base_url)
+    if _is_loopback(url.host) or proxy_bypass(url.netloc.decode("ascii")):
+        return None
+    proxies = getproxies()
+    address = proxies.get(url.scheme) or proxies.get("all")
+    return httpx.Proxy(address if "://" in address else f"http://{address}") if address else None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

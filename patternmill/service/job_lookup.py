@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from patternmill.errors import ServiceStopped
-from patternmill.service.answers import Answer
 from patternmill.service.jobs import Job, read_job
+from patternmill.service.outcomes import Answer
 from patternmill.service.resend import STOPPING, ResendPolicy, sentence
 
 TRIES = 4

@@ -18,8 +18,8 @@ from patternmill.catalog.offer_shapes import (
     read_unlisted_category,
 )
 from patternmill.errors import ServiceStopped
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.jobs import LONGEST_ID
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.resend import (
     REDIRECTS,

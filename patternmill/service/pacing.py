@@ -1,12 +1,12 @@
-"""Load on the service: a window of jobs and rates of requests, both adaptive, and a circuit breaker."""
+"""Load on the service: a window of jobs, rates of requests, a circuit breaker, and the stop that ends all waits."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 
 from patternmill.states import Stage
@@ -291,3 +291,28 @@ class Breaker:
         self.state = state
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+class Interrupt:
+    """Once begun, it ends every wait inside of a `guard`, then and later."""
+
+    def __init__(self) -> None:
+        self._guards: set[asyncio.Timeout] = set()
+        self.begun = False
+
+    def begin(self) -> None:
+        self.begun = True
+        for guard in self._guards:
+            if not guard.expired():
+                guard.reschedule(asyncio.get_running_loop().time())
+        self._guards.clear()
+
+    @asynccontextmanager
+    async def guard(self) -> AsyncIterator[None]:
+        """What is awaited inside is cancelled, and TimeoutError raised, when the interrupt comes first."""
+        async with asyncio.timeout(0 if self.begun else None) as guard:
+            self._guards.add(guard)
+            try:
+                yield
+            finally:
+                self._guards.discard(guard)

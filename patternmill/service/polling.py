@@ -11,10 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from patternmill.service.answers import Answer
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import Failed, GaveUp, JobEnd, Succeeded, Unresolved
+from patternmill.service.outcomes import Answer, Failed, GaveUp, JobEnd, Succeeded, Unresolved
 from patternmill.service.pacing import Clock, RateLimiter
 from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import Stage

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED, Job, read_job
 from patternmill.service.outcomes import (
     Accepted,
+    Answer,
     Conflict,
+    ExchangeResult,
     Failed,
     GaveUp,
     Refused,
     Stopped,
     Succeeded,
+    Trouble,
     Unresolved,
 )
 from patternmill.states import Stage

@@ -16,23 +16,23 @@ from patternmill import __version__
 from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
 from patternmill.key_memory import refuse_new_address
-from patternmill.service.answers import Answer, ExchangeResult
 from patternmill.service.client import StudioClient
-from patternmill.service.interrupt import Interrupt
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
 from patternmill.service.outcomes import (
     Accepted,
+    Answer,
     Conflict,
     CreateEnd,
+    ExchangeResult,
     InDoubt,
     JobEnd,
     NotBegun,
     Stopped,
     Unresolved,
 )
-from patternmill.service.pacing import Breaker, Clock, RateLimiter, Window
+from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
 from patternmill.service.polling import Poller, PollPolicy
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings

@@ -17,8 +17,7 @@ from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api
-from patternmill.service.answers import Answer
-from patternmill.service.outcomes import Accepted, Failed
+from patternmill.service.outcomes import Accepted, Answer, Failed
 from patternmill.service.resend import AskAgain, ResendAfter
 from patternmill.states import AttemptState, Outcome, Stage
 

@@ -10,7 +10,7 @@ from statistics import median
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.row_outcome import row_outcome
+from patternmill.ledger.run_rows import row_outcome
 from patternmill.states import AttemptState, RowStatus, Stage
 
 #: A row's outcome is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.

@@ -10,8 +10,7 @@ from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord, RunRow
-from patternmill.ledger.row_outcome import RowOutcome
-from patternmill.ledger.run_rows import Attempts, outcome_of_row
+from patternmill.ledger.run_rows import Attempts, RowOutcome, outcome_of_row
 from patternmill.states import AttemptState, Outcome, Stage
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from patternmill.errors import LeaseLost
 from patternmill.identifiers import RunId
+from patternmill.ledger.leases import COORDINATOR
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.parts import COORDINATOR
 from patternmill.ledger.records import Lease, PartLease
 from patternmill.states import PartState
 

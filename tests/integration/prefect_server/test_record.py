@@ -23,7 +23,7 @@ from tests.prefect_api import api_of
 RUN = """
     import asyncio, json, logging, os, sys, threading
     from pathlib import Path
-    from prefect_host.breaker import PrefectBreaker
+    from prefect_host.connection import PrefectBreaker
     from prefect_host.environment import client_environment
     api_url, home, mode = sys.argv[1:4]
     os.environ.update(client_environment(api_url, Path(home)))

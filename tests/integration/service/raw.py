@@ -11,8 +11,8 @@ from datetime import timedelta
 
 from pydantic import SecretStr
 
-from patternmill.service.answers import Answer
 from patternmill.service.client import StudioClient
+from patternmill.service.outcomes import Answer
 
 KEY = "canary-key-5d41402abc4b2a76"
 BODY = b'{"requestId":"r-1","prompt":"blue herons"}'

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from patternmill.service.answers import ExchangeResult, Trouble
 from patternmill.service.client import ANSWER_CAP
+from patternmill.service.outcomes import ExchangeResult, Trouble
 from tests.integration.service.raw import (
     BODY,
     JOB,

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from tests.integration.simulation.loop import SimulationLoop
 from tests.integration.simulation.weather import FINAL, Weather
 

@@ -27,8 +27,8 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
-from patternmill.planning.memory import Memory
 from patternmill.planning.plan import make_plan
+from patternmill.planning.recognition import Memory
 from patternmill.runs.refresh_changes import requested_rows
 
 SCOPE = Scope("staging", "spring")

@@ -11,8 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from patternmill.catalog.read_limits import ReadLimits
-from patternmill.catalog.remote import read_source
-from patternmill.catalog.web import may_follow
+from patternmill.catalog.remote import may_follow, read_source
 from patternmill.errors import InputRefused
 
 CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"

@@ -16,8 +16,8 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
 from patternmill.ledger.run_rows import entry_text
 from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
-from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, make_plan
+from patternmill.planning.recognition import Memory
 from patternmill.planning.request_ids import canonical_json
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.catalog.samples import HEADER, checked

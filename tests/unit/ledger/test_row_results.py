@@ -15,8 +15,7 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RowResult, RunRecord, RunRow
 from patternmill.ledger.reports.row_results import input_file, row_results
-from patternmill.ledger.row_outcome import row_outcome
-from patternmill.ledger.run_rows import entry_text
+from patternmill.ledger.run_rows import entry_text, row_outcome
 from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change

@@ -8,8 +8,8 @@ import pytest
 
 from patternmill.catalog.rows import Row
 from patternmill.planning.items import Scope
-from patternmill.planning.memory import Memory
 from patternmill.planning.plan import Plan, Reason, make_plan
+from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked
 

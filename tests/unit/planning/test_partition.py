@@ -13,9 +13,9 @@ from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Scope
-from patternmill.planning.memory import Memory
 from patternmill.planning.partition import cut, is_begun, shares
 from patternmill.planning.plan import Plan, make_plan
+from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState
 
 SCOPE = Scope("staging", "spring")

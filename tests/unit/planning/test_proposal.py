@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patternmill.planning.forecast import Cost
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import TO_DO, Plan, Reason
-from patternmill.planning.plan_limits import restricted
-from patternmill.planning.proposal import Proposal
+from patternmill.planning.plan import TO_DO, Plan, Reason, restricted
+from patternmill.planning.proposal import Cost, Proposal
 from patternmill.states import AttemptState, Stage
 
 from .test_plan import FERN, HERON, HERON_MUG, REFUSED, Past, plan

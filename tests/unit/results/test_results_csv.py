@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.columns import RESULT_COLUMNS
 from patternmill.catalog.csv_reader import parse_catalog
-from patternmill.results.results_csv import CELL_LIMIT, table
+from patternmill.results.row_files import CELL_LIMIT, table
 from patternmill.states import RowStatus
 
 from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row, table_of

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean, median
 
-from patternmill.service.answers import Answer, ExchangeResult
-from patternmill.service.outcomes import Succeeded
+from patternmill.service.outcomes import Answer, ExchangeResult, Succeeded
 from patternmill.service.pacing import RateLimiter, Window
 from patternmill.service.polling import Poller, PollPolicy
 from patternmill.states import Stage

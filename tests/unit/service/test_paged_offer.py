@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patternmill.catalog.offer import Offer
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from tests.unit.service import virtual

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import read_job
-from patternmill.service.outcomes import Conflict, Failed, GaveUp, JobEnd, Stopped, Succeeded, Unresolved
+from patternmill.service.outcomes import (
+    Answer,
+    Conflict,
+    ExchangeResult,
+    Failed,
+    GaveUp,
+    JobEnd,
+    Stopped,
+    Succeeded,
+    Trouble,
+    Unresolved,
+)
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.polling import Poller
 from patternmill.service.resend import ResendPolicy

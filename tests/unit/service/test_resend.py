@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
-from patternmill.service.outcomes import Accepted, Conflict, Failed, Refused, Stopped, Succeeded, Unresolved
+from patternmill.service.outcomes import (
+    Accepted,
+    Answer,
+    Conflict,
+    ExchangeResult,
+    Failed,
+    Refused,
+    Stopped,
+    Succeeded,
+    Trouble,
+    Unresolved,
+)
 from patternmill.service.resend import (
     AskAgain,
     Polled,

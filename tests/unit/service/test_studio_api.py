@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError, ServiceStopped
-from patternmill.service.answers import Answer, ExchangeResult, Trouble
 from patternmill.service.outcomes import (
     Accepted,
+    Answer,
     Conflict,
     CreateEnd,
+    ExchangeResult,
     InDoubt,
     NotBegun,
     Refused,
     Stopped,
     Succeeded,
+    Trouble,
     Unresolved,
 )
 from patternmill.service.resend import ResendPolicy

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 from patternmill.runs.run import Run
 from tasks.prefect_states import task_run_states
-from tasks.publication import publish
-from tasks.retry_steps import choose_rows
-from tasks.run_steps import check_rows, plan_items, read_file
+from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file
 
 
 def run_of(*items: tuple[str, object]) -> Run:
