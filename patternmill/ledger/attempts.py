@@ -46,14 +46,14 @@ class AttemptTables(SpendingTable):
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
-        rows = self.database.stream(
+        for values in self.database.stream(
             f"SELECT {ATTEMPT_COLUMNS.replace('body', ':nothing')} FROM attempts a "  # noqa: S608
             "JOIN items i ON i.key = a.item_key "
             "WHERE i.environment = :environment AND i.catalog = :catalog AND a.attempt = "
             "(SELECT max(b.attempt) FROM attempts b WHERE b.item_key = a.item_key)",
             {"environment": environment, "catalog": catalog, "nothing": b""},
-        )
-        return map(attempt_from, rows)
+        ):
+            yield attempt_from(values)
 
     def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
         rows = self.database.rows(
