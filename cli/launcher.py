@@ -176,7 +176,16 @@ class _WatchedRun:
         self._loop = asyncio.get_running_loop()
         if flow is not None:
             launched.set(Launch(spec, self._on_begin))
-            await self._as_flow(flow, parameters)
+            try:
+                running: Any = flow(**parameters, return_state=True)
+                state: State[Any] = await running
+            except PatternmillError:
+                raise
+            except Exception as error:
+                # The server was lost at the start or at the end; the run itself does not depend on it.
+                self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
+            else:
+                await self._read_state(state)
         if self.begun is None and not self.state_message:
             try:
                 async with Pipeline(spec, self._on_begin) as work:
@@ -185,16 +194,8 @@ class _WatchedRun:
                 self.state_message = str(overlap)
         return self._exit_code()
 
-    async def _as_flow(self, flow: Flow[..., Any], parameters: dict[str, Any]) -> None:
-        try:
-            running: Any = flow(**parameters, return_state=True)
-            state: State[Any] = await running
-        except PatternmillError:
-            raise
-        except Exception as error:
-            # The server was lost at the start or at the end; the run itself does not depend on it.
-            self.display.print(f"The Prefect server does not answer ({type(error).__name__}).")
-            return
+    async def _read_state(self, state: State[Any]) -> None:
+        """What a flow that did not end a run came to. Raises what stopped it before the first purchase."""
         if state.state_details.flow_run_id is not None:
             self._flow_run_id = str(state.state_details.flow_run_id)
         if self.begun is None or self.begun.ending is None:

@@ -10,6 +10,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from datetime import timedelta
 from types import FrameType
@@ -22,7 +23,7 @@ T = TypeVar("T")
 #: Prefect kills a process 30 seconds after the signal; what is left is for the results files and the last states.
 DRAIN = timedelta(seconds=18)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_JOIN_SECONDS = 0.2
+_WAIT_SECONDS = 0.2
 
 
 def until_interrupted() -> threading.Event:
@@ -39,24 +40,15 @@ def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], Non
     Prefect replaces the handler of SIGTERM for each flow in the main thread, nested ones too, and kills the run on it;
     in another thread it leaves signals alone.
     """
-    returned: list[T] = []
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            returned.append(asyncio.run(work))
-        except BaseException as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=run, name="run")
-    with _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)):
-        thread.start()
-        while thread.is_alive():
+    with (
+        _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)),
+        ThreadPoolExecutor(1, thread_name_prefix="run") as thread,
+    ):
+        running = thread.submit(asyncio.run, work)
+        while not running.done():
             # With a timeout, because signals are handled only between two waits.
-            thread.join(_JOIN_SECONDS)
-    if raised:
-        raise raised[0]
-    return returned[0]
+            wait([running], timeout=_WAIT_SECONDS)
+        return running.result()
 
 
 class Stopping:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import CHANGES, RecordedChange
@@ -39,17 +40,20 @@ class Results:
         return self.out / name
 
 
-def rebuild(ledger: Ledger, run_id: RunId, out: Path, *, links: Iterable[str] = ()) -> Results:
+def rebuild(
+    ledger: Ledger, run_id: RunId, out: Path, *, links: Iterable[str] = (), file: CatalogFile | None = None
+) -> Results:
     """Write the results files of a run into `out`. Raises ConfigurationError for an unknown run.
 
-    `links`: the names of links next to `out` that are to lead to it.
+    `links`: the names of links next to `out` that are to lead to it. `file`: the run's input, where it is parsed
+    already; else it is parsed from the ledger's bytes.
     """
     record = ledger.run(run_id)
     if record is None:
         raise ConfigurationError(
             f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
         )
-    file = input_file(ledger, record)
+    file = file or input_file(ledger, record)
     rows = list(row_results(ledger, record, file))
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(run_id) if record.options.get(CHANGES) is not None else None

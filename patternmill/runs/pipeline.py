@@ -231,7 +231,7 @@ class Pipeline:
 
         links = () if self.spec.out else (LATEST, latest_in(self.spec.settings.environment))
         with open_ledger(self.spec.settings) as ledger:
-            return rebuild(ledger, run_id, out, links=links)
+            return rebuild(ledger, run_id, out, links=links, file=self.checked.file)
 
 
 def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
