@@ -28,7 +28,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
 from prefect_host.connection import PrefectConnection
 from prefect_host.stop_signals import run_in_thread
-from tasks.run_steps import keep_pictures
+from tasks.gallery_pictures import keep_pictures
 
 if TYPE_CHECKING:
     from prefect import Flow, State

@@ -41,7 +41,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
-    from tasks.run_steps import share_pictures
+    from tasks.gallery_pictures import share_pictures
 
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:

@@ -53,7 +53,7 @@ def site() -> Iterator[tuple[str, dict[str, Answer]]]:
 def test_http_address_is_a_source(desk: Desk, site: tuple[str, dict[str, Answer]]) -> None:
     """Compressed or not."""
     url, pages = site
-    pages["/spring.csv.gz"] = lambda _: (200, gzip.compress(CSV))
+    pages["/spring.csv.gz"] = lambda _: (200, gzip.compress(CSV, mtime=0))
     pages["/spring.csv"] = lambda _: (200, CSV)
     night = desk.refresh(f"{url}/spring.csv.gz")
     assert night.counts == {"added": 1}

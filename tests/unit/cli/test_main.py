@@ -106,6 +106,15 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "Exit codes" in done.stdout
 
 
+def test_launcher_loads_no_prefect() -> None:
+    """Prefect reads its server's address as it is imported, and that server is started by the launcher."""
+    script = (
+        "import sys, cli.launcher; print([name for name in ('prefect', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_process_exits_without_a_final_garbage_collection() -> None:
     script = (
         "import atexit, gc\nfrom cli import main\n"
