@@ -21,6 +21,11 @@ approve_option = click.option(
     metavar="DIGEST",
     help="Approve the plan with this digest, or its first 12 characters, as --plan-only shows it.",
 )
+#: What pydantic says of a name is the pattern that it does not match.
+_NAMES = {
+    "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
+    "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
+}
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%"}
 
 
@@ -56,8 +61,9 @@ def _request(model: type[RunRequest], asked: dict[str, Any]) -> RunRequest:
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:
-        faults = [f"{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}" for fault in error.errors()]
-        raise ConfigurationError(f"Wrong options: {'; '.join(faults)}.", remedy="See --help.") from None
+        faults = [(str(fault["loc"][0]), fault["msg"]) for fault in error.errors()]
+        messages = [f"--{name.replace('_', '-')} {_NAMES.get(name, message)}" for name, message in faults]
+        raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
 
 
 def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Command], Command]:

@@ -61,7 +61,8 @@ def test_invalid_environment_is_refused(home: Path, capsys: pytest.CaptureFixtur
     """By its option, before a setting is read or a file opened."""
     for verb in (["import", "spring.csv"], ["refresh", "spring.csv", "--catalog", "spring"], ["retry"]):
         assert main.run([*verb, "--environment", "Pro duction"]) == 2
-        assert "environment: String should match pattern" in capsys.readouterr().err
+        message = capsys.readouterr().err
+        assert "--environment must have lower-case letters" in message and "^" not in message
 
 
 def test_parameters_have_no_secrets_of_an_address() -> None:
@@ -118,3 +119,10 @@ def _manifest(environment: str) -> dict[str, Any]:
         | {"by_status": {}},
         "files": {},
     }
+
+
+def test_malformed_catalog_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not by the pattern that they do not match."""
+    assert main.run(["refresh", "spring.csv", "--catalog", "../spring"]) == 2
+    message = capsys.readouterr().err
+    assert "--catalog must have letters" in message and "^" not in message
