@@ -18,6 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -38,6 +39,7 @@ class Job:
     result_id: str
     prompt: str
     seconds: float
+    begun_at: float
     ends_at: float
     polls: int = 0
     #: Of the first poll that returned the end.
@@ -104,7 +106,7 @@ class Studio:
         now, number = self.clock(), len(self.jobs)
         self.first_create = now if self.first_create is None else self.first_create
         seconds = self.pace.draw(kind, prompt)
-        job = Job(kind, f"job_{number}", f"{kind}_{number}", prompt, seconds, now + seconds)
+        job = Job(kind, f"job_{number}", f"{kind}_{number}", prompt, seconds, now, now + seconds)
         self.jobs[job.job_id] = self.by_request[request_id] = self.by_result[job.result_id] = job
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
@@ -134,6 +136,7 @@ class Studio:
             "peak_in_flight": self.peak_in_flight,
             "span": span,
             "shortest": self.shortest(window),
+            "longest_stall": self.longest_stall(window),
             "kinds": {kind: self.score(kind) for kind in ("pattern", "product")},
             "cpu": usage.ru_utime + usage.ru_stime,
         }
@@ -144,6 +147,24 @@ class Studio:
         for job in self.jobs.values():
             rows[job.prompt] += job.seconds
         return max(max(rows.values(), default=0.0), sum(rows.values()) / window)
+
+    def longest_stall(self, window: int) -> float:
+        """The longest time in which the client had room in its window and created nothing, in seconds.
+
+        From the first create to the last pattern's: until then there is always something to create.
+        """
+        jobs = sorted(self.jobs.values(), key=lambda job: job.begun_at)
+        last = max((job.begun_at for job in jobs if job.kind == "pattern"), default=0.0)
+        ends = sorted(job.seen_at for job in jobs if job.seen_at is not None)
+        longest = 0.0
+        for number, (job, following) in enumerate(pairwise(jobs), start=1):
+            if following.begun_at > last:
+                break
+            # The window has room from the end that brings the jobs in flight below it.
+            needed = number - window
+            free_from = job.begun_at if needed < 0 else max(job.begun_at, ends[needed])
+            longest = max(longest, following.begun_at - free_from)
+        return longest
 
     def score(self, kind: str) -> dict[str, float]:
         jobs = [job for job in self.jobs.values() if job.kind == kind and job.seen_at is not None]

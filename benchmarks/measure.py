@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -97,15 +98,29 @@ class FakeService:
         self._process.stdout.close()
 
 
-class PrefectServer:
-    """A real Prefect server, set as the project sets its own, whose CPU is counted apart."""
+#: How the project's own server records task runs; a stock one records them one by one.
+BATCHED = {
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+}
 
-    def __init__(self, folder: Path) -> None:
+
+class PrefectServer:
+    """A real Prefect server whose CPU is counted apart; by default set as the project sets its own."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] = BATCHED) -> None:
         self._folder = folder
+        self._settings = settings
         self.port = free_port()
         self.api_url = f"http://127.0.0.1:{self.port}/api"
 
     def __enter__(self) -> Self:
+        self.start()
+        self._await_health()
+        return self
+
+    def start(self) -> None:
+        """Start it, or start it again after `kill`."""
         command = [
             sys.executable,
             "-m",
@@ -117,7 +132,7 @@ class PrefectServer:
             "--port",
             str(self.port),
         ]
-        self._log = (self._folder / "prefect-server.log").open("wb")
+        self._log = (self._folder / "prefect-server.log").open("ab")
         self._process = subprocess.Popen(
             command,
             cwd=self._folder,
@@ -126,8 +141,14 @@ class PrefectServer:
             stderr=self._log,
             start_new_session=True,
         )
-        self._await_health()
-        return self
+
+    def send(self, number: signal.Signals) -> None:
+        os.killpg(self._process.pid, number)
+
+    def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        self._process.wait()
+        self._log.close()
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -135,9 +156,8 @@ class PrefectServer:
             "PREFECT_HOME": str(self._folder / "prefect-server"),
             "PREFECT_SERVER_API_PORT": str(self.port),
             "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "200",
-            "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
             "DO_NOT_TRACK": "1",
+            **self._settings,
         }
 
     def _await_health(self, patience: float = 90.0) -> None:

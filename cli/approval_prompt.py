@@ -14,7 +14,7 @@ from cli.terminal import echo
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, approval_needed
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
@@ -34,9 +34,11 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
         proposal = work.proposal(preview.plan)
         if digest is not None:
             return await _approve_by_digest(work, proposal, digest)
-        if not await work.needs_approval(preview.plan):
-            return True
-        return await _ask(work, preview, proposal)
+        try:
+            await asyncio.to_thread(approval.current_approval, work.spec, proposal)
+        except ApprovalNeeded as needed:
+            return await _ask(work, preview, proposal, needed)
+        return True
 
 
 async def _approve_by_digest(work: Pipeline, proposal: Proposal, digest: str) -> bool:
@@ -62,11 +64,12 @@ async def _is_approved(work: Pipeline, proposal: Proposal, digest: str) -> bool:
     return earlier is not None and len(digest) >= LEAST_DIGEST and earlier.digest.startswith(digest.lower())
 
 
-async def _ask(work: Pipeline, preview: Preview, proposal: Proposal) -> bool:
+async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, needed: ApprovalNeeded) -> bool:
     if not sys.stdin.isatty():
-        raise approval_needed(proposal)
+        raise needed
     for line in plan_lines(preview, work.checked, proposal.digest()):
         echo(line)
+    echo(needed.message)
     if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
         echo("Not begun: the plan was not approved.", err=True)
         return False

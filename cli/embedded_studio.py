@@ -14,9 +14,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
-from patternmill.private_files import lasting_secret, private_folder
-from prefect_host.environment import HOST
-from prefect_host.shared_process import SharedProcess
+from patternmill.files import lasting_secret, private_folder
+from prefect_host.shared_process import HOST, SharedProcess
 
 READY_SECONDS = 60.0
 REMEDY = "set PATTERNMILL_STUDIO_URL to a service."

@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.approval_prompt import approved
-from cli.plan_text import ending_lines, plan_lines
-from cli.progress_display import Display
+from cli.plan_text import plan_lines
+from cli.run_display import Display, ending_lines
 from cli.terminal import echo
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
-from patternmill.runs.approval import has_threshold
+from patternmill.results.gallery import keep_pictures
+from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched, read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
@@ -26,9 +27,8 @@ from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
-from prefect_host.connection import PrefectConnection
+from prefect_host.connection import PrefectConnection, incomplete_records, mark_incomplete
 from prefect_host.stop_signals import run_in_thread
-from tasks.gallery_pictures import keep_pictures
 
 if TYPE_CHECKING:
     from prefect import Flow, State
@@ -78,11 +78,19 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         watched.display.print("Starting …")
         with available_service(spec.settings) as settings:
             connection.wait()
-            code = _drive(request, replace(spec, settings=settings), watched, connection)
+            flow = _flow_of(request) if connection.is_available else None
+            work = watched.run(replace(spec, settings=settings), flow, _parameters(request))
+            recorded = _recorded_when_refused(watched, connection)
+            with recorded, connection.circuit_breaker(), watched.display.showing():
+                code = run_in_thread(work, watched.on_signal)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
-            recorded = connection.complete_record(flow_run_id, watched.known_ends)
-        address = connection.run_address(flow_run_id) if recorded and flow_run_id else None
+            complete = connection.complete_record(flow_run_id, watched.known_ends)
+            if complete:
+                repair_records(settings, watched.display.print)
+            elif watched.begun is not None and flow_run_id is not None:
+                mark_incomplete(settings.home, watched.begun.record.run_id, settings.environment)
+        address = connection.run_address(flow_run_id) if complete and flow_run_id else None
         for line in ending_lines(watched.begun, watched.state_message, address, connection.outlives_run):
             echo(line)
     if not connection.delivered:
@@ -92,13 +100,22 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     return code
 
 
-def _drive(request: RunRequest, spec: RunSpec, watched: _WatchedRun, connection: PrefectConnection) -> int:
-    flow = _flow_of(request) if connection.is_available else None
+def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:
+    """Complete what the Prefect UI lacks of earlier runs. Call it when Prefect is pointed at a server."""
+    if not incomplete_records(settings.home):
+        return
+    from tasks.record_repair import complete_earlier_records
+
+    for run_id in asyncio.run(complete_earlier_records(settings)):
+        print_line(f"The record of run {run_id} in the Prefect UI is complete now.")
+
+
+@contextmanager
+def _recorded_when_refused(watched: _WatchedRun, connection: PrefectConnection) -> Iterator[None]:
+    """Else Prefect's client would keep sending at exit, to a server that has ended by then."""
     try:
-        with connection.circuit_breaker(), watched.display.showing():
-            return run_in_thread(watched.run(spec, flow, _parameters(request)), watched.on_signal)
+        yield
     except PatternmillError:
-        # Else Prefect's client would keep sending at exit, to a server that has ended by then.
         connection.complete_record(watched.flow_run_id)
         raise
 
@@ -112,7 +129,7 @@ def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
 
 
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:
-    if digest is None and not has_threshold(spec.options):
+    if digest is None and not may_need_approval(spec):
         return True
     with available_service(spec.settings) as settings:
         return asyncio.run(approved(replace(spec, settings=settings), digest))
@@ -221,13 +238,12 @@ class _WatchedRun:
         """What the Prefect server should show of an ended run."""
         if self.begun is None or self.begun.ending is None:
             return None
-        from prefect_host.record import KnownEnds
-        from tasks.prefect_states import ending_message, shard_state, state_of, task_run_states
+        from tasks.item_records import known_ends
+        from tasks.prefect_states import ending_message, state_of, step_states
 
-        ending, engine = self.begun.ending, self.begun.engine
+        ending, inside = self.begun.ending, known_ends(self.begun)
         top = state_of(ending.outcome, ending_message(ending))
-        shards = {part.describe(): shard_state(engine, part) for part in engine.shards if engine.driven(part)}
-        return KnownEnds(top, {**shards, **task_run_states(self.begun)})
+        return replace(inside, top=top, inside={**inside.inside, **step_states(self.begun)})
 
     def keep_pictures(self) -> None:
         """Copy the pictures of an embedded studio, which ends with this command, next to the gallery."""

@@ -19,7 +19,7 @@ from patternmill.errors import (
     PatternmillError,
     ServiceStopped,
 )
-from patternmill.garbage_collection import collect_no_more, collect_rarely
+from patternmill.processes import collect_no_more, collect_rarely
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2

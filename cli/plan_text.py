@@ -1,4 +1,4 @@
-"""A plan, and the end of a run, as plain lines for the command line."""
+"""A plan as plain lines for the command line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from patternmill.catalog.check_report import report_lines
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.planning.plan import Plan, Reason
-from patternmill.results.summary import joined
 from patternmill.runs.preview import Preview
-from patternmill.runs.refresh_changes import counts_line, counts_of
-from patternmill.runs.run import Run
-from patternmill.states import RowStatus
 from patternmill.text import counted, duration, goods, more, plural
 
 _MOST_ITEMS = 60
-_MOST_CAUSES = 10
 _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
 
 
@@ -62,32 +57,3 @@ def _item_lines(plan: Plan) -> Iterator[str]:
     ]
     yield from lines[:_MOST_ITEMS]
     yield from more(len(lines), _MOST_ITEMS)
-
-
-def ending_lines(run: Run | None, message: str, address: str | None, lasting: bool) -> Iterator[str]:
-    """The summary of an ended run: outcome, what was made, where the files are."""
-    if run is None or run.ending is None or run.results is None:
-        yield message or "The run ended before it was complete; run the same command again."
-        return
-    ending, results = run.ending, run.results
-    yield f"{ending.outcome}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
-    record = ending.record
-    if record.reason:
-        yield f"  {record.reason}"
-    took = (record.ended_at or record.started_at) - record.started_at
-    changes = counts_of(record)
-    if changes is not None:
-        yield f"The source: {counts_line(changes)}"
-    yield f"Made in this run: {goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
-    for cause in results.causes[:_MOST_CAUSES]:
-        yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    out = results.out
-    yield f"Results:  {out / 'results.csv'}"
-    if results.causes:
-        yield f"Failures: {out / 'failures.csv'}"
-    if changes is not None:
-        yield f"Changes:  {out / 'changes.csv'}"
-    yield f"Gallery:  {out / 'gallery.html'}"
-    yield f"Run:      {record.run_id}"
-    if address is not None:
-        yield f"In the Prefect UI: {address}" + ("" if lasting else "  (open it with `patternmill ui`)")

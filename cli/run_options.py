@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,30 +29,39 @@ _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%"}
 
 
 def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Options for the fields of a request, its own before the common ones; the command gets them as `request`.
+    """Options for the fields of a request, its own before the common ones; `request_command` collects them.
 
     Those that are `by_hand` are declared at the command, as arguments for instance, and collected too.
     """
+    schema = model.model_json_schema()
+    fields = sorted(schema["properties"].items(), key=lambda field: field[0] in RunRequest.model_fields)
+    options = [
+        _option(name, field, required=name in schema.get("required", ()))
+        for name, field in fields
+        if name not in by_hand
+    ]
 
     def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def collected(**values: Any) -> Any:
-            asked = {name: values.pop(name) for name in model.model_fields}
-            return command(request=_request(model, asked), **values)
-
-        schema = model.model_json_schema()
-        fields = sorted(schema["properties"].items(), key=lambda field: field[0] in RunRequest.model_fields)
-        options = [
-            _option(name, field, required=name in schema.get("required", ()))
-            for name, field in fields
-            if name not in by_hand
-        ]
-        made: Command = collected
         for option in reversed(options):
-            made = option(made)
-        return made
+            command = option(command)
+        return command
 
     return decorate
+
+
+def request_command(model: type[RunRequest]) -> type[click.Command]:
+    """A command that gets the options of a request as one argument, `request`."""
+
+    class RequestCommand(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            rest = super().parse_args(ctx, args)
+            if not ctx.resilient_parsing:
+                ctx.params["request"] = _request(
+                    model, {name: ctx.params.pop(name) for name in model.model_fields}
+                )
+            return rest
+
+    return RequestCommand
 
 
 def _request(model: type[RunRequest], asked: dict[str, Any]) -> RunRequest:

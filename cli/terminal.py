@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from patternmill.catalog.problems import visible
+from patternmill.text import visible_lines
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Write lines, with control and invisible characters as escapes."""
-    click.echo(printable(str(text)), err=err, nl=nl)
+    click.echo(visible_lines(str(text)), err=err, nl=nl)
 
 
 def confirmed(question: str, refusal: str) -> bool:
@@ -20,7 +20,3 @@ def confirmed(question: str, refusal: str) -> bool:
         echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
         return False
     return click.confirm(question, default=False)
-
-
-def printable(text: str) -> str:
-    return "\n".join(map(visible, text.split("\n")))

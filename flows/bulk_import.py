@@ -5,21 +5,24 @@ from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
+from prefect.runtime import deployment
 
 from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
 from patternmill.parameters import Attempts, Confirmation, Count, EnvironmentName, MaxFailures, Parts, Window
-from patternmill.runs.pipeline import Pipeline, announce
+from patternmill.runs.pipeline import Pipeline, announce, launched
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
 from patternmill.states import Outcome
-from prefect_host.internals import batch_events
+from prefect_host.internals import batch_events, retry_soon
 from prefect_host.record import close_earlier_attempts
 from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
+from tasks.cancellation import explain_stop
 from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
+from tasks.record_repair import complete_items
 from tasks.run_events import run_finished, run_started
 from tasks.run_page import show_ending
 from tasks.run_steps import check_rows, picture_gallery, plan_items, publish, read_file, requested
@@ -65,14 +68,18 @@ async def bulk_import(
 
 async def import_rows(spec: RunSpec) -> State[Any]:
     batch_events()
+    retry_soon()
     await close_earlier_attempts()
-    await require_workers(spec)
+    if spec.spread is not None:
+        await require_workers()
     with stop_on_signals() as stopping:
-        spec = replace(spec, settings=await addressed_settings(spec.settings))
+        if not spec.settings.is_addressed:
+            spec = replace(spec, settings=await addressed_settings(spec.settings))
         async with Pipeline(spec, announce) as work:
             await read_file(work)
             await check_rows(work)
-            await await_approval(work)
+            if deployment.id is not None:
+                await await_approval(work)
             try:
                 await plan_items(work)
             except Overlap as overlap:
@@ -84,8 +91,13 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             stopping.attach(work.begun)
             run_started(work.begun)
             await make_rows(work.begun)
+            if stopping.is_requested:
+                await explain_stop(work.begun)
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
             run_finished(work.begun, work.published)
             await picture_gallery(work, stopping)
+            if launched.get() is None:
+                # The command line does it when the flow has ended.
+                await complete_items(work.begun, spec.settings)
             return state_of(work.ended.outcome, ending_message(work.ended))

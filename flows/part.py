@@ -8,10 +8,11 @@ from pydantic import Field
 from flows.shard_runs import drive_shards
 from patternmill.errors import LeaseLost
 from patternmill.states import Outcome
-from prefect_host.internals import batch_events
+from prefect_host.internals import batch_events, retry_soon
 from prefect_host.stop_signals import stop_on_signals
 from tasks.part_runs import begun_part
 from tasks.prefect_states import part_state, state_of
+from tasks.record_repair import complete_items
 from tasks.run_page import progress_shown
 
 
@@ -27,11 +28,13 @@ async def part(run_id: str, number: Annotated[int, Field(ge=1)], grant: int, env
         environment: The run's environment, by which the worker finds address, key and ledger.
     """
     batch_events()
+    retry_soon()
     with stop_on_signals() as stopping:
         try:
             begun = begun_part(run_id, number, grant, environment, stopping)
             async with begun as work, progress_shown(work):
                 await drive_shards(work)
+                await complete_items(work, work.assigned.settings)
             return part_state(work)
         except LeaseLost as fenced:
             return state_of(Outcome.SKIPPED_OVERLAP, str(fenced))

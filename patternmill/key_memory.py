@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
-from patternmill.private_files import private_folder, write_private
+from patternmill.files import private_folder, write_private
 from patternmill.settings import Settings
 
 KEY_MEMORY = "key-addresses.json"

@@ -1,4 +1,7 @@
-"""What the options of a run may be: types with their bounds, for the settings, the requests and the flows' forms."""
+"""What settings and options of a run may be: types with their bounds, for the settings, the requests and the forms.
+
+Messages about settings never show the value, which may be a secret.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
+from patternmill.addresses import checked_url
 from patternmill.errors import ConfigurationError
 
 PRODUCTION = "production"
@@ -77,3 +83,125 @@ class RetireLimit:
         if removed == known:
             return removed == 0
         return removed <= min(self.count, max(1, math.floor(self.share * known + 1e-9)))
+
+
+#: In minor units: the highest limit and price, so that no sum over a catalog passes 64 bits.
+MOST_AMOUNT = 10**15
+MOST_PRICE = 10**11
+
+
+def checked_optional_url(url: str | None) -> str | None:
+    return checked_url(url) if url else None
+
+
+def checked_key(key: SecretStr | None) -> SecretStr | None:
+    if key is None or not key.get_secret_value():
+        return None
+    text = key.get_secret_value()
+    if text != text.strip() or not text.isprintable() or not text.isascii() or " " in text:
+        raise ValueError("contains a space, a line break or another character that a header cannot carry")
+    return key
+
+
+def _required_key(key: SecretStr) -> SecretStr:
+    if checked_key(key) is None:
+        raise ValueError("is empty")
+    return key
+
+
+def _checked_reasons(reasons: tuple[str, ...]) -> tuple[str, ...]:
+    for number, reason in enumerate(reasons, 1):
+        if not reason.strip():
+            raise ValueError(f"entry {number} is empty, and would match every reason")
+        try:
+            re.compile(reason, re.IGNORECASE)
+        except (re.error, RecursionError, OverflowError) as error:
+            position = getattr(error, "pos", None)
+            at = "" if position is None else f" (see its character {position + 1})"
+            raise ValueError(f"entry {number} is no regular expression{at}") from None
+    return reasons
+
+
+def _checked_ledger_url(url: SecretStr | None) -> SecretStr | None:
+    """Whether its database answers is seen when it is opened."""
+    text = url.get_secret_value() if url is not None else ""
+    if not text:
+        return None
+    if not text.startswith(("postgresql://", "postgres://", "sqlite://")):
+        raise ValueError(
+            "must begin with postgresql:// (or sqlite:///); libpq's `host=... password=...` is not read"
+        )
+    if text.startswith("sqlite://"):
+        if not text.startswith("sqlite:///") or text == "sqlite:///":
+            raise ValueError("must name its file: sqlite:///path/to/ledger.sqlite3")
+        return url
+    if text != text.strip() or not text.isprintable():
+        raise ValueError("contains a space, a line break or another character that no address has")
+    try:
+        urlsplit(text)
+    except ValueError:
+        raise ValueError("is an address that cannot be parsed") from None
+    return url
+
+
+def _checked_sources(sources: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for number, (name, address) in enumerate(sources.items(), 1):
+        if not name.strip() or not address.get_secret_value().strip():
+            raise ValueError(f"entry {number} has no name, or no address")
+        if "://" in name:
+            raise ValueError(f"entry {number} has an address for its name")
+    return sources
+
+
+def _checked_retire_limit(text: str) -> str:
+    try:
+        RetireLimit.parse(text)
+    except ConfigurationError:
+        raise ValueError("must be a count, a percentage, or both: 20,10%") from None
+    return text
+
+
+def _in_groups(addresses: object) -> object:
+    """One list of addresses is one service; a list of such lists, several."""
+    if isinstance(addresses, list | tuple) and addresses and all(isinstance(url, str) for url in addresses):
+        return (tuple(addresses),)
+    return addresses
+
+
+def _checked_code(code: SecretStr) -> SecretStr:
+    text = code.get_secret_value()
+    if len(text) < 8 or (text.startswith("sha256:") and not re.fullmatch(r"sha256:[0-9a-f]{64}", text)):
+        raise ValueError("must have 8 characters or more, or be sha256: and 64 hexadecimal digits")
+    return code
+
+
+def _checked_currency(code: str) -> str:
+    from babel.numbers import is_currency
+
+    if not is_currency(code.strip().upper()):
+        raise ValueError("must be a currency's ISO 4217 code: EUR, USD, JPY")
+    return code.strip().upper()
+
+
+Url = Annotated[str, AfterValidator(checked_url)]
+OptionalUrl = Annotated[str | None, AfterValidator(checked_optional_url)]
+Urls = dict[EnvironmentName, Url]
+#: The same service under several addresses, once or more.
+SameService = Annotated[tuple[tuple[Url, ...], ...], BeforeValidator(_in_groups)]
+OptionalKey = Annotated[SecretStr | None, AfterValidator(checked_key)]
+Keys = dict[EnvironmentName, Annotated[SecretStr, AfterValidator(_required_key)]]
+LedgerUrl = Annotated[SecretStr | None, AfterValidator(_checked_ledger_url)]
+Sources = Annotated[dict[str, SecretStr], AfterValidator(_checked_sources)]
+Reasons = Annotated[tuple[str, ...], AfterValidator(_checked_reasons)]
+#: The code, or `sha256:` and its digest.
+ApprovalCode = Annotated[SecretStr, AfterValidator(_checked_code)]
+Confirmed = Annotated[Confirmation | None, BeforeValidator(confirmation)]
+RetireLimitText = Annotated[str, AfterValidator(_checked_retire_limit)]
+#: An ISO 4217 code, in any case.
+Currency = Annotated[str, AfterValidator(_checked_currency)]
+#: In minor units.
+Price = Annotated[int, Field(ge=0, le=MOST_PRICE)]
+Amount = Annotated[int, Field(ge=0, le=MOST_AMOUNT)]
+Duration = Annotated[timedelta, Field(gt=timedelta(0))]
+#: A second.
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -16,13 +16,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from patternmill.addresses import is_unencrypted, service_identity
 from patternmill.errors import ConfigurationError
-from patternmill.parameters import Attempts, Count, EnvironmentName, Window
-from patternmill.setting_values import (
+from patternmill.parameters import (
     Amount,
     ApprovalCode,
+    Attempts,
     Confirmed,
+    Count,
     Currency,
     Duration,
+    EnvironmentName,
     Keys,
     LedgerUrl,
     OptionalKey,
@@ -34,6 +36,7 @@ from patternmill.setting_values import (
     SameService,
     Sources,
     Urls,
+    Window,
     checked_key,
     checked_optional_url,
 )
@@ -117,6 +120,8 @@ class Settings(BaseSettings):
     source_folders: tuple[Path, ...] | None = None
     #: Rows a nested flow run, so that the page in the Prefect UI stays usable.
     shard_rows: int = Field(default=500, ge=1, le=2500)
+    #: Up to so many rows a run has a task run for each item in the Prefect UI; above, for each shard and failed item.
+    item_task_runs_up_to: int = Field(default=20_000, ge=0)
 
     #: Address and key are configured together, by the name of the environment.
     _pair_is_explicit: bool = PrivateAttr(default=False)
@@ -124,6 +129,11 @@ class Settings(BaseSettings):
     @property
     def pair_is_explicit(self) -> bool:
         return self._pair_is_explicit
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the service's address and key are known."""
+        return self.studio_url is not None and self.api_key is not None
 
     def confirms(self, purchase: str) -> bool:
         return self.confirm is not None and purchase in self.confirm.split(",")

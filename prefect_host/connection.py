@@ -18,24 +18,45 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from patternmill.errors import PatternmillError
-from patternmill.private_files import keep_private
-from prefect_host.environment import API_URL, use_server
-from prefect_host.own_server import OwnServer, server_answers
+from patternmill.files import keep_private
+from prefect_host.own_server import API_URL, OwnServer, server_answers, use_server
 
 if TYPE_CHECKING:
     from prefect_host.record import KnownEnds
 
 
 HOW_TO_LOG_IN = "set PREFECT_API_AUTH_STRING; for a server of `up`, leave PREFECT_API_URL out."
-#: How long nothing may change on the server before its record counts as final.
-_SETTLING = timedelta(seconds=20)
-_SETTLING_AFTER_A_GAP = timedelta(seconds=5)
+#: How long nothing may change on the server before what it has not recorded counts as lost.
+_SETTLING = timedelta(seconds=8)
+_SETTLING_AFTER_A_GAP = timedelta(seconds=3)
 _PATIENCE = timedelta(seconds=12)
 #: Our own server is restarted when it dies, which is slow on a busy machine.
 _OWN_PATIENCE = timedelta(seconds=40)
 _LAST_TRY = timedelta(seconds=1)
 _VERSION_SECONDS = 20.0
-_INCOMPLETE = "The Prefect server no longer answers; its record of this run is incomplete."
+_INCOMPLETE = (
+    "The Prefect server does not have all of this run on record; "
+    "the next command that finds it adds the rest."
+)
+#: The runs whose record is incomplete, in the home: a file each, named after the run, with its environment.
+_MARKS = "incomplete-records"
+
+
+def mark_incomplete(home: Path, run_id: str, environment: str) -> None:
+    """Have a later command of this home complete a run's record."""
+    folder = home / _MARKS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / run_id).write_text(environment, encoding="utf-8")
+
+
+def incomplete_records(home: Path) -> dict[str, str]:
+    """The environments of the runs whose record is incomplete, by run, the oldest first."""
+    return {mark.name: mark.read_text("utf-8").strip() for mark in sorted((home / _MARKS).glob("*"))}
+
+
+def mark_complete(home: Path, run_id: str) -> None:
+    """The record of a run is complete, or will never be."""
+    (home / _MARKS / run_id).unlink(missing_ok=True)
 
 
 class PrefectConnection:
@@ -146,18 +167,18 @@ class PrefectConnection:
         """Wait for the record, and restore what a server that was unavailable for a while has lost."""
         from prefect.client.orchestration import get_client
 
-        from prefect_host.record import await_record, close_inside, correct_flow_runs
+        from prefect_host.record import KnownEnds, close_inside, complete_record, correct_flow_runs
 
-        gap, unknown = self._breaker is not None and self._breaker.has_opened, 0
+        gap = self._breaker is not None and self._breaker.has_opened
+        known = ends or KnownEnds()
         async with get_client() as client:
-            counts = await await_record(
-                client, flow_run_id, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING
+            missing = await complete_record(
+                client, flow_run_id, known, patience=_SETTLING_AFTER_A_GAP if gap else _SETTLING
             )
-            if counts.open:
-                unknown = await close_inside(client, flow_run_id, ends.inside if ends is not None else {})
+            unknown = await close_inside(client, flow_run_id, known)
             if ends is not None:
                 await correct_flow_runs(client, flow_run_id, ends)
-        return unknown == 0
+        return missing + unknown == 0
 
     def _go_without(self, why: str) -> None:
         self._own = None

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from typing import Any, ClassVar, Self, cast
+from uuid import UUID
 
 from prefect.client.orchestration import PrefectClient
 from prefect.events import Event
@@ -15,43 +17,82 @@ from prefect.exceptions import PrefectHTTPStatusError
 
 logger = logging.getLogger(__name__)
 
-#: Events a second: what a server with one core records, with time left for other calls.
-RATE = 300.0
-#: While more than so many wait to be sent, no new task run is begun; unless none was accepted for so many seconds.
+#: Events a second at most: a server that records them at once still has time for other calls.
+RATE = 500.0
+#: So many accepted events may be unrecorded: the server keeps 10,000, of all its clients, and drops more. Within these
+#: bounds, what it records in some seconds.
+LEAST_UNRECORDED, MOST_UNRECORDED = 300, 3000
+QUICK_SECONDS, SLOW_SECONDS = 2.0, 5.0
+#: A server that has recorded nothing for so long has lost what it accepted.
+LOST_SECONDS = 15.0
+#: While more than so many wait to be sent, task runs are not shown as they run, but recorded later.
 MOST_PENDING = 2000
-BACKPRESSURE_SECONDS = 5.0
 #: In one request: some two hundred events, and well below the limits of proxies.
 MOST_CHARACTERS = 400_000
 #: After a request of which the server accepted nothing.
 RETRY_SECONDS = 1.0
 #: How long sending goes on without success after the last event was emitted.
 CLOSING_SECONDS = 30.0
+#: Between two questions whether an event is recorded, and how long the answer may take.
+RECORD_SECONDS = 0.25
+ANSWER_SECONDS = 5.0
+#: How the resource of an event of a task run begins.
+TASK_RUN = "prefect.task-run."
 #: Between two checks of what another thread or event loop changes.
 POLL_SECONDS = 0.1
 #: Status codes for a fault of the request itself.
 REFUSED = (400, 413, 422)
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """An event to send."""
+
+    text: str
+    #: None for an event of anything else.
+    task_run_id: UUID | None
+    occurred: datetime
+    #: The event that the server has to see before.
+    follows: UUID | None
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """An event of a task run that the server accepted, and how many events it had accepted by then."""
+
+    task_run_id: UUID
+    occurred: datetime
+    accepted: int
+
+
 class EventsBatch:
     """Posts events to a Prefect server in order, many at a time, one request after the other.
 
     What the server has not accepted is kept and posted again, however long it is unavailable; it recognises
-    duplicates by their ID. An overloaded server stops answering and drops what its queue has no room for: hence the
-    rate, and `Backpressure` on new task runs.
+    duplicates by their ID. A server accepts faster than it records, and drops what its queue has no room for. So
+    it is asked now and then for a task run that was sent: at most `most_unrecorded` events are ahead of it.
     """
 
     #: How many events servers accepted from this process: it grows as long as sending proceeds.
     accepted: ClassVar[int] = 0
-    #: Too many events are pending until this moment of the monotonic clock; it passes when the server accepts none.
-    pressure_until: ClassVar[float] = 0.0
+    #: How many events of this process wait to be sent.
+    waiting: ClassVar[int] = 0
+    #: This process's part of what may be unrecorded.
+    most_unrecorded: ClassVar[int] = MOST_UNRECORDED
 
     def __init__(self, client: PrefectClient) -> None:
         self._client = client
-        self._pending: deque[str] = deque()
+        #: By task run, else by event: the order is that of the latest events.
+        self._pending: dict[UUID, _Pending] = {}
+        #: What is posted now.
+        self._posted: list[_Pending] = []
         self._changed = asyncio.Event()
         self._closed = False
         #: On the monotonic clock, once closed.
         self._give_up_at = 0.0
+        self._accepted = self._recorded = 0
+        self._room = LEAST_UNRECORDED
+        self._last: _Sent | None = None
 
     async def __aenter__(self) -> Self:
         self._sender = asyncio.create_task(self._send_all())
@@ -64,44 +105,97 @@ class EventsBatch:
         await self._sender
 
     async def emit(self, event: Event) -> None:
-        """Send an event with the next request."""
-        self._pending.append(event.model_dump_json())
+        """Send an event with the next request. It replaces one of the same task run that was not sent yet."""
+        task_run = event.resource.id.partition(TASK_RUN)[2]
+        about = UUID(task_run) if task_run else None
+        replaced = self._pending.pop(about, None) if about else None
+        if replaced is not None:
+            # Else the server would wait for it.
+            event.follows = replaced.follows
+        self._pending[about or event.id] = _Pending(
+            event.model_dump_json(), about, event.occurred, event.follows
+        )
+        self._count_waiting()
         self._changed.set()
+
+    @classmethod
+    def is_pressed(cls) -> bool:
+        """Whether too many events wait to be sent."""
+        return cls.waiting > MOST_PENDING
 
     async def _send_all(self) -> None:
         while self._is_sending():
             await self._changed.wait()
             self._changed.clear()
-            while self._pending and self._is_sending():
-                done = await self._send(self._first())
-                for _ in range(done):
-                    self._pending.popleft()
-                too_many = bool(done) and not self._closed and len(self._pending) > MOST_PENDING
-                EventsBatch.pressure_until = time.monotonic() + BACKPRESSURE_SECONDS if too_many else 0.0
+            while (self._posted or self._pending) and self._is_sending():
+                await self._await_room()
+                if not self._posted:
+                    self._posted = self._take()
+                done = await self._send(self._posted)
+                del self._posted[:done]
+                self._count_waiting()
                 await asyncio.sleep(done / RATE if done else RETRY_SECONDS)
-        if self._pending:
-            logger.warning("The Prefect server did not accept %d events.", len(self._pending))
+        if EventsBatch.waiting:
+            logger.warning("The Prefect server did not accept %d events.", EventsBatch.waiting)
+        EventsBatch.waiting = 0
+
+    def _count_waiting(self) -> None:
+        EventsBatch.waiting = len(self._posted) + len(self._pending)
+
+    async def _await_room(self) -> None:
+        """Wait until the server has recorded enough of what it accepted; it has more room when that was quick."""
+        asked_for, since = self._last, time.monotonic()
+        while asked_for is not None and self._unrecorded > self._room / 2:
+            took = time.monotonic() - since
+            if await self._is_recorded(asked_for):
+                self._recorded, asked_for, since = asked_for.accepted, self._last, time.monotonic()
+                if took < QUICK_SECONDS:
+                    self._room = min(2 * self._room, self.most_unrecorded)
+                elif took > SLOW_SECONDS:
+                    self._room = max(self._room // 2, LEAST_UNRECORDED)
+            elif self._unrecorded < self._room:
+                return
+            elif took > LOST_SECONDS:
+                self._recorded, self._room = self._accepted, LEAST_UNRECORDED
+            else:
+                await asyncio.sleep(RECORD_SECONDS)
+
+    @property
+    def _unrecorded(self) -> int:
+        return self._accepted - self._recorded
+
+    async def _is_recorded(self, sent: _Sent) -> bool:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                task_run = await self._client.read_task_run(sent.task_run_id)
+        except Exception:
+            return False
+        return task_run.state is not None and task_run.state.timestamp >= sent.occurred
 
     def _is_sending(self) -> bool:
-        return not self._closed or (bool(self._pending) and time.monotonic() < self._give_up_at)
+        left = bool(self._posted or self._pending)
+        return not self._closed or (left and time.monotonic() < self._give_up_at)
 
-    def _first(self) -> list[str]:
+    def _take(self) -> list[_Pending]:
         """As many pending events as fit into one request, and at least one."""
-        count = size = 0
-        for event in self._pending:
-            size += len(event)
-            if count and size > MOST_CHARACTERS:
+        taken: list[_Pending] = []
+        size = 0
+        for event in self._pending.values():
+            size += len(event.text)
+            if taken and size > MOST_CHARACTERS:
                 break
-            count += 1
-        return list(islice(self._pending, count))
+            taken.append(event)
+        for key in tuple(islice(self._pending, len(taken))):
+            del self._pending[key]
+        return taken
 
-    async def _send(self, events: list[str]) -> int:
+    async def _send(self, events: list[_Pending]) -> int:
         """Post events; how many of the first were dealt with. One that is refused by itself is left out."""
         try:
             await self._client.request(
                 "POST",
                 cast(Any, "/events"),
-                content=f"[{','.join(events)}]".encode(),
+                content=f"[{','.join(event.text for event in events)}]".encode(),
                 headers={"Content-Type": "application/json"},
             )
         except PrefectHTTPStatusError as error:
@@ -114,24 +208,14 @@ class EventsBatch:
             logger.debug("The Prefect server accepted no events.", exc_info=True)
             return 0
         else:
-            EventsBatch.accepted += len(events)
-            self._give_up_at = time.monotonic() + CLOSING_SECONDS
+            self._count(events)
         return len(events)
 
-
-class Backpressure:
-    """Delays new task runs while too many events are pending. Create it on the event loop that begins them."""
-
-    def __init__(self) -> None:
-        self._polling = asyncio.Lock()
-
-    async def wait(self) -> None:
-        """Usually returns at once. One caller polls for all that wait."""
-        if _is_pressed() or self._polling.locked():
-            async with self._polling:
-                while _is_pressed():  # noqa: ASYNC110 - it changes on another event loop
-                    await asyncio.sleep(POLL_SECONDS)
-
-
-def _is_pressed() -> bool:
-    return time.monotonic() < EventsBatch.pressure_until
+    def _count(self, events: list[_Pending]) -> None:
+        EventsBatch.accepted += len(events)
+        self._accepted += len(events)
+        self._give_up_at = time.monotonic() + CLOSING_SECONDS
+        for event in reversed(events):
+            if event.task_run_id is not None:
+                self._last = _Sent(event.task_run_id, event.occurred, self._accepted)
+                return

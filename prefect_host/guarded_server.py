@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from patternmill.private_files import UMASK
-from prefect_host.environment import LOGIN_PATH, USER
+from patternmill.files import UMASK
+from prefect_host.own_server import LOGIN_PATH, USER
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any, cast
 
+from prefect.client import base
 from prefect.client.orchestration import get_client
 from prefect.events import utilities
 from prefect.events.clients import PrefectEventsClient
@@ -23,6 +25,7 @@ from prefect.input.run_input import keyset_from_base_key
 from prefect.logging.handlers import APILogWorker
 from prefect.settings import get_current_settings
 from prefect.utilities import engine
+from prefect.utilities.math import clamped_poisson_interval
 
 from prefect_host.event_batches import POLL_SECONDS, EventsBatch
 
@@ -103,6 +106,9 @@ def drain_senders() -> set[Future[bool]]:
     return left
 
 
+#: Of a request: with the pauses of `retry_soon`, as long as a server takes to restart.
+RETRIES = 15
+_MOST_PAUSE_SECONDS = 1.0
 _usual_retries: list[int] = []
 
 
@@ -116,6 +122,23 @@ def set_client_retries(retries: int | None) -> None:
     if not _usual_retries:
         _usual_retries.append(client.max_retries)
     client.max_retries = _usual_retries[0] if retries is None else retries
+
+
+def retry_soon() -> None:
+    """Have Prefect's clients of this process retry after a second at most, and more often.
+
+    Why: SQLite's write lock is held for milliseconds, and a server refuses at once what meets it (503); a client
+    that pauses for 2, 4, 8 and 16 seconds then waits for an idle server, and gives up. Missing: a setting;
+    `Retry-After` would do, which the server does not send.
+    """
+    setattr(base, clamped_poisson_interval.__name__, _pause)
+    set_client_retries(RETRIES)
+    _usual_retries[:] = [RETRIES]
+
+
+def _pause(exponential: float, _: float = 0.0) -> float:
+    """Seconds, with jitter; `exponential` is Prefect's own pause."""
+    return random.uniform(0.5, 1.0) * min(exponential / 10, _MOST_PAUSE_SECONDS)  # noqa: S311
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from abc import ABC
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 #: Set by deployments of earlier versions.
 _HARMLESS = frozenset({"PREFECT_FLOWS_HEARTBEAT_FREQUENCY"})
+#: What anyio says of a run that is begun while its last process still counts; Prefect's worker would end by it.
+_STILL_ENDING = "already holding one of this CapacityLimiter's tokens"
+
+logger = logging.getLogger(__name__)
 
 
 class ForeignSettings(ValueError):
@@ -59,4 +64,13 @@ class DrainingWorker(ProcessWorker, ABC):
         return job_template()
 
     async def get_and_submit_flow_runs(self) -> list[FlowRun]:
-        return [] if self._stop.is_set() else await super().get_and_submit_flow_runs()
+        if self._stop.is_set():
+            return []
+        try:
+            return await super().get_and_submit_flow_runs()
+        except RuntimeError as error:
+            if _STILL_ENDING not in str(error):
+                raise
+            # A run that was rescheduled before this worker was rid of its last process; it comes with the next poll.
+            logger.info("A run that is to begin again is still ending here.")
+            return []

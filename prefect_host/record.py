@@ -7,10 +7,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import wait
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from prefect.states import Crashed
 
 from prefect_host.event_batches import EventsBatch
 from prefect_host.internals import drain_senders
+from prefect_host.task_runs import TaskRunRecord, ending_event
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -37,35 +37,66 @@ OPEN_STATES = (
 )
 #: The states of a flow run that has a process.
 _DRIVEN_STATES = (StateType.PENDING, StateType.RUNNING, StateType.CANCELLING)
-_LOST = "The process that ran this was lost. What it had begun is in the ledger, and a later one resumed it."
+_LOST = "The process that ran this was lost. What it had begun is in the ledger, for the next run to resume."
+#: Events that only a living process sends.
+_SIGNS = ("prefect.task-run.", "prefect.flow-run.heartbeat", "prefect.flow-run.Running")
+#: The tag of the deployments in deployments/prefect.yaml.
+OUR_TAG = "patternmill"
+#: How long after their end runs are looked at, and how soon.
+_LOOK_BACK = timedelta(days=1)
+_GRACE = timedelta(seconds=20)
 _PAGE = 200
 _POLL_SECONDS = 0.3
 _REQUEST_SECONDS = 20.0
 #: So many requests may time out: SQLite under load was silent for half a minute.
 MOST_SILENCES = 2
-NOTHING_KNOWN: Mapping[str, State[Any]] = MappingProxyType({})
+#: How often what is missing is recorded again.
+_MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
 class KnownEnds:
-    """The states of a flow run and, by name, of the runs inside it: from the ledger, not from Prefect."""
+    """How a flow run and what is inside it should be recorded: from the ledger, not from Prefect."""
 
-    top: State[Any]
-    inside: Mapping[str, State[Any]]
+    #: None while the flow run goes on.
+    top: State[Any] | None = None
+    #: States of nested flow runs and of the run's own steps, by name.
+    inside: Mapping[str, State[Any]] = field(default_factory=dict)
+    #: Task runs of items, or of shards, by ID.
+    task_runs: Mapping[UUID, TaskRunRecord] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class TaskRunCounts:
     """Of one flow run and those nested in it."""
 
-    #: Without those of nested flow runs.
+    #: Of items and shards, whose names have a dot in the middle; not of steps and nested flow runs.
     recorded: int
     #: Those not in a final state.
     open: int
 
 
-def lost() -> State[Any]:
-    return Crashed(message=_LOST)
+def lost(last_sign: datetime | None = None) -> State[Any]:
+    """`last_sign` is when its process last sent something: Prefect dates the end itself, by when it is closed."""
+    sign = f" Its last sign was at {last_sign.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC." if last_sign else ""
+    return Crashed(message=f"{_LOST}{sign}")
+
+
+async def last_sign(client: PrefectClient, flow_run_id: UUID) -> datetime | None:
+    """When the process of a flow run last sent an event; None where none is known any more."""
+    wanted = {
+        "any_resource": {"id": [f"prefect.flow-run.{flow_run_id}"]},
+        "event": {"prefix": list(_SIGNS)},
+        "order": "DESC",
+    }
+    try:
+        found = await client.request("POST", "/events/filter", json={"filter": wanted, "limit": 1})
+        events = found.json()["events"]
+    except Exception as error:
+        # Only a message has it.
+        logger.info("The last sign of a lost run is not known: %s", type(error).__name__)
+        return None
+    return datetime.fromisoformat(events[0]["occurred"]) if events else None
 
 
 def deliver(patience: timedelta = timedelta(seconds=15)) -> bool:
@@ -85,13 +116,17 @@ def deliver(patience: timedelta = timedelta(seconds=15)) -> bool:
 
 
 async def await_record(
-    client: PrefectClient, flow_run_id: UUID, *, patience: timedelta = timedelta(seconds=20)
+    client: PrefectClient,
+    flow_run_id: UUID,
+    *,
+    expected: int = 0,
+    patience: timedelta = timedelta(seconds=20),
 ) -> TaskRunCounts:
-    """Wait until no task run of the flow run, or of one nested in it, is open; returns how far that came.
+    """Wait until `expected` task runs, or more, are recorded inside the flow run, and none is open.
 
-    It waits as long as the record changes, as a long queue may take its time, and for `patience` after that. Raises
-    what Prefect's client raises when the server does not answer. Requests that time out, as when the server is busy
-    with its database, are repeated before TimeoutError is raised.
+    It waits as long as the record changes, as a long queue may take its time, and for `patience` after that; returns
+    how far it came. Raises what Prefect's client raises when the server does not answer. Requests that time out, as
+    when the server is busy with its database, are repeated before TimeoutError is raised.
     """
     before, changed, silences = None, time.monotonic(), 0
     while True:
@@ -106,9 +141,53 @@ async def await_record(
             continue
         if counts != before:
             before, changed = counts, time.monotonic()
-        if not counts.open or time.monotonic() - changed > patience.total_seconds():
+        complete = not counts.open and counts.recorded >= expected
+        if complete or time.monotonic() - changed > patience.total_seconds():
             return counts
         await asyncio.sleep(_POLL_SECONDS)
+
+
+async def complete_record(
+    client: PrefectClient, flow_run_id: UUID, ends: KnownEnds, *, patience: timedelta
+) -> int:
+    """Wait for the record of a flow run, and record again what the server has lost; returns what is missing still.
+
+    Call it when everything was sent. `patience`: how long nothing may change before the rest counts as lost.
+    """
+    expected, missing = len(ends.task_runs), 0
+    for number in range(_MOST_ROUNDS + 1):
+        counts = await await_record(client, flow_run_id, expected=expected, patience=patience)
+        if not counts.open and counts.recorded >= expected:
+            return 0
+        if number < _MOST_ROUNDS:
+            missing = await _record_missing(client, flow_run_id, ends.task_runs)
+        if not missing:
+            break
+    return missing
+
+
+async def _record_missing(
+    client: PrefectClient, flow_run_id: UUID, task_runs: Mapping[UUID, TaskRunRecord]
+) -> int:
+    """Send the events of task runs that are not recorded, or not as ended; returns how many."""
+    nested = await _nested(client, flow_run_id)
+    read = partial(
+        client.read_task_runs,
+        flow_run_filter=FlowRunFilter.model_validate(_one_of([flow_run_id, *(run.id for run in nested)])),
+        sort=TaskRunSort.ID_DESC,
+    )
+    recorded = {run.id: run for run in await _every_page(read)}
+    missing = [
+        record
+        for record in task_runs.values()
+        if (found := recorded.get(record.id)) is None or found.state is None or not found.state.is_final()
+    ]
+    flow_runs = {run.name: run.id for run in nested}
+    async with EventsBatch(client) as batch:
+        for record in missing:
+            inside = flow_runs.get(record.flow_run_name or "", flow_run_id)
+            await batch.emit(ending_event(record, inside))
+    return len(missing)
 
 
 async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:
@@ -117,21 +196,19 @@ async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: Know
     If the server was unavailable as a flow run ended, its record has Prefect's error instead of the outcome.
     """
     nested = [(run, ends.inside.get(run.name)) for run in await _nested(client, flow_run_id)]
-    for run, end in [(await client.read_flow_run(flow_run_id), ends.top), *nested]:
+    for run, end in [*nested, (await client.read_flow_run(flow_run_id), ends.top)]:
         if end is not None and (
             run.state is None or (run.state.type, run.state.name) != (end.type, end.name)
         ):
             await client.set_flow_run_state(run.id, end, force=True)
 
 
-async def close_inside(
-    client: PrefectClient, flow_run_id: UUID, ends: Mapping[str, State[Any]] = NOTHING_KNOWN
-) -> int:
+async def close_inside(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds | None = None) -> int:
     """Set what is open inside a flow run whose process is gone to the final state in `ends`, else to lost.
 
     Returns the number of task runs that `ends` does not have.
     """
-    nested, unknown = await _nested(client, flow_run_id), 0
+    ends, nested, unknown = ends or KnownEnds(), await _nested(client, flow_run_id), 0
     read = partial(
         client.read_task_runs,
         flow_run_filter=FlowRunFilter.model_validate(_one_of([flow_run_id, *(run.id for run in nested)])),
@@ -139,11 +216,15 @@ async def close_inside(
         sort=TaskRunSort.ID_DESC,
     )
     for task_run in await _every_page(read):
-        unknown += task_run.name not in ends
-        await client.set_task_run_state(task_run.id, ends.get(task_run.name) or lost(), force=True)
+        record = ends.task_runs.get(task_run.id)
+        # Until its first events are recorded, its name is that of its task and a number.
+        names = (task_run.name, task_run.name.rpartition("-")[0])
+        end = record.end if record is not None else next(filter(None, map(ends.inside.get, names)), None)
+        unknown += end is None
+        await client.set_task_run_state(task_run.id, end or lost(), force=True)
     for run in nested:
         if run.state is None or run.state.type in _DRIVEN_STATES:
-            await client.set_flow_run_state(run.id, ends.get(run.name) or lost(), force=True)
+            await client.set_flow_run_state(run.id, ends.inside.get(run.name) or lost(), force=True)
     return unknown
 
 
@@ -154,9 +235,34 @@ async def close_abandoned_runs(client: PrefectClient) -> int:
     """
     abandoned = await _flow_runs(client, {"state": {"type": {"any_": list(_DRIVEN_STATES)}}})
     for run in abandoned:
+        sign = await last_sign(client, run.id)
         await close_inside(client, run.id)
-        await client.set_flow_run_state(run.id, lost(), force=True)
+        await client.set_flow_run_state(run.id, lost(sign), force=True)
     return len(abandoned)
+
+
+async def close_ended_runs(client: PrefectClient, closed: set[UUID]) -> int:
+    """Close what is open inside runs of our deployments that crashed or were cancelled; returns how many there were.
+
+    For a server of any lifetime: an automation closes a flow run whose process is gone, and nothing inside it.
+    `closed` has the states that were seen to before, and gets those of these runs.
+    """
+    now = datetime.now(UTC)
+    wanted = {
+        "tags": {"any_": [OUR_TAG]},
+        "parent_task_run_id": {"is_null_": True},
+        "state": {"type": {"any_": [StateType.CRASHED, StateType.CANCELLED]}},
+        "end_time": {"after_": (now - _LOOK_BACK).isoformat()},
+    }
+    count = 0
+    for run in await _flow_runs(client, wanted):
+        # The last events of a process that has just ended may still be on their way.
+        if run.state is None or run.state.id in closed or now - run.state.timestamp < _GRACE:
+            continue
+        await close_inside(client, run.id)
+        closed.add(run.state.id)
+        count += 1
+    return count
 
 
 async def close_earlier_attempts() -> None:
@@ -179,7 +285,7 @@ async def _counts(client: PrefectClient, flow_run_id: UUID) -> TaskRunCounts:
         return int((await client.request("POST", "/task_runs/count", json=body)).json())
 
     return TaskRunCounts(
-        recorded=await count({"subflow_runs": {"exists_": False}}),
+        recorded=await count({"name": {"like_": " · "}, "subflow_runs": {"exists_": False}}),
         open=await count({"state": {"type": {"any_": OPEN_STATES}}}),
     )
 

@@ -20,9 +20,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
-from patternmill.private_files import keep_private, private_folder
-from prefect_host.environment import HOST
+from patternmill.files import keep_private, private_folder
 
+#: Where a shared process listens.
+HOST = "127.0.0.1"
 #: Run by its path, and with `-P`, so that it does not import from the caller's directory.
 CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 #: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.

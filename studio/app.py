@@ -56,7 +56,7 @@ def _add_operation(
 
     app.add_api_route(
         f"{VERSION}/{name}",
-        _telling_refusals(answer),
+        _answering_refusals(answer),
         methods=["POST"],
         name=name,
         openapi_extra={
@@ -77,14 +77,14 @@ def _add_pictures(app: FastAPI, service: Service, pictures: Pictures) -> None:
             raise Refusal(500, "picture_failed", str(fault)) from fault
         return FileResponse(path, headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
-    app.add_api_route("/pictures/{picture_id}.png", _telling_refusals(picture), methods=["GET"])
+    app.add_api_route("/pictures/{picture_id}.png", _answering_refusals(picture), methods=["GET"])
 
 
 def _add_health(app: FastAPI) -> None:
     async def health(request: Request) -> Response:
         return _json(200, {"status": "ok"})
 
-    app.add_api_route("/health", _telling_refusals(health), methods=["GET"])
+    app.add_api_route("/health", _answering_refusals(health), methods=["GET"])
 
 
 def _add_everything_else(app: FastAPI, keys: frozenset[str]) -> None:
@@ -98,18 +98,18 @@ def _add_everything_else(app: FastAPI, keys: frozenset[str]) -> None:
         raise Refusal(404, "unknown_operation", f"There is no operation at {path}.")
 
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-    app.add_api_route("/{path:path}", _telling_refusals(refuse), methods=methods, include_in_schema=False)
+    app.add_api_route("/{path:path}", _answering_refusals(refuse), methods=methods, include_in_schema=False)
 
 
-def _telling_refusals(endpoint: Endpoint) -> Endpoint:
-    async def told(request: Request) -> Response:
+def _answering_refusals(endpoint: Endpoint) -> Endpoint:
+    async def answered(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Refusal as refusal:
             headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
             return _json(refusal.status, refusal.body(), headers)
 
-    return told
+    return answered
 
 
 def check_key(request: Request, keys: frozenset[str]) -> None:

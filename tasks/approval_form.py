@@ -73,7 +73,7 @@ async def await_approval(work: Pipeline) -> None:
     if deployment.id is None or flow_run.parent_flow_run_id is not None:
         return
     question = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
-    if question is None and not approval.has_threshold(work.spec.options):
+    if question is None and not await asyncio.to_thread(approval.may_need_approval, work.spec):
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)

@@ -14,7 +14,7 @@ import re
 from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
-from patternmill.catalog.problems import visible
+from patternmill.text import shortened, visible, visible_lines
 
 LONGEST = 1000
 #: What Prefect's UI takes for an address without any markup; a pipe would end a cell, and a backtick the code.
@@ -27,8 +27,7 @@ _BEGINNING = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:[-+\s]|$)|[=>#
 
 def line(text: str, limit: int = LONGEST) -> str:
     """One line of plain text: for names, messages of states, events."""
-    text = " ".join(text.split())
-    return visible(text if len(text) <= limit else text[: limit - 1] + "…")
+    return visible(shortened(text, limit))
 
 
 def markdown(text: str, limit: int = LONGEST) -> str:
@@ -47,7 +46,7 @@ def cell(text: str) -> str:
 
 def log_lines(text: str) -> str:
     """The lines of a log entry, without control characters or anything that becomes a link."""
-    return "\n".join(visible(one) for one in text.split("\n")).replace("://", "[:]//")
+    return visible_lines(text).replace("://", "[:]//")
 
 
 #: Prefect's loggers whose lines are shown on the pages of runs.

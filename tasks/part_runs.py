@@ -14,18 +14,17 @@ from prefect import get_client
 from prefect.client.schemas.objects import StateType, WorkerStatus
 from prefect.deployments.flow_runs import arun_deployment
 from prefect.exceptions import ObjectNotFound
-from prefect.runtime import flow_run
 from prefect.states import Cancelled, Crashed
 
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import RunId
 from patternmill.runs.assignment import assignment
 from patternmill.runs.part_worker import Part, PartWork
-from patternmill.runs.spec import RunSpec
 from patternmill.runs.spread import PartGrant, WorkerHandle
 from prefect_host.record import close_inside
 from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import Stopping
+from tasks.cancellation import is_cancelled
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +36,8 @@ _LOST = "The process that ran this was lost. What it had begun is in the ledger,
 _UNNEEDED = "No longer needed before it began."
 
 
-async def require_workers(spec: RunSpec) -> None:
-    """Raise ConfigurationError when a run should be spread, and no worker is online for its parts."""
-    if spec.spread is None:
-        return
+async def require_workers() -> None:
+    """Raise ConfigurationError when no worker is online for the parts of a run that should be spread."""
     async with get_client() as client:
         try:
             deployment = await client.read_deployment_by_name(DEPLOYMENT)
@@ -138,16 +135,5 @@ async def begun_part(
     async with work as part:
         stopping.attach(part)
         yield part
-        if stopping.is_requested and await _is_cancelled():
+        if stopping.is_requested and await is_cancelled():
             work.cancelled = "Cancelled in the Prefect UI, by one of its parts."
-
-
-async def _is_cancelled() -> bool:
-    """Whether a person stops this flow run: a worker that is stopped leaves its state alone."""
-    try:
-        async with asyncio.timeout(_PATIENCE / 10), get_client() as client:
-            state = (await client.read_flow_run(UUID(str(flow_run.id)))).state
-    except Exception as error:
-        logger.info("Why this part is stopped cannot be asked: %s", type(error).__name__)
-        return False
-    return state is not None and state.type is StateType.CANCELLING

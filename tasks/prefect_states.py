@@ -11,8 +11,9 @@ from prefect.client.schemas.objects import StateType
 from patternmill.engine.engine import Engine
 from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
+from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.part_worker import Part
-from patternmill.runs.refresh_changes import counts_line, counts_of
+from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run, RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.text import counted, plural
@@ -51,18 +52,13 @@ def _failure_message(failed: RowFailed) -> str:
     return f"{failed.code}: {failed.message}" + (f" ({named})" if named else "")
 
 
-def task_run_states(run: Run) -> Mapping[str, State[Any]]:
-    """The states of an ended run's task runs, by name; a name with two different ends is left out."""
+def step_states(run: Run) -> Mapping[str, State[Any]]:
+    """The states of the task runs of an ended run's steps, by their names and by those of their tasks."""
     done = State[Any](type=StateType.COMPLETED, name="Completed")
-    states = {str(step.task_run_name): done for step in (choose_rows, read_file, check_rows, plan_items)}
+    names = [(step.name, step.task_run_name) for step in (choose_rows, read_file, check_rows, plan_items)]
     if run.results is not None:
-        states[str(publish.task_run_name)] = done
-    items: dict[str, State[Any] | None] = {}
-    for item, failed in run.engine.ended_items():
-        name, state = item.describe(), failed_state(failed) if failed else done
-        other = items.get(name, state)
-        items[name] = state if other is not None and other.message == state.message else None
-    return states | {name: state for name, state in items.items() if state is not None}
+        names.append((publish.name, publish.task_run_name))
+    return {str(name): done for both in names for name in both}
 
 
 def part_state(part: Part) -> State[Any]:

@@ -18,9 +18,9 @@ from prefect.context import TaskRunContext
 from prefect.events import emit_event
 
 from patternmill.errors import RowFailed
+from patternmill.ledger.catalog_rows import counts_of
 from patternmill.planning.items import Item, PatternItem
 from patternmill.results.results_files import Results
-from patternmill.runs.refresh_changes import counts_of
 from patternmill.runs.run import ActiveRun, Run
 from tasks.markup import line
 

@@ -20,15 +20,16 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 
-from patternmill.ledger.reports.overview import Spent
-from patternmill.planning.proposal import Cost
+from patternmill.ledger.catalog_rows import counts_of
+from patternmill.ledger.spending import Spent
+from patternmill.planning.plan import Cost
 from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
-from patternmill.results.summary import FAILURES, joined
-from patternmill.runs.refresh_changes import counts_line, counts_of
+from patternmill.results.summary import FAILURES
+from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import ActiveRun, Run, RunEnding
 from patternmill.states import RowStatus
-from patternmill.text import duration, goods, money, plural
+from patternmill.text import duration, goods, joined, money, plural
 from tasks.markup import cell, logged, markdown
 from tasks.prefect_states import counts_message
 
@@ -169,7 +170,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source
     yield "made", f"{goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
-    yield "money", money_text(ending.spent, run.forecast)
+    yield "money", money_text(ending.spent, run.forecast, has_prices=any(run.spec.options.prices.values()))
     changes = counts_of(record)
     if changes is not None:
         yield "changes", counts_line(changes)
@@ -181,11 +182,13 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "run", record.run_id
 
 
-def money_text(spent: Spent, forecast: Cost) -> str:
+def money_text(spent: Spent, forecast: Cost, *, has_prices: bool) -> str:
     bought = f"{goods(spent.patterns, spent.products)} bought"
-    if not forecast.worst and not spent.amount:
+    if not has_prices and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
-    return f"{money(spent.amount, forecast.currency)} spent; expected {forecast}; {bought}"
+    # Nothing was expected where the plan only resumed what was paid for.
+    expected = f"; expected {forecast}" if forecast.worst else ""
+    return f"{money(spent.amount, forecast.currency)} spent{expected}; {bought}"
 
 
 def _causes(results: Results) -> Iterator[str]:

@@ -9,6 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment, flow_run
 
 from patternmill.ledger.ledger import open_ledger
+from patternmill.results.gallery import keep_pictures
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
@@ -17,7 +18,6 @@ from patternmill.runs.spec import RunSpec, import_spec, refresh_spec, retry_spec
 from patternmill.settings import in_environment, read_settings
 from patternmill.text import goods
 from prefect_host.stop_signals import Stopping
-from tasks.gallery_pictures import keep_pictures
 from tasks.markup import logged
 
 
@@ -41,7 +41,10 @@ async def read_file(work: Pipeline) -> str:
 
 @task(name="check", task_run_name="check every row", cache_policy=NO_CACHE, persist_result=False)
 async def check_rows(work: Pipeline) -> str:
-    return logged(await work.check())
+    counts = logged(await work.check())
+    for note in work.checked.notes:
+        logged(f"Note: {note}")
+    return counts
 
 
 @task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefect_host.environment import own_password
-from prefect_host.own_server import OwnServer
+from prefect_host.own_server import OwnServer, own_password
 
 REQUEST_SECONDS = 20
 

@@ -49,8 +49,12 @@ def command(file: Path) -> int:
         raise ConfigurationError(
             "PREFECT_API_URL is not set.", remedy="Set it, or use `patternmill up --automations`."
         )
+    from cli.launcher import repair_records
+    from patternmill.settings import load_settings
+
     for line in apply_automations(file):
         echo(line)
+    repair_records(load_settings(), echo)
     return 0
 
 

@@ -68,7 +68,7 @@ def _by_ending(out: str | None) -> str:
 
 def _write(chunks: Iterable[bytes], out: str | None) -> None:
     from patternmill.catalog.remote import is_remote, write_bytes
-    from patternmill.results.atomic_files import write_whole
+    from patternmill.files import write_whole
 
     if out is None:
         sys.stdout.buffer.writelines(chunks)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from cli.run_options import approve_option, run_options
+from cli.run_options import approve_option, request_command, run_options
 from patternmill.runs.request import ImportRequest
 
 
-@click.command("import")
+@click.command("import", cls=request_command(ImportRequest))
 @click.argument("file", type=click.Path(path_type=Path))
 @run_options(ImportRequest, by_hand=("file",))
 @approve_option

@@ -103,7 +103,7 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
 
 def _write(lines: Iterator[bytes], out: Path | None) -> None:
-    from patternmill.results.atomic_files import write_whole
+    from patternmill.files import write_whole
     from patternmill.text import plural
 
     if out is not None:
@@ -127,8 +127,8 @@ def verify(directory: Path) -> int:
     \b
     Exit codes: 0 every file is as it was written; 1 one is missing or was changed, or there is no manifest.
     """
-    from patternmill.results.manifest import read_manifest
-    from patternmill.results.manifest import verify as differing
+    from patternmill.results.summary import read_manifest
+    from patternmill.results.summary import verify as differing
     from patternmill.text import plural
 
     manifest = read_manifest(directory)

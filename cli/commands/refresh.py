@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from cli.run_options import approve_option, run_options
+from cli.run_options import approve_option, request_command, run_options
 from patternmill.runs.request import RefreshRequest
 
 
-@click.command("refresh")
+@click.command("refresh", cls=request_command(RefreshRequest))
 @click.argument("source")
 @run_options(RefreshRequest, by_hand=("source",))
 @approve_option

@@ -37,11 +37,10 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     """
     from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
-    from patternmill.results.gallery import KEPT_PICTURES
+    from patternmill.results.gallery import KEPT_PICTURES, share_pictures
     from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
-    from tasks.gallery_pictures import share_pictures
 
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:
@@ -73,8 +72,8 @@ def _refuse_skipped(record: RunRecord) -> None:
 
 def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
     """`latest` if it is the catalog's latest run, and the like for its environment."""
+    from patternmill.files import LATEST, latest_in
     from patternmill.ledger.reports.run_lookup import had_lease
-    from patternmill.results.atomic_files import LATEST, latest_in
 
     runs = list(filter(had_lease, ledger.runs(catalog=record.catalog)))
     here = [run for run in runs if run.environment == record.environment]

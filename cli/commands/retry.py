@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.run_options import approve_option, run_options
+from cli.run_options import approve_option, request_command, run_options
 from cli.terminal import confirmed, echo
 from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -28,7 +28,7 @@ def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> 
     return tuple(status.value for status in statuses_of(words))
 
 
-@click.command("retry")
+@click.command("retry", cls=request_command(RetryRequest))
 @click.argument("run", metavar="[RUN]", required=False)
 @click.option(
     "--status",

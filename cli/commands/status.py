@@ -143,9 +143,11 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
         if environment in (None, its_environment):
             budget = settings.day_budget if settings.environment == its_environment else None
             most = "" if budget is None else f" of {money(budget, settings.currency)}"
+            amount = f"{money(spent.amount, settings.currency)}{most} spent or reserved"
+            is_counted = spent.amount or settings.pattern_price or settings.product_price
             yield (
                 f"Today in {its_environment}: {goods(spent.patterns, spent.products)}, "
-                f"{money(spent.amount, settings.currency)}{most} spent or reserved."
+                f"{amount if is_counted else 'costs not counted'}."
             )
 
 
@@ -192,7 +194,7 @@ def _approval_lines(approvals: list[Approval], now: float, currency: str | None)
 
 
 def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
-    from patternmill.planning.proposal import Cost
+    from patternmill.planning.plan import Cost
 
     left = (approval.lapses_at or now) - now
     until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
@@ -212,12 +214,13 @@ def _decision_line(approval: Approval, currency: str | None) -> str:
     )
     if approval.verdict is Verdict.REJECTED:
         return f"{line}."
-    most = money(approval.ceiling.amount, currency)
-    return (
-        f"{line}: {approval.ceiling.items:,} of {plural(approval.items, 'item')}, "
-        f"{money(approval.amount, currency)} of at most {most} spent or reserved under it in "
-        f"{plural(approval.purchases, 'request')}."
-    )
+    items = f"{approval.ceiling.items:,} of {plural(approval.items, 'item')}"
+    requests = plural(approval.purchases, "request")
+    if not approval.ceiling.amount:
+        # It was approved without prices.
+        return f"{line}: {items}, {requests} under it; costs not counted."
+    spent, most = (money(amount, currency) for amount in (approval.amount, approval.ceiling.amount))
+    return f"{line}: {items}, {spent} of at most {most} spent or reserved under it in {requests}."
 
 
 def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:

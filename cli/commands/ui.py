@@ -31,6 +31,7 @@ def command(port: int | None) -> int:
     \b
     Exit codes: 0 stopped by Ctrl-C, 1 the server did not start or ended, 2 a setting is wrong.
     """
+    from cli.launcher import repair_records
     from patternmill.settings import load_settings
     from prefect_host.own_server import OwnServer
     from prefect_host.stop_signals import until_interrupted
@@ -40,6 +41,7 @@ def command(port: int | None) -> int:
         echo(f"The history of {settings.home}: {server.ui_url}")
         echo(f"To log in: {login_hint(server)}")
         echo("Ctrl-C stops.")
+        repair_records(settings, echo)
         server.wait_end(until_interrupted())
     return 0
 

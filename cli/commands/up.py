@@ -22,7 +22,7 @@ from cli.commands.ui import login_hint
 from cli.commands.worker import STOP_SECONDS, folders_of_runs
 from cli.terminal import echo
 from patternmill.errors import PatternmillError
-from patternmill.private_files import keep_private
+from patternmill.files import keep_private
 from prefect_host.own_server import OwnServer
 from prefect_host.shared_process import open_log
 from prefect_host.work_pool import ensure_pool

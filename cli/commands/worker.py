@@ -7,6 +7,7 @@ the same worker, which first lets each run drain, write its results, and report 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -22,12 +23,18 @@ from prefect_host.work_pool import POOL
 
 if TYPE_CHECKING:
     import asyncio
+    from uuid import UUID
 
+    from patternmill.errors import PatternmillError
     from patternmill.settings import Settings
 
 #: A run that is stopped drains for 18 seconds, and then writes its results.
 STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.3
+#: Between two looks for runs that were lost.
+_CLOSING_SECONDS = 45.0
+
+logger = logging.getLogger(__name__)
 
 
 @click.command("worker")
@@ -49,12 +56,13 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
       PREFECT_API_URL=http://prefect.example:4200/api patternmill worker --pool patternmill
 
     \b
-    Exit codes: 0 stopped, 1 the server does not answer, 2 a setting is wrong.
+    Exit codes: 0 stopped by a signal, 1 it ended by itself (the server does not answer, refuses the password, ...)
+    or was stopped by a second signal, 2 a setting is wrong. A supervisor should start it again after 1.
     """
     import asyncio
 
     from patternmill.errors import ConfigurationError
-    from patternmill.private_files import keep_private
+    from patternmill.files import keep_private
     from patternmill.settings import load_settings
 
     if not os.environ.get("PREFECT_API_URL"):
@@ -77,6 +85,7 @@ def folders_of_runs(settings: Settings) -> dict[str, str]:
 
 
 async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bool) -> None:
+    """Serve until a signal. Raises PatternmillError when the worker ends by itself."""
     import asyncio
 
     from cli.terminal import echo
@@ -91,12 +100,51 @@ async def _serve(pool: str, name: str | None, limit: int | None, *, lifeline: bo
     worker = DrainingWorker(stop, work_pool_name=pool, name=name, limit=limit)
     working = asyncio.create_task(worker.start(printer=echo))
     stopped = asyncio.create_task(stop.wait())
+    closing = asyncio.create_task(_close_ended_runs())
     await asyncio.wait({working, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if not working.done():
-        await _end_runs()
-    working.cancel()
-    stopped.cancel()
-    await asyncio.gather(working, stopped, return_exceptions=True)
+    by_itself = working.done() and not stop.is_set()
+    # Also when Prefect's worker has ended by itself: what it left running has nobody else to stop it.
+    await _end_runs()
+    for task in (working, stopped, closing):
+        task.cancel()
+    end, *_ = await asyncio.gather(working, stopped, closing, return_exceptions=True)
+    if by_itself:
+        raise ended_by_itself(end)
+
+
+async def _close_ended_runs() -> None:
+    """Close, from time to time, what runs left open whose process was lost. The page alone depends on it."""
+    import asyncio
+
+    from prefect.client.orchestration import get_client
+
+    from prefect_host.record import close_ended_runs
+
+    closed: set[UUID] = set()
+    while True:
+        await asyncio.sleep(_CLOSING_SECONDS)
+        try:
+            async with asyncio.timeout(_CLOSING_SECONDS), get_client() as client:
+                await close_ended_runs(client, closed)
+        except Exception as error:
+            logger.info("Lost task runs stay open on their pages for now: %s", type(error).__name__)
+
+
+def ended_by_itself(end: BaseException | None) -> PatternmillError:
+    """The error of a worker that nobody stopped. `end`: what it raised, if anything; of a group the first error."""
+    from cli.crash_report import masked
+    from patternmill.errors import PatternmillError
+
+    while isinstance(end, BaseExceptionGroup):
+        end = end.exceptions[0]
+    if isinstance(end, PatternmillError):
+        return end
+    why = masked(f": {type(end).__name__}: {end}").partition("\n")[0].rstrip(".") if end is not None else ""
+    return PatternmillError(
+        f"The worker ended by itself{why}.",
+        code="worker",
+        remedy="See that the Prefect server at PREFECT_API_URL answers, and start the worker again.",
+    )
 
 
 def _request_stop(stop: asyncio.Event) -> None:
@@ -146,4 +194,6 @@ def _runs(process: psutil.Process) -> bool:
 
 
 if __name__ == "__main__":
-    command()
+    from cli.main import main
+
+    main(["worker", *sys.argv[1:]])

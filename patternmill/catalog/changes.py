@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from patternmill.catalog.problems import contrasted
 from patternmill.catalog.rows import Row, sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
+from patternmill.text import contrasted
 
 
 class ChangeKind(StrEnum):

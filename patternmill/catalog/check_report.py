@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from patternmill.catalog.problems import Problem, RowCode, plain, shown
+from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.text import plural
+from patternmill.text import plain, plural, shown
 
 _MOST_RANGES = 6
 _MOST_CAUSES = 30

@@ -17,17 +17,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from patternmill.catalog.columns import (
+from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.read_limits import NO_LIMITS, Reading
+from patternmill.catalog.rows import (
     Columns,
     is_ours,
     read_columns,
     refuse_other_delimiter,
     refuse_reserved,
+    restore,
 )
-from patternmill.catalog.problems import FileCode, plain, refusal
-from patternmill.catalog.read_limits import NO_LIMITS, Reading
-from patternmill.catalog.spreadsheet import restore
 from patternmill.errors import InputRefused
+from patternmill.text import plain
 
 _LONGEST_PATH = 1000
 #: Characters of a first line in which another delimiter is looked for: less than the longest cell that can be read.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from patternmill.catalog.problems import UNSAFE, shown
+from patternmill.text import UNSAFE, shown
 
 #: How many different unknown names get a suggestion; with more the file is wrong as a whole.
 SUGGESTIONS = 2_000

@@ -19,7 +19,7 @@ from patternmill.catalog.offer import (
     described_offer,
     offer_key,
 )
-from patternmill.catalog.problems import UNSAFE
+from patternmill.text import UNSAFE
 
 Json = object
 Fields = Mapping[str, Json]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -92,71 +89,3 @@ class Problem:
 
 def refusal(code: FileCode, message: str, remedy: str) -> InputRefused:
     return InputRefused(message, code=code.value, remedy=remedy)
-
-
-#: Invisible characters, and those that make a terminal or a page show something else than the text.
-UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]"
-)
-
-#: The same, and characters without a width or that look like a plain space.
-_HIDDEN = re.compile(UNSAFE.pattern[:-1] + "\u00a0\u034f\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\u3000]")
-_NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
-_VARIANTS = re.compile("[\ufe00-\ufe0f]")
-#: Letters and signs that look alike in Cyrillic, Greek or typeset text, and those of ASCII.
-_LOOKALIKES = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425"
-    "\u03bf\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
-    "\u2018\u2019\u02bc\u201c\u201d\u2010\u2011\u2012\u2013\u2014\u2212",
-    "aeopcyxiABEKMHOPCTX" "oABEZHIKMNOPTYX" "'''\"\"------",
-)  # fmt: skip
-
-
-def shown(text: str, limit: int = 60) -> str:
-    """The text in backticks, fit for a terminal."""
-    return f"`{plain(text, limit)}`"
-
-
-def plain(text: str, limit: int = 60) -> str:
-    """The text fit for a terminal: shortened, with invisible characters as escapes."""
-    return visible(text if len(text) <= limit else text[: limit - 1] + "…")
-
-
-def visible(text: str) -> str:
-    r"""The text with invisible characters, and those that look like a space, as escapes (`\u00a0`, `\n`)."""
-    return _HIDDEN.sub(_escape, text)
-
-
-def contrasted(old: str, new: str, limit: int = 60) -> tuple[str, str]:
-    """Two texts that differ, each in backticks, from shortly before the first difference.
-
-    Where they look alike to a person all the same, every character outside of ASCII is an escape, and each space that
-    follows a space.
-    """
-    begin = max(_first_difference(old, new) - limit // 3, 0)
-    escape = _escape_all if _look_key(old) == _look_key(new) else visible
-    return _excerpt(old, begin, limit, escape), _excerpt(new, begin, limit, escape)
-
-
-def _excerpt(text: str, begin: int, limit: int, escape: Callable[[str], str]) -> str:
-    rest = "…" if len(text) > begin + limit else ""
-    return f"`{'…' if begin else ''}{escape(text[begin : begin + limit])}{rest}`"
-
-
-def _first_difference(old: str, new: str) -> int:
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((index for index, (one, other) in pairs if one != other), min(len(old), len(new)))
-
-
-def _look_key(text: str) -> str:
-    look = unicodedata.normalize("NFKC", _VARIANTS.sub("", visible(text))).translate(_LOOKALIKES)
-    return " ".join(look.split())
-
-
-def _escape_all(text: str) -> str:
-    return re.sub(r"(?<= ) |^ | $|[^ -~]", _escape, text)
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match.group())
-    return _NAMED.get(match.group()) or (f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")

@@ -18,9 +18,10 @@ from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
-from patternmill.catalog.problems import FileCode, plain, refusal
+from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.text import plain
 
 #: One address inside another, as fsspec has them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from patternmill.catalog.columns import column_letter, header_key
 from patternmill.catalog.csv_reader import CatalogFile, Record
 from patternmill.catalog.offer import Category, Nearest, Offer
-from patternmill.catalog.problems import Finding, Problem, RowCode, shown
-from patternmill.catalog.rows import Row, is_blank, sku_key, tidy
+from patternmill.catalog.problems import Finding, Problem, RowCode
+from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import (
     OptionColumns,
     did_you_mean,
@@ -21,6 +20,7 @@ from patternmill.catalog.selections import (
     resolve,
     unfit_finding,
 )
+from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
 _MOST_LINES_NAMED = 5

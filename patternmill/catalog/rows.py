@@ -1,15 +1,230 @@
-"""The row: one product that a person requests, checked against the offer."""
+"""The form of a catalog: columns, read from the header in any case and with outer spaces, and the cells of its rows."""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import difflib
+import re
 import unicodedata
-from dataclasses import field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated
 
+import pydantic.dataclasses
 from pydantic import AfterValidator, SkipValidation
-from pydantic.dataclasses import dataclass
 
-from patternmill.catalog.problems import UNSAFE
+from patternmill.catalog.problems import FileCode, refusal
+from patternmill.text import UNSAFE, shown
+
+#: The columns that a run adds to the input's, in this order.
+RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error")
+#: A file with both is a results file: its result columns are written anew, and its cells are restored.
+MARKERS = frozenset({"status", "error_code"})
+OPTION_PREFIX = "option:"
+_PLAIN = ("sku", "prompt", "category", "category_id", "selections")
+_OTHER_DELIMITERS = ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars"))
+
+
+@dataclass(frozen=True, slots=True)
+class OptionColumn:
+    """A column `option:<name>`, with the name as written."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which cell of a record is what, by index from 0."""
+
+    sku: int
+    prompt: int
+    category: int
+    selections: int | None
+    options: tuple[OptionColumn, ...]
+    #: The result columns of an earlier run: not carried, since they are written anew.
+    results: tuple[int, ...]
+    #: Everything else, carried through untouched.
+    carried: tuple[int, ...]
+    #: It is a results file, whose cells are restored on reading.
+    ours: bool
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Every column but the result columns, in the file's order: what results.csv repeats."""
+        width = 3 + (self.selections is not None) + len(self.options) + len(self.results) + len(self.carried)
+        return tuple(index for index in range(width) if index not in self.results)
+
+
+def header_key(text: str) -> str:
+    folded = " ".join(unicodedata.normalize("NFC", text).replace("\ufeff", "").split()).casefold()
+    if folded.partition(":")[0].rstrip() == "option" and ":" in folded:
+        return OPTION_PREFIX + folded.partition(":")[2].strip()
+    return folded
+
+
+def is_ours(header: Sequence[str]) -> bool:
+    return {header_key(cell) for cell in header} >= MARKERS
+
+
+def column_letter(index: int) -> str:
+    """As in a spreadsheet: A to Z, then AA."""
+    letters = ""
+    while index >= 0:
+        index, rest = divmod(index, 26)
+        letters, index = chr(65 + rest) + letters, index - 1
+    return letters
+
+
+def refuse_other_delimiter(first_line: str, name: str) -> None:
+    """Refuse a file whose header makes sense with another delimiter than the comma."""
+    for delimiter, called in _OTHER_DELIMITERS:
+        cells = next(csv.reader([first_line], delimiter=delimiter), [])
+        if len(cells) > 1 and any(_is_known(header_key(cell)) for cell in cells):
+            raise refusal(
+                FileCode.WRONG_DELIMITER,
+                f"The columns of {name} are separated by {called}, not by commas.",
+                "Save it as `CSV UTF-8 (comma delimited)`; in LibreOffice choose `,` as the field delimiter.",
+            )
+
+
+def read_columns(header: Sequence[str], name: str) -> Columns:
+    """Raises InputRefused when a needed column is missing, double, contradictory or not to be read."""
+    keys = [header_key(cell) for cell in header]
+    _refuse_unknown(keys, header, name)
+    _refuse_duplicates(keys, header, name)
+    _refuse_conflicts(keys, name)
+    _refuse_missing(keys, header, name)
+    options = tuple(
+        OptionColumn(index, _option_name(header[index], index, name))
+        for index, key in enumerate(keys)
+        if key.startswith(OPTION_PREFIX)
+    )
+    results = tuple(index for index, key in enumerate(keys) if key in RESULT_COLUMNS)
+    used = {*(option.index for option in options), *results}
+    return Columns(
+        sku=keys.index("sku"),
+        prompt=keys.index("prompt"),
+        category=keys.index("category" if "category" in keys else "category_id"),
+        selections=keys.index("selections") if "selections" in keys else None,
+        options=options,
+        results=results,
+        carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in _PLAIN),
+        ours=set(keys) >= MARKERS,
+    )
+
+
+def refuse_reserved(
+    header: Sequence[str], columns: Columns, rows: Iterable[tuple[str, ...]], name: str
+) -> None:
+    """Refuse a file, if it is no results file, with text in a result column: that would be lost."""
+    if columns.ours or not columns.results:
+        return
+    for cells in rows:
+        index = next((i for i in columns.results if len(cells) > i and cells[i].strip()), None)
+        if index is not None:
+            raise refusal(
+                FileCode.RESERVED_COLUMN,
+                f"Column {column_letter(index)} of {name} has the name of a result: {shown(header[index])}.",
+                "Rename it, or delete it if it comes from an earlier results file.",
+            )
+
+
+def _is_known(key: str) -> bool:
+    return key in _PLAIN or key.startswith(OPTION_PREFIX)
+
+
+def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+    if any(map(_is_known, keys)):
+        return
+    found = ", ".join(shown(cell, 30) for cell in header[:8])
+    raise refusal(
+        FileCode.NO_KNOWN_COLUMNS,
+        f"{name} has none of the columns that a catalog has; its first row is {found}.",
+        "The first row names them: sku, prompt, category, and option:<name> for each option, or selections.",
+    )
+
+
+def _refuse_duplicates(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+    seen: dict[str, int] = {}
+    for index, key in enumerate(keys):
+        if key and key in seen:
+            first = seen[key]
+            raise refusal(
+                FileCode.DUPLICATE_HEADER,
+                f"{name} has the same column twice: {shown(header[first])} in column {column_letter(first)}"
+                f" and {shown(header[index])} in column {column_letter(index)}.",
+                "Rename or delete one of them.",
+            )
+        seen[key] = index
+
+
+def _refuse_conflicts(keys: Sequence[str], name: str) -> None:
+    options = any(key.startswith(OPTION_PREFIX) for key in keys)
+    for first, second, has_second in (
+        ("category", "category_id", "category_id" in keys),
+        ("selections", "option:<name>", options),
+    ):
+        if first in keys and has_second:
+            raise refusal(
+                FileCode.CONFLICTING_COLUMNS,
+                f"{name} has both {first} and {second}, which mean the same.",
+                "Keep one of them, and rename or delete the other.",
+            )
+
+
+def _refuse_missing(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+    wanted = [column for column in ("sku", "prompt") if column not in keys]
+    if "category" not in keys and "category_id" not in keys:
+        wanted.append("category")
+    if not wanted:
+        return
+    others = {key: cell for key, cell in zip(keys, header, strict=True) if key and not _is_known(key)}
+    near = [_near_column(column, others) for column in wanted]
+    raise refusal(
+        FileCode.MISSING_COLUMN,
+        f"{name} has no column {' and no column '.join(map(shown, wanted))}.",
+        "Add it to the first row. " + " ".join(filter(None, near)),
+    )
+
+
+def _near_column(wanted: str, others: dict[str, str]) -> str:
+    match = difflib.get_close_matches(wanted, others, n=1, cutoff=0.7)
+    return f"Is {shown(others[match[0]])} meant to be {shown(wanted)}? Then rename it." if match else ""
+
+
+def _option_name(cell: str, index: int, name: str) -> str:
+    option = unicodedata.normalize("NFC", cell).partition(":")[2].strip()
+    if option and not UNSAFE.search(option):
+        return option
+    fault = "holds invisible characters" if option else "names no option"
+    raise refusal(
+        FileCode.BAD_HEADER,
+        f"The header {shown(cell)} in column {column_letter(index)} of {name} {fault}.",
+        "Write it as `option:` and the option's name, for instance `option:size`.",
+    )
+
+
+#: Before all our CSV: without it a spreadsheet takes UTF-8 for a legacy encoding, and saves what it misread.
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+_DANGEROUS = re.compile(r"'*[=+\-@\t\r]")
+_DEFUSED = re.compile(r"'+[=+\-@\t\r]")
+
+
+def defuse(cell: str) -> str:
+    """The cell as it goes into a CSV file, which no spreadsheet runs. `restore(defuse(cell)) == cell` for every cell.
+
+    A cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return gets a leading `'`. So does one in which only
+    `'` stand before such a character: else a cell that was `'=x` all along would read back as `=x`. Numbers such as
+    `-3` and skus such as `-12` are defused alike: which text is harmless is not ours to guess.
+    """
+    return "'" + cell if _DANGEROUS.match(cell) else cell
+
+
+def restore(cell: str) -> str:
+    """The cell as it was before `defuse`."""
+    return cell[1:] if _DEFUSED.match(cell) else cell
 
 
 def tidy(text: str) -> str:
@@ -48,7 +263,7 @@ SafeText = Annotated[str, AfterValidator(_safe_text)]
 Identifier = Annotated[TidyText, AfterValidator(_safe_text)]
 
 
-@dataclass(frozen=True, slots=True)
+@pydantic.dataclasses.dataclass(frozen=True, slots=True)
 class Row:
     """One line of the catalog. What cannot be bought as it is never becomes a Row.
 

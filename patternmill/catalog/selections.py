@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from patternmill.catalog.columns import Columns, column_letter, header_key
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
-from patternmill.catalog.problems import UNSAFE, Finding, RowCode, contrasted, plain, shown
-from patternmill.catalog.rows import is_blank, tidy
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.rows import Columns, column_letter, header_key, is_blank, tidy
+from patternmill.text import UNSAFE, contrasted, plain, shown
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
 _AS_UTF_8 = "a spreadsheet has to open and save the file as UTF-8"

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 
-from patternmill.engine.halt import Halt, HaltReason
 from patternmill.engine.item_attempts import Attempts, BegunAttempt, failure_of, too_many_failures
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Progress
+from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.shards import Depth, Group, Shard, cut_into_shards
 from patternmill.errors import LedgerError, PatternmillError, RowFailed
 from patternmill.identifiers import ItemKey
+from patternmill.ledger.ledger import LedgerWriter
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
@@ -29,9 +30,28 @@ from patternmill.states import AttemptState, Outcome
 
 logger = logging.getLogger(__name__)
 
-#: How an item is made: `Engine.make`, or a Prefect task around it. What a step returns or raises is for the screen;
-#: the engine reads in the ledger how an item ended.
-Step = Callable[[Item], Awaitable[object]]
+
+class Screen:
+    """Where people watch shards and items. Nothing waits for it; by itself it shows nothing."""
+
+    def open(self, shard: Shard) -> None:
+        """The rows of a shard are begun."""
+
+    def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+        """An item is being made, by a task that must not be cancelled. It raises what `Engine.make` raises."""
+
+    def close(self, shard: Shard) -> None:
+        """All rows of a shard have ended."""
+
+
+@dataclass(frozen=True)
+class EndedItem:
+    """An item that ended in this run: when it began and ended (Unix seconds), and why it failed, if it did."""
+
+    item: Item
+    began: float
+    ended: float
+    failure: RowFailed | None = None
 
 
 class Engine:
@@ -57,60 +77,58 @@ class Engine:
         #: Result IDs: patterns of earlier runs, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
         self._failures: dict[ItemKey, RowFailed] = {}
+        #: When items were begun, and those that have ended.
+        self._began: dict[ItemKey, float] = {}
+        self._ended: dict[ItemKey, EndedItem] = {}
         self._patterns: dict[ItemKey, asyncio.Task[None]] = {}
         self._depth = Depth(options.max_in_flight)
         #: Positions of rows that wait for the window, and a sign that one of them entered it.
         self._queued: set[int] = set()
         self._left_queue = asyncio.Event()
-        self._driven: set[int] = set()
+        #: When shards were opened, by their numbers.
+        self._opened: dict[int, float] = {}
 
-    def shard(self, number: int) -> Shard:
-        return self.shards[number - 1]
-
-    def driven(self, shard: Shard) -> bool:
-        return shard.number in self._driven
+    def opened_at(self, shard: Shard) -> float | None:
+        """Unix seconds; None for a shard of which no row was begun."""
+        return self._opened.get(shard.number)
 
     def made(self, shard: Shard) -> int:
         return sum(row.product in self._results for row in shard.rows)
 
-    def ended_items(self) -> Iterator[tuple[Item, RowFailed | None]]:
-        """The items that ended in this run, and why those failed that did."""
-        for item, reason in _planned_items(self.plan):
-            if reason in TO_DO and (item.key in self._results or item.key in self._failures):
-                yield item, self._failures.get(item.key)
+    def ended_items(self) -> Iterator[EndedItem]:
+        """The items that ended in this run."""
+        yield from self._ended.values()
 
-    async def opened_shards(self) -> AsyncIterator[Shard]:
-        """The shards, each early enough for its rows to keep the window full."""
-        enough = self.options.max_in_flight + 2 * self.options.shard_rows
-        for shard in self.shards:
-            while len(self._queued) >= enough:
-                self._left_queue.clear()
-                await self._left_queue.wait()
-            if self.halt.is_total:
-                return
-            self._queued.update(row.position for row in shard.rows)
-            yield shard
+    def ended(self, item: Item) -> EndedItem | None:
+        """None: it has not ended in this run."""
+        return self._ended.get(item.key)
 
-    async def drive_all(self) -> None:
-        """Every shard, without Prefect."""
-        async with asyncio.TaskGroup() as shards:
-            async for shard in self.opened_shards():
-                shards.create_task(self.drive(shard, self.make))
-
-    async def drive(self, shard: Shard, step: Step) -> None:
-        """Drive every row of a shard to its end, once.
+    async def drive(self, screen: Screen | None = None) -> None:
+        """Drive all rows to their end, shard by shard, each early enough for its rows to keep the window full.
 
         Raises nothing for a row. A ledger that takes no more writes halts the run, which cannot be closed then.
         """
-        if shard.number in self._driven:
-            return
-        self._driven.add(shard.number)
+        screen = screen or Screen()
+        enough = self.options.max_in_flight + 2 * self.options.shard_rows
+        async with asyncio.TaskGroup() as shards:
+            for shard in self.shards:
+                while len(self._queued) >= enough:
+                    self._left_queue.clear()
+                    await self._left_queue.wait()
+                if self.halt.is_total:
+                    return
+                self._queued.update(row.position for row in shard.rows)
+                shards.create_task(self._drive_shard(shard, screen))
+
+    async def _drive_shard(self, shard: Shard, screen: Screen) -> None:
+        self._opened[shard.number] = time.time()
+        screen.open(shard)
         sharing = Counter(row.pattern for row in shard.rows)
         for pattern, count in sharing.items():
             if pattern in self._results:
                 self._depth.enter_at_once((shard.number, pattern, count))
         rows = (
-            self._drive_row(row, step, (shard.number, row.pattern, sharing[row.pattern]))
+            self._drive_row(row, shard, (shard.number, row.pattern, sharing[row.pattern]), screen)
             for row in shard.rows
         )
         for fault in await asyncio.gather(*rows, return_exceptions=True):
@@ -118,32 +136,32 @@ class Engine:
                 self.halt.begin(HaltReason(Outcome.FAILED, fault.code, str(fault)))
             elif fault is not None:
                 raise fault
+        screen.close(shard)
 
-    async def _drive_row(self, row: PlannedRow, step: Step, group: Group) -> None:
+    async def _drive_row(self, row: PlannedRow, shard: Shard, group: Group, screen: Screen) -> None:
         """Pattern, then product. A pattern is made once, by the first of its rows."""
         assert row.pattern is not None and row.product is not None, "a refused row is not driven"
         pattern, product = self.plan.patterns[row.pattern], self.plan.products[row.product]
         try:
             if pattern.reason in TO_DO:
                 if row.pattern not in self._patterns:
-                    making = self._make_in_window(pattern.item, row, step, begins=group)
+                    making = self._make_in_window(pattern.item, row, shard, screen, begins=group)
                     self._patterns[row.pattern] = asyncio.create_task(making)
                 # Shielded: the other rows wait for it too.
                 await asyncio.shield(self._patterns[row.pattern])
             if row.pattern in self._results:
-                await self._make_in_window(product.item, row, step)
+                await self._make_in_window(product.item, row, shard, screen)
         finally:
             self._leave_queue(row)
             self._depth.leave(group)
             self._count_row(row.product)
 
     async def _make_in_window(
-        self, item: Item, row: PlannedRow, step: Step, *, begins: Group | None = None
+        self, item: Item, row: PlannedRow, shard: Shard, screen: Screen, *, begins: Group | None = None
     ) -> None:
         """Make an item once the window has room for it. `begins`: the rows that are begun with it.
 
-        A failure is in the ledger already; only one of the ledger is raised. When a task around `make` broke, `make` is
-        called without it: the ledger keeps that from being paid twice.
+        A failure is in the ledger already; only one of the ledger is raised.
         """
         if begins is not None:
             await self._depth.enter(begins)
@@ -153,13 +171,12 @@ class Engine:
         try:
             if self.halt.halts(item.stage):
                 return
+            making = asyncio.create_task(self.make(item))
             try:
-                await step(item)
-            except PatternmillError:
-                raise
+                screen.show(shard, item, making)
             except Exception:
-                logger.exception("A step broke outside of the engine; the item is made without it.")
-                await self.make(item)
+                logger.exception("The screen broke; the item is made without it.")
+            await making
         except LedgerError:
             raise
         except PatternmillError:
@@ -178,6 +195,7 @@ class Engine:
             raise self._failures[item.key]
         if item.key in self._results:
             return self._results[item.key]
+        self._began.setdefault(item.key, time.time())
         pattern_id = self._results[item.pattern_key] if item.pattern_key is not None else None
         begun: BegunAttempt | None
         begun = await self._attempts.begin(item, pattern_id, retried=item.key in self._retried)
@@ -220,10 +238,12 @@ class Engine:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id
             self.progress.made(item.stage)
+            self._ended[item.key] = EndedItem(item, self._began[item.key], time.time())
             return attempt.result_id
         failure = failure_of(item, attempt)
         if isinstance(failure, RowFailed):
             self._failures[item.key] = failure
+            self._ended[item.key] = EndedItem(item, self._began[item.key], time.time(), failure)
             if failure.is_final:
                 self._count_failure()
         raise failure

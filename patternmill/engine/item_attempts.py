@@ -7,15 +7,13 @@ from datetime import timedelta
 from functools import partial
 from typing import assert_never
 
-from patternmill.engine.halt import Halt, HaltReason
 from patternmill.engine.options import RunOptions
-from patternmill.engine.progress import Progress
+from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import RequestId
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import Item
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job

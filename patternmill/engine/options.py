@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
-from patternmill.setting_values import MOST_AMOUNT
+from patternmill.parameters import MOST_AMOUNT
 from patternmill.settings import Settings
 from patternmill.states import Stage
 from patternmill.text import money
@@ -60,6 +60,10 @@ class RunOptions:
     approve_above_cost: int | None = None
     failure_limit: FailureLimit = field(default_factory=FailureLimit)
     shard_rows: int = 500
+    #: Up to so many rows each item has a task run in the Prefect UI; above, each shard and each failed item.
+    item_task_runs_up_to: int = 20_000
+    #: How many processes drive the run.
+    parts: int = 1
     #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 
@@ -101,6 +105,7 @@ class RunOptions:
             approve_above_cost=settings.approve_above_cost,
             failure_limit=FailureLimit.parse(max_failures),
             shard_rows=settings.shard_rows,
+            item_task_runs_up_to=settings.item_task_runs_up_to,
         )
 
     @property

@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from patternmill.catalog.problems import plain
 from patternmill.identifiers import ItemKey
 from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.text import plain
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
+from patternmill.processes import boot_id
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
@@ -23,7 +22,6 @@ ATTEMPT_COLUMNS = (
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class AttemptTables(SpendingTable):
@@ -249,16 +247,8 @@ def _identity(attempt: Attempt) -> dict[str, Any]:
 
 def _uptime() -> str | None:
     """A clock that cannot be set while the machine is up: its boot, and the seconds since."""
-    boot = _boot_id()
+    boot = boot_id()
     return f"{boot} {time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else None
-
-
-@cache
-def _boot_id() -> str | None:
-    try:
-        return _BOOT_ID.read_text().strip()
-    except OSError:
-        return None
 
 
 def _seconds_since(uptime: str | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from pydantic import TypeAdapter
@@ -60,6 +60,12 @@ WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'prod
 AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
             AND a.state IN ('intended', 'accepted', 'held'))
 """
+
+
+def counts_of(record: RunRecord) -> Mapping[str, int] | None:
+    """How many changes a refresh found, by kind; None for another run."""
+    counts: Mapping[str, int] | None = record.options.get(CHANGES)
+    return counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,31 @@
-"""The ledger: what was asked of the service, under which request ID, and what came of it."""
+"""The ledger: what was asked of the service, under which request ID, and what came of it; and its one writer.
+
+The writer groups the changes of many tasks into one commit, because a commit is what costs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar, cast
 
-from patternmill.errors import ConfigurationError
+from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable, PatternmillError
 from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
 from patternmill.ledger.leases import PartTable
 from patternmill.ledger.records import Lease
-from patternmill.ledger.run_rows import RunRowTable
-from patternmill.ledger.runs import RunTables
+from patternmill.ledger.runs import RunRowTable, RunTables
 from patternmill.settings import Settings
+from patternmill.text import duration
 
 
 class Ledger(AttemptTables, CatalogRowTables, OfferTable, PartTable, RunRowTable, RunTables):
@@ -25,7 +35,7 @@ class Ledger(AttemptTables, CatalogRowTables, OfferTable, PartTable, RunRowTable
     an intent reserves from; parts come with leases, under which they are assigned.
 
     Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
-    `writer.py`), reads to a ledger of their own. A context manager, which closes it.
+    `LedgerWriter`), reads to a ledger of their own. A context manager, which closes it.
     """
 
     @contextmanager
@@ -82,3 +92,200 @@ def _folder(settings: Settings) -> Path:
         return embedded
     is_read_only = settings.studio_url is None and (embedded / LEDGER_FILE).exists()
     return embedded if is_read_only else settings.home
+
+
+T = TypeVar("T")
+Change = Callable[[Ledger], T]
+logger = logging.getLogger(__name__)
+
+#: Seconds between tries while the ledger's database does not answer, and after how many the run gives up; a try that
+#: has begun by then may take as long as one answer.
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
+_PATIENCE = 60.0
+#: The same once a person has stopped the run.
+_PATIENCE_STOPPED = 10.0
+#: Seconds after which a write is shown as waiting.
+_SHOWN_AFTER = 3.0
+
+
+@dataclass
+class _Waiting:
+    change: Change[Any]
+    done: asyncio.Future[Any]
+    answer: Any = None
+    refusal: PatternmillError | None = None
+
+
+class LedgerWriter:
+    """Runs changes on a thread of its own; a change is durable when its `write` returns.
+
+    A change that raises a PatternmillError must have written nothing before; it alone is refused. Any other
+    error takes the whole group back, and each of its writes raises LedgerError: from then on every write does.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        lease: Lease | None = None,
+        *,
+        linger: timedelta = timedelta(milliseconds=4),
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._sleep, self._clock = sleep, clock
+        #: When the write that is under way began.
+        self._writing_since: float | None = None
+        #: Since when the database is unavailable; reset once it answers.
+        self._unavailable_since: float | None = None
+        self._shortened_at: float | None = None
+        self.lease = lease
+        self._linger = linger.total_seconds()
+        self._waiting: list[_Waiting] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
+        #: Why nothing can be written any more.
+        self.broken: PatternmillError | None = None
+
+    async def write(self, change: Change[T]) -> T:
+        """Make a change durable, in one commit with the other changes of the next few milliseconds."""
+        if self.broken is not None:
+            raise self.broken
+        waiting = _Waiting(change, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._flusher is None or self._flusher.done():
+            self._flusher = asyncio.create_task(self._flush())
+        # A cancelled caller does not take its change back: it may be in the commit already.
+        return cast(T, await asyncio.shield(waiting.done))
+
+    def now(self) -> float:
+        """The ledger's time, in Unix seconds: it never goes back."""
+        return self._ledger.now()
+
+    @property
+    def waiting(self) -> str:
+        """For people: that the database is waited for, and for how long; empty otherwise."""
+        since = self._writing_since
+        seconds = 0.0 if since is None else self._clock() - since
+        if seconds < _SHOWN_AFTER:
+            return ""
+        return f"waiting for the ledger's {self._ledger.database.name} since {duration(seconds)}"
+
+    def shorten_wait(self) -> None:
+        """A person has stopped the run: wait less for an unavailable database."""
+        if self._shortened_at is None:
+            self._shortened_at = self._clock()
+
+    async def run_patiently(self, work: Callable[[Ledger], T]) -> T:
+        """Like `run`, and wait for an unavailable database; for work that may be done twice."""
+        return await self.run(lambda ledger: self._patiently(lambda: work(ledger)))
+
+    async def run(self, work: Callable[[Ledger], T]) -> T:
+        """Run something on the writer's thread that keeps its own transactions."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, self._ledger)
+
+    async def close(self) -> None:
+        """Write what waits, then end the thread and close the ledger, which the writer owns."""
+        while self._flusher is not None and not self._flusher.done():
+            await asyncio.wait([self._flusher])
+        await asyncio.to_thread(self._thread.shutdown)
+        self._ledger.close()
+
+    async def _flush(self) -> None:
+        while self._waiting:
+            await asyncio.sleep(self._linger)
+            group, self._waiting = self._waiting, []
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, self._commit, group)
+            except Exception as error:
+                self.broken = _broken(error)
+                _refuse(group + self._waiting, self.broken)
+                self._waiting = []
+                return
+            for waiting in group:
+                _answer(waiting)
+
+    def _commit(self, group: list[_Waiting]) -> None:
+        self._patiently(lambda: self._commit_once(group))
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        """Do work again whose database became unavailable, also when its commit was done and only the answer was lost.
+
+        Every change is one that finds itself done: an intent that is known is returned, a state that is reached
+        stays. Once past its deadline, a database is tried only once for each write.
+        """
+        self._writing_since = began = self._clock()
+        try:
+            for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+                try:
+                    answer = work()
+                except LedgerUnavailable as error:
+                    self._log_unavailable(began, error)
+                    if self._clock() >= self._deadline():
+                        raise
+                    self._sleep(pause)
+                else:
+                    self._log_available()
+                    return answer
+            raise AssertionError("there is always another pause")
+        finally:
+            self._writing_since = None
+
+    def _log_unavailable(self, since: float, error: LedgerUnavailable) -> None:
+        if self._unavailable_since is None:
+            self._unavailable_since = since
+            logger.warning("%s It is waited for, for %.0f s at most.", error.message, _PATIENCE)
+
+    def _log_available(self) -> None:
+        if self._unavailable_since is not None:
+            seconds = self._clock() - self._unavailable_since
+            logger.warning(
+                "The ledger's %s answers again, after %.0f s.", self._ledger.database.name, seconds
+            )
+            self._unavailable_since = None
+
+    def _deadline(self) -> float:
+        assert self._unavailable_since is not None, "it is unavailable"
+        until = self._unavailable_since + _PATIENCE
+        if self._shortened_at is None:
+            return until
+        return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
+
+    def _commit_once(self, group: list[_Waiting]) -> None:
+        with self._ledger.transaction(self.lease):
+            for waiting in group:
+                waiting.refusal = None
+                try:
+                    waiting.answer = waiting.change(self._ledger)
+                except LedgerError:
+                    raise
+                except PatternmillError as refusal:
+                    waiting.refusal = refusal
+
+
+def _answer(waiting: _Waiting) -> None:
+    if waiting.done.done():
+        return
+    if waiting.refusal is not None:
+        waiting.done.set_exception(waiting.refusal)
+        # The caller may have been cancelled since.
+        waiting.done.exception()
+    else:
+        waiting.done.set_result(waiting.answer)
+
+
+def _refuse(group: list[_Waiting], error: PatternmillError) -> None:
+    for waiting in group:
+        if not waiting.done.done():
+            waiting.done.set_exception(error)
+            waiting.done.exception()
+
+
+def _broken(error: Exception) -> PatternmillError:
+    if isinstance(error, PatternmillError):
+        return error
+    return LedgerError(
+        f"The ledger could not be written: {type(error).__name__}: {error}.",
+        remedy="Nothing that it acknowledged is lost. Mend the cause, then run the same command again.",
+    )

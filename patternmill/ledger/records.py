@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.states import AttemptState, Outcome, PartState, RowStatus, Stage, Verdict
+from patternmill.states import AttemptState, Outcome, PartState, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +57,6 @@ class RunRecord:
     #: What was requested: window, attempts, limits; and notes, as on options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)
     prefect_flow_run_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ItemTrace:
-    """One item of one row, with every attempt at it, the first one first."""
-
-    stage: Stage
-    key: ItemKey
-    attempts: tuple[Attempt, ...]
-
-    @property
-    def last(self) -> Attempt | None:
-        return self.attempts[-1] if self.attempts else None
-
-
-@dataclass(frozen=True, slots=True)
-class RowResult:
-    """One row as it came in, with its status: what results files are made of."""
-
-    position: int
-    #: The row number as a spreadsheet shows it; the header is 1.
-    line: int
-    sku: str
-    #: The cells exactly as read, one a column of the input's header (fewer or more where the row was malformed).
-    cells: tuple[str, ...]
-    prompt: str
-    category_id: str
-    selections: Mapping[str, str]
-    status: RowStatus
-    product_id: str | None = None
-    pattern_id: str | None = None
-    error_code: str | None = None
-    error: str | None = None
-    #: What to do about it.
-    remedy: str | None = None
-    pattern: ItemTrace | None = None
-    product: ItemTrace | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from patternmill.ledger.database import (
     migrations_after,
     unusable,
 )
-from patternmill.ledger.processes import is_stopped, machine, write_locker
 from patternmill.passwords import mask_passwords
+from patternmill.processes import is_stopped, machine, write_locker
 
 _TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 #: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html

@@ -1,20 +1,21 @@
-"""The plan: every item that a run would make, with its reason, and how much of it the limits cover."""
+"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost and time."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
-from patternmill.planning.recognition import ContentItems, Items, Memory, written_of
+from patternmill.planning.items import ContentItems, Item, Items, PatternItem, ProductItem, Scope, written_of
+from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
-from patternmill.text import goods, plural
+from patternmill.text import goods, money, plural
 
 
 class Reason(StrEnum):
@@ -85,6 +86,11 @@ class PlannedRow:
     @property
     def sku(self) -> str:
         return self.entry.row.sku if self.entry.row else ""
+
+    @property
+    def known_sku(self) -> str:
+        """The sku, also where the row is refused; empty where it has none."""
+        return self.sku or next((problem.sku for problem in self.entry.problems if problem.sku), "")
 
     @property
     def keys(self) -> tuple[ItemKey, ...]:
@@ -330,3 +336,39 @@ def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
             reason = pattern.reason if rows_of[key] else Reason.LEFT_OUT
             patterns[key] = replace(pattern, rows=rows_of[key], reason=reason)
     return replace(plan, patterns=patterns, products=products)
+
+
+#: What jobs are taken to last while the ledger has seen none: the service speaks of one to two minutes a pattern.
+ASSUMED = {Stage.PATTERN: timedelta(seconds=90), Stage.PRODUCT: timedelta(seconds=20)}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Amounts in minor units. `worst`: every item fails until its last attempt."""
+
+    expected: int
+    worst: int
+    currency: str | None = None
+
+    def __str__(self) -> str:
+        """`€5.00, at most €10.00 if jobs fail`."""
+        return (
+            f"{money(self.expected, self.currency)}, at most {money(self.worst, self.currency)} if jobs fail"
+        )
+
+
+def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: str | None = None) -> Cost:
+    """What the plan's purchases come to; items begun earlier are paid for already."""
+    patterns, products = plan.purchases()
+    expected = patterns * prices[Stage.PATTERN] + products * prices[Stage.PRODUCT]
+    return Cost(expected, expected * attempts, currency)
+
+
+def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:
+    """About how long the plan takes with `window` jobs in flight, each lasting as long as its stage's usually do."""
+    patterns, products = plan.counts(TO_DO)
+    if not products:
+        return timedelta(0)
+    pattern, product = lasting[Stage.PATTERN], lasting[Stage.PRODUCT]
+    work = patterns * pattern + products * product
+    return max(work / window, (pattern if patterns else timedelta(0)) + product)

@@ -11,7 +11,7 @@ from patternmill.catalog.offer import Offer, offer_key
 from patternmill.catalog.rows import Row, sku_key, tidy
 from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.items import ContentItems, PatternItem, ProductItem, Scope
 from patternmill.states import AttemptState
 
 #: The service has something for the item, or may have.
@@ -31,37 +31,6 @@ class KnownProduct(Protocol):
     def pattern_content(self) -> Mapping[str, Any]: ...
     @property
     def written(self) -> Mapping[str, Any] | None: ...
-
-
-class Items(Protocol):
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]: ...
-
-
-class ContentItems:
-    """Makes the items of rows by their content alone."""
-
-    def __init__(self, scope: Scope, *, edition: str | None = None) -> None:
-        self.scope, self.edition = scope, edition
-        self._patterns: dict[str, PatternItem] = {}
-
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
-        pattern = self.pattern(row.prompt)
-        return pattern, self.product(row, pattern)
-
-    def pattern(self, prompt: str) -> PatternItem:
-        """One item a prompt."""
-        if prompt not in self._patterns:
-            self._patterns[prompt] = self._make_pattern(prompt)
-        return self._patterns[prompt]
-
-    def _make_pattern(self, prompt: str) -> PatternItem:
-        return PatternItem.of(self.scope, prompt, edition=self.edition)
-
-    def product(self, row: Row, pattern: PatternItem, sku: str | None = None) -> ProductItem:
-        category = row.category_id or row.category
-        return ProductItem.of(
-            self.scope, sku or row.sku, pattern.key, category, row.selections, edition=self.edition
-        )
 
 
 class RecognizedItems(ContentItems):
@@ -136,11 +105,6 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 def visible_text(prompt: str) -> str:
     """What a person can see of a prompt: without its kinds of spaces, invisible characters and line ends."""
     return " ".join(_UNSEEN.sub("", tidy(prompt)).split())
-
-
-def written_of(row: Row) -> dict[str, Any]:
-    """A row's category and selections in its own spelling, as they are kept with its item."""
-    return {"category": row.category, "selections": row.written}
 
 
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:

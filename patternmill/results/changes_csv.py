@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from patternmill.catalog.changes import ChangeVerdict
 from patternmill.ledger.catalog_rows import RecordedChange
-from patternmill.ledger.records import RowResult
-from patternmill.results.row_files import csv_table
+from patternmill.results.row_files import RowResult, csv_table
 
 CHANGES_FILE = "changes.csv"
 COLUMNS = (

@@ -8,18 +8,24 @@ from pathlib import Path
 
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.errors import ConfigurationError
+from patternmill.files import FileMark, link_latest, sweep, write_whole
 from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import CHANGES, RecordedChange
+from patternmill.ledger.catalog_rows import RecordedChange, counts_of
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import RowResult, RunRecord
-from patternmill.ledger.reports.row_results import input_file, row_results
+from patternmill.ledger.records import RunRecord
 from patternmill.results import gallery, row_files
-from patternmill.results.atomic_files import FileMark, link_latest, sweep, write_whole
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
-from patternmill.results.manifest import MANIFEST, Counts, build_manifest, manifest_bytes
-from patternmill.results.row_files import table
-from patternmill.results.summary import FAILURES, Cause, failures_by_cause
+from patternmill.results.row_files import RowResult, input_file, row_results, table
+from patternmill.results.summary import (
+    FAILURES,
+    MANIFEST,
+    Cause,
+    Counts,
+    build_manifest,
+    failures_by_cause,
+    manifest_bytes,
+)
 
 RESULTS = "results.csv"
 FAILURES_FILE = "failures.csv"
@@ -56,7 +62,7 @@ def rebuild(
     file = file or input_file(ledger, record)
     rows = list(row_results(ledger, record, file))
     pictures = pictures_of(record, rows)
-    changes = ledger.changes_of(run_id) if record.options.get(CHANGES) is not None else None
+    changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     kept = file.columns.kept
     results = write_results(record, file.header, kept, rows, out, pictures=pictures, changes=changes)
     for name in links:

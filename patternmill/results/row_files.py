@@ -1,17 +1,133 @@
-"""Writes results.csv, failures.csv and results.jsonl: the input's rows in their order, with what became of each."""
+"""The rows of a run as results show them: rebuilt from the ledger alone, so that they are always the same, and written.
+
+results.csv, failures.csv and results.jsonl have the input's rows in their order, with what became of each.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from patternmill.catalog.columns import RESULT_COLUMNS, column_letter
-from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
-from patternmill.ledger.records import Attempt, ItemTrace, RowResult
-from patternmill.results.summary import joined
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
+from patternmill.identifiers import ItemKey, RequestId
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt, RunRecord, RunRow
+from patternmill.ledger.runs import Attempts, RowOutcome, outcome_of_row
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
+from patternmill.text import joined
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTrace:
+    """One item of one row, with every attempt at it, the first one first."""
+
+    stage: Stage
+    key: ItemKey
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def last(self) -> Attempt | None:
+        return self.attempts[-1] if self.attempts else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """One row as it came in, with its status: what results files are made of."""
+
+    position: int
+    #: The row number as a spreadsheet shows it; the header is 1.
+    line: int
+    sku: str
+    #: The cells exactly as read, one a column of the input's header (fewer or more where the row was malformed).
+    cells: tuple[str, ...]
+    prompt: str
+    category_id: str
+    selections: Mapping[str, str]
+    status: RowStatus
+    product_id: str | None = None
+    pattern_id: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    #: What to do about it.
+    remedy: str | None = None
+    pattern: ItemTrace | None = None
+    product: ItemTrace | None = None
+
+
+def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
+    name = record.source.rpartition("/")[2]
+    return parse_catalog(ledger.input_of(record), name=name, encoding=record.input_encoding, empty=True)
+
+
+def row_results(ledger: Ledger, record: RunRecord, file: CatalogFile) -> Iterator[RowResult]:
+    """Every row of a run, in the order of its file. Rows of a run that has ended are as they were then."""
+    for rows, attempts in ledger.rows_with_attempts(record.run_id):
+        for row in rows:
+            yield _row_result(row, file.records[row.position].cells, attempts, record.outcome)
+
+
+def _row_result(
+    row: RunRow, cells: tuple[str, ...], attempts: Attempts, run_outcome: Outcome | None
+) -> RowResult:
+    ended = json.loads(row.outcome) if row.outcome else None
+    outcome = RowOutcome.from_json(ended) if ended else outcome_of_row(row, attempts, run_outcome)
+    pattern = _trace(Stage.PATTERN, row.pattern_key, attempts, ended)
+    product = _trace(Stage.PRODUCT, row.product_key, attempts, ended)
+    kept = json.loads(row.row)
+    return RowResult(
+        row.position,
+        row.line,
+        row.sku,
+        cells,
+        kept.get("prompt", ""),
+        kept.get("category", ""),
+        kept.get("selections", {}),
+        outcome.status,
+        _made(product),
+        _made(pattern),
+        outcome.error_code,
+        outcome.error,
+        outcome.remedy,
+        pattern,
+        product,
+    )
+
+
+def _trace(
+    stage: Stage, key: ItemKey | None, attempts: Attempts, ended: Mapping[str, Any] | None
+) -> ItemTrace | None:
+    """`ended`: what was fixed as the run ended. Later attempts are left out, and open ones are as they were."""
+    if key is None:
+        return None
+    those = attempts.get(key, ())
+    if ended is not None:
+        those = those[: ended[stage.value]]
+        was = ended.get(f"open_{stage.value}")
+        if was is not None:
+            those = (*those[:-1], _open_attempt(was))
+    return ItemTrace(stage, key, those)
+
+
+def _open_attempt(was: Mapping[str, Any]) -> Attempt:
+    typed = {
+        "state": AttemptState(was["state"]),
+        "body": b"",
+        "request_id": RequestId(was["request_id"]),
+        "item_key": ItemKey(was["item_key"]),
+    }
+    return Attempt(**{**was, **typed})
+
+
+def _made(trace: ItemTrace | None) -> str | None:
+    if trace is None or trace.last is None or trace.last.state is not AttemptState.SUCCEEDED:
+        return None
+    return trace.last.result_id
+
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
 CELL_LIMIT = 32_000

@@ -5,26 +5,30 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from pydantic import SecretStr
 
-from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
+from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval, Ceiling
+from patternmill.ledger.records import Approval, Ceiling, RunRecord
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, runs_of
+from patternmill.settings import PREFIX
 from patternmill.states import Outcome, Verdict
+from patternmill.text import plural
 
 #: Shorter beginnings of a digest are not accepted in its place.
 LEAST_DIGEST = 12
+#: In the options of a run's record: the limits by which its plan was judged.
+JUDGED_BY = "approve_above"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,45 @@ def propose(spec: RunSpec, plan: Plan) -> Proposal:
 
 def has_threshold(options: RunOptions) -> bool:
     return options.approve_above_items is not None or options.approve_above_cost is not None
+
+
+def may_need_approval(spec: RunSpec) -> bool:
+    """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
+    if has_threshold(spec.options):
+        return True
+    with ledger_if_any(spec.settings) as ledger:
+        return ledger is not None and _last_decision(ledger, spec) is not None
+
+
+def looser_limits(spec: RunSpec) -> str | None:
+    """A note where plans are judged by looser limits than the catalog's last one was; None otherwise."""
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return None
+        for record in runs_of(ledger, spec.scope.catalog, spec.scope.environment):
+            if JUDGED_BY in record.options:
+                return _looser_than(record, spec.options)
+    return None
+
+
+def limits_on_record(options: RunOptions) -> Mapping[str, int | None]:
+    """The limits above which a plan waits, as a run's record keeps them."""
+    return {"items": options.approve_above_items, "cost": options.approve_above_cost}
+
+
+def _looser_than(record: RunRecord, options: RunOptions) -> str | None:
+    before, changes = record.options[JUDGED_BY], []
+    for name, now in limits_on_record(options).items():
+        was = before.get(name)
+        if was is not None and (now is None or now > was):
+            here = "not set" if now is None else f"{now}"
+            changes.append(f"{PREFIX}APPROVE_ABOVE_{name.upper()} is {here} here, and was {was}")
+    if not changes:
+        return None
+    return (
+        f"Plans wait for approval by looser limits than in run {record.run_id}, the last of this catalog: "
+        f"{'; '.join(changes)}."
+    )
 
 
 def needs_approval(spec: RunSpec, proposal: Proposal) -> bool:
@@ -145,28 +188,34 @@ def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last decision on the catalog covers every plan that makes only items of the plan that was decided on: so what
-    is left after a crash rests on the same approval, under the same ceiling. It covers small plans too: what was
-    rejected, or exceeds the ceiling, is not bought piece by piece.
+    is left after a crash rests on the same approval, under the same ceiling. It binds small plans too, and processes
+    without limits of their own: what exceeds the ceiling is not bought piece by piece. An item that a person rejected
+    or left out is not bought by any plan, until a plan with it is approved.
     """
-    last = ledger.last_decision(spec.scope.environment, spec.scope.catalog) if ledger is not None else None
+    last = _last_decision(ledger, spec) if ledger is not None else None
+    if last is None and not has_threshold(spec.options):
+        return None
     decided = ledger.approval_items(last.id) if ledger is not None and last is not None else {}
     is_decided = bool(proposal.to_do) and proposal.to_do <= decided.keys()
     if last is not None and is_decided and last.verdict is Verdict.APPROVED:
         approved = ApprovedItems(last, frozenset(key for key, covered in decided.items() if covered))
         if not proposal.to_buy or _has_work(approved, proposal):
             return approved
-    if not proposal.to_buy or not has_threshold(spec.options):
+    if not proposal.to_buy:
         return None
-    if is_decided or _exceeds_threshold(spec.options, proposal):
-        raise approval_needed(proposal)
+    declined = _declined(ledger, spec, proposal) if ledger is not None else None
+    if declined or is_decided or _exceeds_threshold(spec.options, proposal):
+        raise _approval_needed(proposal, declined)
     return None
 
 
-def approval_needed(proposal: Proposal) -> ApprovalNeeded:
+def _approval_needed(proposal: Proposal, declined: str | None) -> ApprovalNeeded:
+    """`declined`: that a person decided against items of the plan."""
     digest = proposal.digest()
     return ApprovalNeeded(
         f"The plan would buy {proposal}, and waits for a person's approval. "
-        f"Its digest is {digest[:LEAST_DIGEST]}.",
+        + (f"{declined} " if declined else "")
+        + f"Its digest is {digest[:LEAST_DIGEST]}.",
         remedy=f"Look at --plan-only, then add `--approve {digest[:LEAST_DIGEST]}`. Nothing was bought.",
     )
 
@@ -179,6 +228,20 @@ def rejection(decision: Approval) -> HaltReason:
         "rejected",
         f"The plan {decision.short} was {what}{note.rstrip('.')}. Nothing was bought.",
     )
+
+
+def _last_decision(ledger: Ledger, spec: RunSpec) -> Approval | None:
+    return ledger.last_decision(spec.scope.environment, spec.scope.catalog)
+
+
+def _declined(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> str | None:
+    """Who decided against buying how many of the plan's items; None where nobody did."""
+    declined = ledger.declined_items(spec.scope.environment, spec.scope.catalog)
+    found = proposal.to_buy & declined.keys()
+    if not found:
+        return None
+    people = ", ".join(sorted({declined[key] for key in found}))
+    return f"{plural(len(found), 'item')} of it: rejected or left out by {people}."
 
 
 def _exceeds_threshold(options: RunOptions, proposal: Proposal) -> bool:

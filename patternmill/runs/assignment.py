@@ -58,7 +58,9 @@ def assignments(spec: RunSpec, plan: Plan, parts: Sequence[Sequence[PlannedRow]]
     return [
         json.dumps(
             {
-                "options": _OPTIONS.dump_python(replace(spec.options, max_in_flight=window), mode="json"),
+                "options": _OPTIONS.dump_python(
+                    replace(spec.options, max_in_flight=window, parts=len(parts)), mode="json"
+                ),
                 "rows": [row.position for row in part],
                 "retried": [row.position for row in part if _is_retried(plan, row)],
                 "settings": _terms(spec.settings, window, len(parts)).model_dump(mode="json"),

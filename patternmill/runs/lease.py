@@ -13,10 +13,9 @@ from datetime import timedelta
 
 from patternmill.errors import LedgerUnavailable, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.processes import birth, is_stopped, kill, machine
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import HeldLease, Lease
-from patternmill.ledger.writer import LedgerWriter
+from patternmill.processes import birth, is_stopped, kill, machine
 
 logger = logging.getLogger(__name__)
 

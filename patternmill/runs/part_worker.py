@@ -12,14 +12,13 @@ from datetime import timedelta
 from patternmill.catalog.csv_reader import Record
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
-from patternmill.engine.halt import HaltReason, halts_from
 from patternmill.engine.item_attempts import too_many_failures
+from patternmill.engine.progress import HaltReason, halts_from
 from patternmill.errors import LeaseLost, LedgerError, PatternmillError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.leases import COORDINATOR
-from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Attempt, KnownItem, PartLease, PartProgress, RunRow
-from patternmill.ledger.writer import LedgerWriter
 from patternmill.planning.items import PatternItem, ProductItem, Scope
 from patternmill.planning.partition import is_begun
 from patternmill.planning.plan import Plan, Reason, make_plan

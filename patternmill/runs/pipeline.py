@@ -13,23 +13,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from patternmill.catalog.changes import Changes
-from patternmill.catalog.columns import header_key
 from patternmill.catalog.csv_reader import CatalogFile, read_catalog
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import read_source, require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.catalog.rows import header_key
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
-from patternmill.results.atomic_files import LATEST, latest_in
 from patternmill.runs import approval
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
-from patternmill.runs.run import ActiveRun, Run, RunEnding
+from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment, runs_of
 from patternmill.service.studio_api import StudioApi
@@ -94,15 +94,20 @@ class Pipeline:
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
         assert self._file is not None, "read before it is checked"
-        # Before the key is sent, and before the offer is read.
-        await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
+        if not self.spec.settings.embedded:
+            # Before the key is sent, and before the offer is read.
+            await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
         offer = await current_offer(self._api, self.spec.settings, self._file)
         self._offer = offer.read
         limit = self.spec.settings.prompt_limit
         checked = await asyncio.to_thread(check_rows, self._file, offer.known, prompt_limit=limit)
         checked = await asyncio.to_thread(_without_superseded, self.spec, checked)
         origin = self.spec.origin
-        self._checked = replace(checked, notes=(origin.sentence(), *checked.notes)) if origin else checked
+        first = [
+            origin.sentence() if origin else None,
+            await asyncio.to_thread(approval.looser_limits, self.spec),
+        ]
+        self._checked = replace(checked, notes=(*filter(None, first), *checked.notes))
         return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
 
     @property
@@ -193,7 +198,7 @@ class Pipeline:
         await self.read()
         await self.check()
         run = await self.plan()
-        await run.engine.drive_all()
+        await run.engine.drive()
         await self.end()
         await self.publish()
 
@@ -286,8 +291,6 @@ class Launch:
 
 #: None in a flow that a worker runs: it makes the spec from its parameters.
 launched: ContextVar[Launch | None] = ContextVar("launched", default=None)
-#: The run, or part of one, whose rows are driven: how a nested flow finds the engine that its parent opened.
-driven: ContextVar[ActiveRun] = ContextVar("driven")
 
 
 def announce(run: Run) -> None:

@@ -13,28 +13,38 @@ from patternmill.catalog.changes import Content, described
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
-from patternmill.catalog.rows import sku_key
+from patternmill.catalog.rows import Row, sku_key
 from patternmill.catalog.selections import resolved
-from patternmill.engine.halt import HaltReason
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
+from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports.overview import job_seconds
 from patternmill.parameters import DUPLICATES
-from patternmill.planning.items import Scope
-from patternmill.planning.plan import LimitedPlan, Plan, PlanLimit, Reason, limit_plan, make_plan, restricted
-from patternmill.planning.proposal import ASSUMED, Cost, cost_of, time_for
+from patternmill.planning.items import ContentItems, Scope
+from patternmill.planning.plan import (
+    ASSUMED,
+    Cost,
+    LimitedPlan,
+    Plan,
+    PlanLimit,
+    Reason,
+    cost_of,
+    limit_plan,
+    make_plan,
+    restricted,
+    time_for,
+)
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, visible_text
-from patternmill.results.summary import joined
 from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.spec import RunSpec
 from patternmill.service.offer_reader import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, Stage
-from patternmill.text import money, plural
+from patternmill.text import joined, money, plural
 
 
 def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
@@ -116,7 +126,10 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     def products_of(sku: str) -> Sequence[KnownProduct]:
         return ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else ()
 
-    items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
+    items = ContentItems(scope, edition=spec.edition)
+    # Where nothing was requested yet, nothing can be recognized.
+    if memory.last_attempts or memory.products_by_sku:
+        items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
@@ -242,7 +255,11 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
         return None
     scope = plan.scope
     rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
-    found = {(catalog, sku) for catalog, sku, content in rows if _are_alike(content, bought[sku], offer)}
+    found = {
+        (catalog, sku)
+        for catalog, sku, content in rows
+        if _are_alike(content, Content.of(bought[sku]), offer)
+    }
     skus = {sku for _, sku in found}
     if len(skus) <= _HANDFUL:
         return None
@@ -264,11 +281,11 @@ def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
         )
 
 
-def _first_purchases(plan: Plan) -> Mapping[str, Content]:
+def _first_purchases(plan: Plan) -> Mapping[str, Row]:
     """By sku, what is to be bought for the first time in this catalog; what is retried was decided before."""
     rows = [(row.entry.row, row.product) for row in plan.to_do()]
     return {
-        sku_key(row.sku): Content.of(row)
+        sku_key(row.sku): row
         for row, product in rows
         if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
     }

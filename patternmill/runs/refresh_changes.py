@@ -13,7 +13,7 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
-from patternmill.ledger.catalog_rows import CHANGES
+from patternmill.ledger.catalog_rows import CHANGES, counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.parameters import RetireLimit
@@ -59,12 +59,6 @@ def with_counts(record: RunRecord, changes: Changes) -> RunRecord:
     return replace(record, options={**record.options, CHANGES: changes.counts()})
 
 
-def counts_of(record: RunRecord) -> Mapping[str, int] | None:
-    """How many changes a refresh found, by kind; None for another run."""
-    counts: Mapping[str, int] | None = record.options.get(CHANGES)
-    return counts
-
-
 def is_whole(record: RunRecord) -> bool:
     """Whether what a run's source did not have was retired: a refresh's, unless so much was missing that it waits."""
     counts = counts_of(record)
@@ -85,14 +79,9 @@ def withheld_reason(record: RunRecord) -> str | None:
 def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
     entry, product = row.entry, row.product
     if entry.row is None or product is None:
-        return RequestedRow(row_sku(row))
+        return RequestedRow(row.known_sku)
     not_made = plan.products[product].reason in _NOT_MADE
     return RequestedRow(entry.row.sku, Content.of(entry.row), product, not_made)
-
-
-def row_sku(row: PlannedRow) -> str:
-    """The row's sku, also where it is refused; empty where it has none."""
-    return row.sku or next((problem.sku for problem in row.entry.problems if problem.sku), "")
 
 
 def change_lines(changes: Changes, most: int) -> Iterator[str]:

@@ -19,9 +19,9 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
-from patternmill.ledger.reports.row_results import input_file
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
-from patternmill.ledger.run_rows import row_content
+from patternmill.ledger.runs import row_content
+from patternmill.results.row_files import input_file
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +17,25 @@ from patternmill import __version__
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.engine.engine import Engine
-from patternmill.engine.halt import HaltReason
 from patternmill.engine.options import RunOptions
+from patternmill.engine.progress import HaltReason
 from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
-from patternmill.garbage_collection import collect_rarely
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
-from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, NewItem, RunRecord, RunRow
-from patternmill.ledger.reports.overview import Spent, spent_by_run
-from patternmill.ledger.run_rows import entry_text
-from patternmill.ledger.writer import LedgerWriter
-from patternmill.planning.items import Item, Scope
-from patternmill.planning.plan import Plan
-from patternmill.planning.proposal import cost_of
+from patternmill.ledger.runs import entry_text
+from patternmill.ledger.spending import Spent
+from patternmill.parameters import PRODUCTION
+from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
-from patternmill.planning.request_ids import canonical_json
+from patternmill.processes import collect_rarely
 from patternmill.results.gallery import KEPT_PICTURES
-from patternmill.results.summary import joined
 from patternmill.runs.approval import (
+    JUDGED_BY,
     ApprovedItems,
+    limits_on_record,
     propose,
     rejection,
     require_approval,
@@ -52,7 +52,6 @@ from patternmill.runs.preview import (
 from patternmill.runs.refresh_changes import (
     find_changes,
     record_changes,
-    row_sku,
     with_counts,
     withheld_reason,
 )
@@ -60,6 +59,7 @@ from patternmill.runs.safeguards import refuse_other_service, require_confirmati
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus
+from patternmill.text import joined
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -190,7 +190,7 @@ class Run(ActiveRun):
                 ledger.update_run(record)
                 ledger.end_parts(record.run_id)
                 ledger.release_lease(lease)
-                spent = spent_by_run(ledger, record.run_id)
+                spent = ledger.spent_by_run(record.run_id)
             return RunEnding(record, counts, spent)
 
         try:
@@ -214,7 +214,7 @@ class Run(ActiveRun):
 
         Rows that wait to be retired wait for a person, so that such a run is not simply complete.
         """
-        withheld = withheld_reason(self.record)
+        withheld = withheld_reason(self.record) if self.spec.refresh else None
         made = not set(counts) - {RowStatus.SUCCEEDED}
         complete = made and withheld is None
         reason = None if made else self._incomplete
@@ -294,7 +294,8 @@ class _Planning:
             if self.refused is None:
                 approved = require_approval(ledger, spec, proposal)
                 if approved is None:
-                    require_confirmation(spec.settings, plan)
+                    if spec.settings.environment == PRODUCTION:
+                        require_confirmation(spec.settings, plan)
                     refuse_duplicates(spec, duplicates)
             close_broken_runs(ledger, spec.scope)
             decision = approved.approval if approved is not None else self.refused
@@ -309,7 +310,8 @@ def _opened(spec: RunSpec) -> Ledger:
     """The ledger; raises ConfigurationError when the service is another environment's."""
     ledger = open_ledger(spec.settings)
     try:
-        refuse_other_service(ledger, spec.settings)
+        if not spec.settings.embedded:
+            refuse_other_service(ledger, spec.settings)
     except BaseException:
         ledger.close()
         raise
@@ -339,11 +341,17 @@ def new_record(
         versions={
             "patternmill": __version__,
             "python": platform.python_version(),
-            **{name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")},
+            **_library_versions(),
         },
         options=_options_on_record(spec, checked),
         prefect_flow_run_id=prefect_flow_run_id,
     )
+
+
+@cache
+def _library_versions() -> dict[str, str]:
+    """Read once: each is a file of metadata to parse."""
+    return {name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")}
 
 
 def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
@@ -351,6 +359,7 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         "max_in_flight": spec.options.max_in_flight,
         "attempts": spec.options.attempts,
         "edition": spec.edition,
+        JUDGED_BY: limits_on_record(spec.options),
     }
     if spec.options.currency is not None:
         options["currency"] = spec.options.currency
@@ -412,13 +421,17 @@ def put_on_record(
 
 
 def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
-    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease."""
+    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
+
+    They ended with the last that is known of them, whenever somebody closes them.
+    """
     for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
         if record.outcome is None:
             ledger.close_rows(record)
             ledger.update_catalog(record)
             reason = "The process that drove this run ended without closing it."
-            ledger.update_run(replace(record, ended_at=moment(ledger), outcome=Outcome.FAILED, reason=reason))
+            ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
+            ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
 
 
 def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
@@ -431,5 +444,5 @@ def _run_rows(plan: Plan) -> Iterator[RunRow]:
     for row in plan.rows:
         entry = row.entry
         yield RunRow(
-            row.position, entry.record.line, row_sku(row), row.pattern, row.product, entry_text(entry)
+            row.position, entry.record.line, row.known_sku, row.pattern, row.product, entry_text(entry)
         )

@@ -34,9 +34,10 @@ def require_allowed_path(path: Path | None, settings: Settings) -> None:
 def refuse_other_service(ledger: Ledger, settings: Settings) -> None:
     """Raise ConfigurationError when an environment's products are at another service than the one that is named.
 
-    What is in the ledger of an environment was made by the service of its last run that asked for anything.
+    What is in the ledger of an environment was made by the service of its last run that asked for anything. Not for an
+    embedded studio, which has a ledger of its own.
     """
-    if settings.embedded or settings.studio_url is None:
+    if settings.studio_url is None:
         return
     asked, here = asked_services(ledger), settings.service_at(settings.studio_url)
     own = next((run for run in asked if run.environment == settings.environment), None)
@@ -67,12 +68,12 @@ def _other_service(asked: AskedService, url: str) -> ConfigurationError:
 
 
 def require_confirmation(settings: Settings, plan: Plan) -> None:
-    """Raise ConfigurationError when much would be bought in production and that is not confirmed.
+    """Raise ConfigurationError when much would be bought, in production, and that is not confirmed.
 
     Not for a plan that a person has approved.
     """
     items = sum(plan.purchases())
-    if settings.environment != PRODUCTION or items <= settings.confirm_above or settings.confirms(PRODUCTION):
+    if items <= settings.confirm_above or settings.confirms(PRODUCTION):
         return
     raise ConfigurationError(
         f"{plural(items, 'item')} would be bought in production; more than {settings.confirm_above:,} have to be "
@@ -91,10 +92,8 @@ def refuse_password(address: str) -> None:
         )
 
 
-def refuse_unspreadable(settings: Settings, spread: int | None) -> None:
+def refuse_unspreadable(settings: Settings, spread: int) -> None:
     """Raise ConfigurationError, before anything is spent, when a run cannot be spread."""
-    if spread is None:
-        return
     url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
     if not url.startswith(("postgresql:", "postgres:")):
         raise ConfigurationError(

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from patternmill.catalog.columns import is_ours
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
-from patternmill.catalog.rows import Row
+from patternmill.catalog.rows import Row, is_ours
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
@@ -21,7 +20,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
-from patternmill.results.manifest import MANIFEST, ManifestUnreadable, read_manifest
+from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection
@@ -180,7 +179,8 @@ def _settings_for(request: RunRequest, settings: Settings, environment: str | No
 
 
 def _options(request: RunRequest, settings: Settings) -> RunOptions:
-    refuse_unspreadable(settings, request.spread)
+    if request.spread is not None:
+        refuse_unspreadable(settings, request.spread)
     return RunOptions.from_settings(
         settings,
         max_failures=request.max_failures,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Protocol
 
-from patternmill.engine.halt import HaltReason, halts_from
+from patternmill.engine.progress import HaltReason, halts_from
 from patternmill.engine.shards import rows_named
 from patternmill.errors import LedgerError, PatternmillError
 from patternmill.identifiers import RunId

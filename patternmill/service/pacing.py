@@ -66,10 +66,11 @@ class Window:
         self._limit = min(self._limit + step, float(self._ceiling))
         self._admit()
 
-    def overloaded(self, sent_at: float) -> None:
+    def overloaded(self, sent_at: float, carried: int = 1) -> None:
         """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
 
-        One such answer among many successes is an accident and changes nothing.
+        Not below `carried`, the jobs that the service runs all the same. One such answer among many successes is
+        an accident and changes nothing.
         """
         if sent_at <= self._shrunk_at:
             return
@@ -79,7 +80,7 @@ class Window:
         self._recent.clear()
         self._shrunk_at = self._clock()
         self._proven = max(1.0, 0.85 * self._limit)
-        self._limit = max(1.0, self._limit / 2)
+        self._limit = min(self._limit, max(1.0, carried, self._limit / 2))
 
     def _admit(self) -> None:
         for turns in self._waiting.values():
@@ -97,29 +98,56 @@ class Window:
 
 
 class RateLimiter:
-    """Requests a second, first come, first served. Adapts to a limit that is not configured by 429 answers.
+    """Requests a second, first come, first served. Learns a limit that is not configured from 429 answers.
 
-    Below nine tenths of the rate that was last too much it grows fast, above slowly.
+    The rate follows CUBIC (RFC 9438), counted in requests rather than in time: it is cut to a little below what the
+    service accepted, returns to that ever more slowly, and then leaves it ever faster. Only requests that had to wait
+    for their turn raise it: a rate that was not made use of proves nothing.
     """
 
-    #: Growth with each request sent: at most a tenth, and a hundredth, a second.
-    FAST, SLOW = 0.015, 0.0015
-    CUT = 0.8
-    #: The rate is too much at so many 429 among the last so many answers.
-    SIGNS, AMONG = 2, 40
+    #: After a cut: this share of the rate that was accepted, which is at least half of the one that was too much;
+    #: less, when a 429 costs a pause.
+    CUT, CUT_IF_PAUSED, LEAST = 0.93, 0.89, 0.5
+    #: Soon after a pause, in which a service saves up what it accepts then: at least this share of what it accepts.
+    SOON = 0.7
+    #: Requests from a cut until the accepted rate is reached again: at least so many; those of so many seconds; those
+    #: of so many pauses, for each 429 costs one. But not more than so many for each request that measured it.
+    RETURN, SECONDS, PAUSES, BY_EACH = 60, 5.0, 10.0, 4
+    #: A rate that was not made use of measures a limit as badly as so few requests.
+    ROUGHLY = 3
+    #: How fast it is left then: by this share of it after as many requests again, eight times that after twice as many.
+    #: And how much faster than for the request before at most.
+    PROBE, FASTEST = 0.2, 1.03
+    #: A rate is too much at so many 429 among the last so many answers; at one, near a rate that was too much before.
+    SIGNS, AMONG, NEAR = 2, 40, 0.97
+    #: Seconds over which the accepted rate is measured. Cuts are as far apart as the shorter.
+    SHORTEST, LONGEST = 1.0, 10.0
+    #: Requests a second: the lowest rate.
+    SLOWEST = 0.5
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
         self._most = rate
-        self._floor = min(1.0, rate)
+        self._floor = min(self.SLOWEST, rate)
         self._clock = clock
         self._rate = rate
-        self._too_much = float("inf")
+        #: Right after the last cut; what was accepted then; and the requests since then that had to wait.
+        self._low, self._plateau, self._sent = rate, float("inf"), 0
+        self._return: float = self.RETURN
         self._tokens = self._burst()
         self._filled_at = clock()
         self._paused_until = -float("inf")
-        self._resumed_at = self._filled_at
+        #: Seconds of all pauses, each to its end.
+        self._paused = 0.0
         self._cut_at = -float("inf")
-        self._accepted: deque[float] = deque(maxlen=256)
+        #: By a clock that stands still in pauses: the last cut, or the first request; and what was accepted since.
+        self._measured_from = float("inf")
+        self._accepted: deque[float] = deque(maxlen=4096)
+        #: What was counted for the last cut: requests, in so many seconds.
+        self._counted: tuple[int, float] | None = None
+        #: Seconds of the pause at the last cut.
+        self._cost = 0.0
+        #: When the rate was first cut since a request was last accepted.
+        self._refusing_since = float("inf")
         self._recent: deque[bool] = deque(maxlen=self.AMONG)
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._pump_task: asyncio.Task[None] | None = None
@@ -129,6 +157,8 @@ class RateLimiter:
         """Wait for the turn to send one request. False once closed: then nothing may be sent."""
         if self._closed:
             return False
+        if self._measured_from == float("inf"):
+            self._measured_from = self._unpaused() - self.SHORTEST
         if not self._waiting and self._delay() <= 0:
             self._tokens -= 1
             return True
@@ -148,51 +178,107 @@ class RateLimiter:
             if not turn.done():
                 turn.set_result(False)
 
-    def accepted(self) -> None:
-        self._recent.append(False)
-        self._accepted.append(self._clock())
+    def accepted(self, sent_at: float) -> None:
+        """A request sent at `sent_at` was accepted."""
+        self._refusing_since = float("inf")
+        if sent_at > self._cut_at:
+            self._recent.append(False)
+            self._accepted.append(self._unpaused())
+        elif self._counted:  # too late for the cut, which was too deep by this one
+            count, seconds = self._counted
+            self._counted = count + 1, seconds
+            self._cut_to((count + 1) / seconds, self.ROUGHLY)
 
-    def limited(self, sent_at: float, pause: float) -> None:
-        """A request sent at `sent_at` was answered 429: no request for `pause` seconds, then slower."""
-        self._slow_down(sent_at)
-        self._paused_until = max(self._paused_until, self._clock() + pause)
-        self._resumed_at = max(self._resumed_at, self._paused_until)
+    def limited(self, sent_at: float, pause: float) -> bool:
+        """A request sent at `sent_at` was answered 429: no request for `pause` seconds, then slower.
 
-    def _slow_down(self, sent_at: float) -> None:
+        False when a lower rate has not helped at all: then something else than the rate is too much.
+        """
+        self._pause(pause)
+        if sent_at > self._cut_at:
+            self._recent.append(True)
+            if self._is_too_much():
+                self._cut(pause)
+        return sent_at < self._refusing_since + self.SHORTEST
+
+    def _pause(self, seconds: float) -> None:
         now = self._clock()
-        if sent_at <= self._cut_at:
-            return
-        self._recent.append(True)
-        if sum(self._recent) < self.SIGNS:
-            return
-        self._recent.clear()
         self._fill(now)
-        self._too_much = self._rate
-        self._rate = max(self._floor, self._cut(now))
-        self._cut_at = now
-        self._tokens = min(self._tokens, 0.0)
+        until = max(self._paused_until, now + seconds)
+        self._paused += until - max(self._paused_until, now)
+        self._paused_until = until
 
-    def _cut(self, now: float) -> float:
-        """The next rate. After a cut that did not help, from what was served since rather than in steps."""
-        since = max(now - 5.0, self._resumed_at)
-        if now - since >= 1.0:
-            return min(self._rate * self.CUT, sum(at > since for at in self._accepted) / (now - since))
-        return self._rate * (self.CUT if now - self._cut_at > 10.0 else 0.5)
+    def _unpaused(self) -> float:
+        return max(self._clock(), self._paused_until) - self._paused
+
+    def _is_too_much(self) -> bool:
+        if self._unpaused() - self._measured_from < self.SHORTEST:
+            return False
+        return self._rate >= self.NEAR * self._plateau or sum(self._recent) >= self.SIGNS
+
+    def _cut(self, pause: float) -> None:
+        self._cost = pause
+        if self._sent and not self._accepted:
+            self._halve()
+        elif self._sent:
+            served = max(self._share_accepted(), self.LEAST) * self._rate
+            self._counted = None
+            self._cut_to(served, len(self._accepted))
+        else:
+            self._counted = self._count()
+            self._cut_to(self._counted[0] / self._counted[1], self.ROUGHLY)
+        self._tokens = min(self._tokens, 0.0)
+        self._cut_at, self._measured_from = self._clock(), self._unpaused()
+        self._accepted.clear()
+        self._recent.clear()
+
+    def _halve(self) -> None:
+        """Nothing was accepted since the last cut: what the service will accept again is as it was."""
+        self._refusing_since = min(self._refusing_since, max(self._clock(), self._paused_until))
+        self._low = self._rate = max(self._rate / 2, self._floor)
+        self._sent, self._return = 0, self.BY_EACH * self.ROUGHLY
+
+    def _cut_to(self, served: float, requests: int) -> None:
+        """Go below the rate that was accepted, as measured by so many requests, and begin to return to it."""
+        self._plateau = min(max(served, self._floor / self.CUT_IF_PAUSED), self._most)
+        self._low = self._rate = self._plateau * (self.CUT_IF_PAUSED if self._cost else self.CUT)
+        self._sent = 0
+        seconds = max(self.SECONDS, self.PAUSES * self._cost)
+        self._return = min(
+            max(self.RETURN, seconds * self._plateau), self.BY_EACH * max(requests, self.ROUGHLY)
+        )
+
+    def _share_accepted(self) -> float:
+        """Of the last answers. Less, soon after a pause."""
+        share = 1.0 - sum(self._recent) / len(self._recent)
+        if self._sent >= self._return / 2:
+            return share
+        seconds = self._unpaused() - self._measured_from
+        return share * max(seconds / (seconds + self._cost / 2), self.SOON)
+
+    def _count(self) -> tuple[int, float]:
+        """Requests that were accepted of late, and in how many seconds."""
+        now = self._unpaused()
+        seconds = min(now - self._measured_from, self.LONGEST)
+        return sum(at > now - seconds for at in self._accepted), seconds
+
+    def _grow(self) -> None:
+        """One more request had to wait for its turn."""
+        if self._rate < self._most:
+            self._sent += 1
+            away = (self._sent / self._return - 1.0) ** 3
+            step = self._plateau - self._low if away < 0 else self.PROBE * self._plateau
+            self._rate = min(self._plateau + away * step, self.FASTEST * self._rate, self._most)
 
     def _burst(self) -> float:
         return max(1.0, self._rate / 20)
 
     def _fill(self, now: float) -> None:
-        """Add tokens and raise the rate for the time that passed, pauses excepted."""
+        """Add tokens for the time that passed, pauses excepted."""
         since = max(self._filled_at, min(now, self._paused_until))
-        passed = now - since
         self._filled_at = now
-        if passed <= 0:
-            return
-        self._tokens = min(self._tokens + passed * self._rate, self._burst())
-        fast = self._rate < 0.9 * self._too_much
-        growth = self._rate * (self.FAST if fast else self.SLOW)
-        self._rate = min(self._rate * (1 + min(growth, 0.1 if fast else 0.01) * min(passed, 1.0)), self._most)
+        if now > since:
+            self._tokens = min(self._tokens + (now - since) * self._rate, self._burst())
 
     def _delay(self) -> float:
         now = self._clock()
@@ -209,6 +295,7 @@ class RateLimiter:
                 await asyncio.sleep(delay)
             else:
                 self._tokens -= 1
+                self._grow()
                 self._waiting.popleft().set_result(True)
 
 

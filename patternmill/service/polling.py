@@ -267,7 +267,7 @@ class Poller:
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
             self._limiter.limited(asked_at, requested)
         elif answer.usable:
-            self._limiter.accepted()
+            self._limiter.accepted(asked_at)
         if isinstance(decision, AskAgain):
             self._ask_again(job, decision, now, asked_at - job.accepted_at)
         else:

@@ -92,7 +92,9 @@ class StudioApi:
         pace = pace or Pace()
         #: The engine acquires it for each item, from before a create until its job ended.
         self.window = Window(pace.max_in_flight, clock=clock)
+        #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
         self._creates = RateLimiter(pace.create_rate, clock=clock)
+        self._learned = {wire.create: RateLimiter(pace.create_rate, clock=clock) for wire in ON_WIRE.values()}
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
@@ -113,7 +115,8 @@ class StudioApi:
                 "The address of the service or its key is missing.",
                 remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
             )
-        refuse_new_address(settings)
+        if not settings.embedded:
+            refuse_new_address(settings)
         client = StudioClient(
             settings.studio_url,
             settings.api_key,
@@ -201,7 +204,8 @@ class StudioApi:
         """Abandon what is left and close the connections."""
         self.abandon()
         await self._poller.close()
-        self._creates.close()
+        for limiter in (self._creates, *self._learned.values()):
+            limiter.close()
         self._polls.close()
         await self._client.close()
 
@@ -212,6 +216,7 @@ class StudioApi:
         try:
             async with self._draining.guard():
                 if await self._breaker.ready():
+                    await self._learned[sending.operation].acquire()
                     await self._creates.acquire()
         except TimeoutError:
             return _unsent(sending)
@@ -258,16 +263,18 @@ class StudioApi:
     def _pace(
         self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, sent_at: float
     ) -> None:
+        """A 429 slows its own operation down; where that does not help, there are too many jobs."""
         if isinstance(decision, Accepted):
             self.window.accepted()
-            self._creates.accepted()
+            self._learned[operation].accepted(sent_at)
             self._working.add(operation)
             self._unclear[operation].clear()
+        elif answer.status == 429 and isinstance(decision, ResendAfter):
+            requested = decision.delay.total_seconds() if decision.server_requested else 0.0
+            if not self._learned[operation].limited(sent_at, requested):
+                self.window.overloaded(sent_at, carried=self._poller.following)
         elif answer.overloaded:
             self.window.overloaded(sent_at)
-        if answer.status == 429 and isinstance(decision, ResendAfter):
-            requested = decision.delay.total_seconds() if decision.server_requested else 0.0
-            self._creates.limited(sent_at, requested)
 
     def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
         job_id, request = accepted.job.job_id, hash(sending.body)

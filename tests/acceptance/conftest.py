@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.harness import Zygote
+from tests.acceptance.prefect_servers import joint_server
+
+__all__ = ["joint_server", "zygote"]
 
 
 @pytest.fixture(scope="session")

@@ -13,13 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from prefect_host.environment import server_environment
-from prefect_host.own_server import OwnServer, server_answers
+import pytest
+
+from prefect_host.own_server import OwnServer, server_answers, server_environment
 from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
 from tests.prefect_api import PrefectApi
@@ -31,15 +32,47 @@ def migrated_database(base: Path) -> Path:
 
     `base` is pytest's folder of this process; the one above it is shared by the processes of one test run.
     """
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    home = shared / "prefect-template"
-    with (shared / "prefect-template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (home / "made").exists():
+    home = shared_folder(base) / "prefect-template"
+    with made_once(home) as is_made:
+        if not is_made:
             with OwnServer(home):
                 pass
-            (home / "made").touch()
     return home / "prefect"
+
+
+def shared_folder(base: Path) -> Path:
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Whether another test or process has made the folder; nobody else makes it meanwhile."""
+    mark = folder.with_suffix(".made")
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield mark.exists()
+        mark.touch()
+
+
+@pytest.fixture(scope="session")
+def joint_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
+    """One server for all tests of a run, in whatever process, whose commands are to find one: a start is dear.
+
+    The first process starts it, the others join it, the last one ends it, as commands on one home do.
+    """
+    base = tmp_path_factory.getbasetemp()
+    template, home = migrated_database(base), shared_folder(base) / "prefect-joint"
+    with made_once(home) as is_made:
+        if not is_made:
+            lay_database(template, home)
+    with OwnServer(home) as running:
+        yield running
+
+
+def settle_at(server: OwnServer, home: Path) -> None:
+    """Make a running server that of another home as well."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (home / "prefect").symlink_to(server.directory, target_is_directory=True)
 
 
 def lay_database(template: Path, home: Path) -> Path:

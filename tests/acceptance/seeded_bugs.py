@@ -10,10 +10,9 @@ from typing import Any
 import orjson
 
 from patternmill.engine.engine import Engine
-from patternmill.engine.halt import HaltReason
 from patternmill.engine.item_attempts import Attempts
-from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.writer import LedgerWriter
+from patternmill.engine.progress import HaltReason
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.planning import items
 from patternmill.runs import run
 from patternmill.service import polling, resend, studio_api

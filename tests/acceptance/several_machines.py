@@ -22,16 +22,18 @@ import pytest
 import yaml
 
 from cli.commands.worker import children
-from prefect_host.environment import client_environment
-from prefect_host.own_server import server_answers
+from prefect_host.own_server import client_environment, server_answers
 from prefect_host.shared_process import usable_port
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import clean_environment, eventually
 from tests.hostile import Hostile
-from tests.prefect_api import PrefectApi
+from tests.prefect_api import PrefectApi, api_with_password
 
 POSTGRES = "postgres@127.0.0.1:5432"
+#: What the person who runs the compose file sets.
+PASSWORD = "correct-horse"
+CREDENTIAL = f"patternmill:{PASSWORD}"
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def machines(folder: Path) -> Iterator[Machines]:
         )
         start = ("server", "start", "--host", "127.0.0.1", "--port", str(port), "--no-services")
         stack.enter_context(_process("prefect", *start, environment=server, log=folder / "server.log"))
-        api = PrefectApi(f"http://127.0.0.1:{port}/api")
+        api = api_with_password(f"http://127.0.0.1:{port}/api", CREDENTIAL)
         log = folder / "server.log"
         eventually(lambda: server_answers(api.url, timeout=2.0), 120, lambda: log.read_text()[-3000:])
         stack.enter_context(
@@ -148,6 +150,7 @@ def machines(folder: Path) -> Iterator[Machines]:
         environment = {
             **clean_environment(),
             **client_environment(api.url, folder),
+            "PREFECT_API_AUTH_STRING": CREDENTIAL,
             "PATTERNMILL_LEDGER_URL": f"postgresql://{POSTGRES}/{ledger}",
             "PATTERNMILL_HOME": str(folder / "home"),
             "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
@@ -163,6 +166,7 @@ def _as_composed(database: str, redis: int, port: int) -> dict[str, str]:
     for name, value in variables.items():
         value = re.sub(r"postgresql\+asyncpg://.*", f"postgresql+asyncpg://{POSTGRES}/{database}", value)
         value = re.sub(r"\$\{PUBLIC_URL:-[^}]*\}", f"http://127.0.0.1:{port}", value)
+        value = re.sub(r"\$\{PREFECT_PASSWORD:\?[^}]*\}", PASSWORD, value)
         ours[name] = value.replace("redis://redis:6379", f"redis://127.0.0.1:{redis}")
     return ours | {"PREFECT_REDIS_MESSAGING_HOST": "127.0.0.1", "PREFECT_REDIS_MESSAGING_PORT": str(redis)}
 

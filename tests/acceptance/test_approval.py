@@ -73,10 +73,21 @@ def suspended(prefect: Prefect, service: Hostile, folder: Path, about: str) -> s
 
 
 def answer(prefect: Prefect, flow_run: str, **fields: Any) -> dict[str, Any]:
-    """As the form in the Prefect UI does."""
+    """As the form in the Prefect UI does. Just after a run is suspended Prefect has no form, and refuses the answer."""
     order = {"run_input": {"name": "A. Weaver", **fields}}
-    found: dict[str, Any] = prefect.api.post(f"flow_runs/{flow_run}/resume", order)
-    return found
+    answers: list[dict[str, Any]] = []
+
+    def is_accepted() -> bool:
+        answers.append(prefect.api.post(f"flow_runs/{flow_run}/resume", order))
+        return bool(answers[-1]["status"] == "ACCEPT")
+
+    eventually(is_accepted, 30, lambda: answers[-1])
+    return answers[-1]
+
+
+def log_of(prefect: Prefect, flow_run: str) -> list[str]:
+    found = prefect.api.post("logs/filter", {"logs": {"flow_run_id": {"any_": [flow_run]}}, "limit": 200})
+    return [str(entry["message"]) for entry in found]
 
 
 def statuses(folder: Path) -> Counter[str]:
@@ -141,6 +152,29 @@ def test_rejected_plan_is_cancelled(
     assert "rejected-" not in json.dumps(service.record.read_text())
 
 
+def test_retry_button_on_a_worker_without_limits_does_not_buy_a_rejected_plan(
+    prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
+) -> None:
+    """The rejection is in the ledger: the run asks once more, and says that its worker's limits are looser."""
+    strict = worker()
+    flow_run = suspended(prefect, service, tmp_path, "insisted")
+    answer(prefect, flow_run, decision="reject", note="not this year")
+    state = prefect.ended(flow_run, within=120)
+    assert "not this year" in state["message"], state
+    strict.terminate()
+    strict.wait(timeout=60)
+    worker(PATTERNMILL_APPROVE_ABOVE_ITEMS="", PATTERNMILL_APPROVE_ABOVE_COST="")
+    retry = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retry from the UI"}
+    prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": retry})
+    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
+    assert "insisted-" not in json.dumps(service.record.read_text())
+    noted = f"PATTERNMILL_APPROVE_ABOVE_ITEMS is not set here, and was {ABOVE}"
+    eventually(lambda: any(noted in line for line in log_of(prefect, flow_run)), 60)
+    answer(prefect, flow_run, decision="approve")
+    assert prefect.ended(flow_run, within=120)["name"] == "Completed"
+    assert statuses(tmp_path) == {"succeeded": ROWS}
+
+
 def test_unanswered_plan_is_cancelled_at_its_timeout(
     prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
 ) -> None:
@@ -162,7 +196,8 @@ def test_restarted_waiting_run_requests_the_same_approval(
     (before,) = approvals(prefect, "alarmed")
     crashed = {"type": "CRASHED", "name": "Crashed", "message": "No heartbeat."}
     prefect.api.post(f"flow_runs/{flow_run}/set_state", {"state": crashed, "force": True})
-    eventually(lambda: approvals(prefect, "alarmed")[0].question != before.question, 120)
+    # After a pause of a minute at most.
+    eventually(lambda: approvals(prefect, "alarmed")[0].question != before.question, 180)
     eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 60, lambda: prefect.state(flow_run))
     (again,) = approvals(prefect, "alarmed")
     assert (again.id, again.lapses_at) == (before.id, before.lapses_at)

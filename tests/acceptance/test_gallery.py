@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
+from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.results.results_files import write_results
+from patternmill.results.row_files import ItemTrace, RowResult
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.acceptance.browser import QUIET, installed
 

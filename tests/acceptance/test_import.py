@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.results.manifest import verify
+from patternmill.results.summary import verify
 from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from studio.store import read_record

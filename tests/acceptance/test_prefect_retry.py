@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from prefect_host.environment import client_environment
-from prefect_host.own_server import OwnServer
+from prefect_host.own_server import OwnServer, client_environment
 from prefect_host.work_pool import POOL
 from tests.acceptance.evidence import broken_files
 from tests.acceptance.harness import CHECKOUT, ServiceInThread, some_rows, write_csv
@@ -93,6 +94,7 @@ def prefect(tmp_path_factory: pytest.TempPathFactory, service: ServiceInThread) 
             "PATTERNMILL_STUDIO_URL": service.url,
             "PATTERNMILL_API_KEY": service.key,
             "PATTERNMILL_HOME": str(home),
+            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
         }
         in_checkout(environment, "prefect", "work-pool", "create", POOL, "--type", "process")
         deployment = ("--prefect-file", "deployments/prefect.yaml", "--name", "bulk-import")
@@ -141,7 +143,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
     broken = runs["broken"]
     first = broken.end()
     runs["refused"].end()
-    assert (first["type"], first["name"]) == ("COMPLETED", "CompletedWithFailures"), first
+    assert (first["type"], first["name"]) == ("COMPLETED", "CompletedWithFailures"), first["message"]
     statuses, before = broken.statuses, creates(service)
     assert Counter(statuses.values()) == {"succeeded": ROWS - 1, "failed": 1}
     again = broken.press_retry()

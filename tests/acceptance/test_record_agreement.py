@@ -144,7 +144,7 @@ def assert_flow_runs_agree(api: PrefectApi, statuses: Counter[str]) -> None:
     shards = [run for run in flow_runs if run["parent_task_run_id"] is not None]
     assert top["state"]["name"] == "CompletedWithFailures"
     assert top["state"]["message"] == (
-        f"{ROWS} rows: {statuses['succeeded']} succeeded, {statuses['failed']} failed"
+        f"{ROWS:,} rows: {statuses['succeeded']:,} succeeded, {statuses['failed']} failed"
     )
     assert statuses["succeeded"] + statuses["failed"] == ROWS
     assert ROWS * 0.005 < statuses["failed"] < ROWS * 0.06, "the test is about a few failures"

@@ -19,7 +19,7 @@ import pytest
 
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
-from tests.acceptance.prefect_servers import lay_database, migrated_database
+from tests.acceptance.prefect_servers import settle_at
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
 HEADER = "sku,prompt,category,option:size,option:fabric\n"
@@ -55,18 +55,9 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def server(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnServer]:
-    """The home's own server, which the commands join instead of starting one each."""
-    home = tmp_path / ".patternmill"
-    lay_database(migrated_database(tmp_path_factory.getbasetemp()), home)
-    with OwnServer(home) as running:
-        yield running
-
-
-@pytest.mark.usefixtures("server")
-def test_refreshes_of_an_address(tmp_path: Path, site: str) -> None:
+def test_refreshes_of_an_address(tmp_path: Path, site: str, joint_server: OwnServer) -> None:
     """Made, edited, emptied, agreed to: exit codes, calls, changes.csv, and the catalog in three formats."""
+    settle_at(joint_server, tmp_path / ".patternmill")
     sheet = tmp_path / "sheets" / "spring.csv"
     address = site.replace("//", "//ann:canary@") + "/spring.csv"
     refresh = partial(run, tmp_path, "refresh", address, "--catalog", "spring")
@@ -97,7 +88,7 @@ def test_refreshes_of_an_address(tmp_path: Path, site: str) -> None:
     assert "2 withheld" in emptied.stdout
     assert _creates(tmp_path) == creates + 1
     _check_catalog(tmp_path, changes[0]["new_product_id"])
-    for file in filter(Path.is_file, tmp_path.rglob("*")):
+    for file in filter(Path.is_file, (*tmp_path.rglob("*"), *joint_server.directory.rglob("*"))):
         assert b"canary" not in file.read_bytes(), file
 
 

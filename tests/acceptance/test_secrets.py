@@ -107,7 +107,7 @@ class Onlooker:
         self._thread.join()
 
     def _look(self) -> None:
-        while not self._over.wait(0.1):
+        while not self._over.wait(0.02):
             self.looks += 1
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,13 +37,6 @@ LIST_AWAY = replace(
 )
 UNREADABLE = replace(TOLERANT, shape="unreadable")
 PAGED = replace(TOLERANT, shape="paged")
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    warm = Zygote()
-    yield warm
-    warm.close()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from prefect.workers.process import ProcessWorker
 
-from prefect_host.environment import LOGIN_PATH, USER, own_password
+from prefect_host.own_server import LOGIN_PATH, USER, own_password
 from prefect_host.work_pool import POOL, job_template
 from tests.acceptance.browser import Browser, installed
 from tests.acceptance.harness import COMMAND, some_rows, write_csv

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from prefect_host.environment import own_password
+from prefect_host.own_server import own_password
 from tests.acceptance.harness import CHECKOUT
 from tests.acceptance.prefect_servers import eventually
 from tests.acceptance.test_import import clean_environment

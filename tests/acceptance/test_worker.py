@@ -20,7 +20,7 @@ import pytest
 
 from cli.commands.up import LastingServer
 from cli.commands.worker import children
-from prefect_host.environment import client_environment
+from prefect_host.own_server import client_environment
 from prefect_host.record import OPEN_STATES
 from prefect_host.work_pool import POOL
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
@@ -192,6 +192,8 @@ def test_cancelled_in_the_ui(
     drained_at = begun.creates()
     assert prefect.state(begun.flow_run)["type"] == "CANCELLING", "it did not drain"
     assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
+    assert "Cancelled in the Prefect UI." in prefect.state(begun.flow_run)["message"]
+    assert "SIGTERM" not in prefect.state(begun.flow_run)["message"]
 
 
 def test_stopped_worker_drains(

@@ -188,7 +188,7 @@ def test_operations_page_explains_every_error_code_of_a_row() -> None:
         *re.findall(r'"(job_of_another_item)"', _source("engine", "item_attempts")),
         *re.findall(r'^FINAL_FAILURE = "(\w+)"', _source("engine", "item_attempts"), re.M),
         WRITTEN_OFF,
-        *re.findall(r'RowOutcome\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "run_rows")),
+        *re.findall(r'RowOutcome\(\s*RowStatus\.\w+,\s*"(\w+)"', _source("ledger", "runs")),
         *(f"{stage}_failed" for stage in ("pattern", "product")),
     }
     assert len(written) > 12

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from patternmill.files import keep_private, lasting_secret
 from patternmill.ledger.database import open_database
-from patternmill.private_files import keep_private, lasting_secret
 
 
 @pytest.fixture(autouse=True)

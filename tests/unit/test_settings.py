@@ -54,6 +54,7 @@ MALFORMED = {
     "approval_timeout": "PT1S",
     "embedded": f"{CANARY}",
     "shard_rows": "2501",
+    "item_task_runs_up_to": "-1",
     "final_reasons": f"not JSON {CANARY}",
     "sources": f"not JSON {CANARY}",
     "source_folders": f"not JSON {CANARY}",

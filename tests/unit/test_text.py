@@ -7,9 +7,19 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from babel.numbers import list_currencies
 
-from patternmill.catalog.problems import visible
-from patternmill.setting_values import MOST_AMOUNT
-from patternmill.text import counted, duration, goods, in_columns, moment, money, more, plural, shortened
+from patternmill.parameters import MOST_AMOUNT
+from patternmill.text import (
+    counted,
+    duration,
+    goods,
+    in_columns,
+    moment,
+    money,
+    more,
+    plural,
+    shortened,
+    visible,
+)
 
 
 @pytest.mark.parametrize(

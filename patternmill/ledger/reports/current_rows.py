@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.ledger.run_rows import Attempts, RowOutcome, last_attempt, row_outcome
+from patternmill.ledger.runs import Attempts, RowOutcome, last_attempt, row_outcome
 from patternmill.states import RowStatus
 
 

@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from patternmill.catalog.spreadsheet import BYTE_ORDER_MARK, defuse
+from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse
 from patternmill.ledger.ledger import Ledger
 
 #: The tables that are not written out: `patternmill results` writes inputs and rows as they were, and leases and parts

@@ -10,26 +10,13 @@ from statistics import median
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.run_rows import row_outcome
+from patternmill.ledger.runs import row_outcome
+from patternmill.ledger.spending import Spent, spent_of
 from patternmill.states import AttemptState, RowStatus, Stage
 
 #: A row's outcome is JSON that begins with its status: cheaper to cut out than to parse 100,000 times.
 _STATUS_BEGINS = len('{"status": "') + 1
 _STATUS_LENGTH = max(len(status.value) for status in RowStatus) + 1
-
-
-@dataclass(frozen=True)
-class Spent:
-    """What was reserved with intents, and not released. The amount is in minor units."""
-
-    patterns: int = 0
-    products: int = 0
-    amount: int = 0
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.patterns + other.patterns, self.products + other.products, self.amount + other.amount
-        )
 
 
 @dataclass(frozen=True)
@@ -55,20 +42,12 @@ class OpenAttempts:
 
 def in_numbers(ledger: Ledger, records: Iterable[RunRecord]) -> Iterator[RunInNumbers]:
     for record in records:
-        yield RunInNumbers(record, rows_by_status(ledger, record), spent_by_run(ledger, record.run_id))
+        yield RunInNumbers(record, rows_by_status(ledger, record), ledger.spent_by_run(record.run_id))
 
 
 def rows_by_status(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
     """The rows of a run by status: as it ended, or as they are now."""
     return _open_rows(ledger, record) if record.outcome is None else _ended_rows(ledger, record.run_id)
-
-
-def spent_by_run(ledger: Ledger, run_id: RunId) -> Spent:
-    rows = ledger.database.rows(
-        "SELECT stage, sum(items), sum(amount) FROM spending WHERE run_id = :run_id GROUP BY stage",
-        {"run_id": run_id},
-    )
-    return sum((_spent(*row) for row in rows), Spent())
 
 
 def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
@@ -79,7 +58,7 @@ def spent_on(ledger: Ledger, day: str) -> dict[str, Spent]:
         "GROUP BY environment, stage ORDER BY environment, stage",
         {"day": day},
     ):
-        found[environment] = found.get(environment, Spent()) + _spent(*row)
+        found[environment] = found.get(environment, Spent()) + spent_of(*row)
     return found
 
 
@@ -113,11 +92,6 @@ def job_seconds(ledger: Ledger, environment: str, stage: Stage) -> float | None:
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:
     rows = ledger.database.rows("SELECT DISTINCT catalog, environment FROM catalog_rows")
     return sorted((catalog, environment) for catalog, environment in rows)
-
-
-def _spent(stage: str, items: int, amount: int) -> Spent:
-    of_patterns = stage == Stage.PATTERN
-    return Spent(int(items) if of_patterns else 0, 0 if of_patterns else int(items), int(amount))
 
 
 def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:

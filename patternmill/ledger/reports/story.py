@@ -10,7 +10,7 @@ from typing import Any
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.run_rows import RowOutcome, row_outcome
+from patternmill.ledger.runs import RowOutcome, row_outcome
 from patternmill.states import RowStatus, Stage
 
 _ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.pattern_key, i.content, i.created_at"

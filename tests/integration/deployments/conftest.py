@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cli.commands.up import LastingServer
-from prefect_host.environment import client_environment
+from prefect_host.own_server import client_environment
 from tests.acceptance.prefect_servers import lay_database, migrated_database
 from tests.prefect_api import PrefectApi, api_of
 

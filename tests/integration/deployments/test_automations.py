@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -78,10 +79,17 @@ def inbox() -> Iterator[Inbox]:
 def applied(environment: dict[str, str], inbox: Inbox, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The automations, with a shorter patience for silence and lateness, so that the test has some too."""
     text = (CHECKOUT / "deployments" / "automations.yaml").read_text("utf-8")
-    assert "silence 100" in text
-    assert "within: 600" in text
     file = tmp_path_factory.mktemp("automations") / "automations.yaml"
-    file.write_text(text.replace("silence 100", "silence 35").replace("within: 600", "within: 10"))
+    for written, shorter in (
+        ("silence 100", "silence 35"),
+        ("patience 600", "patience 10"),
+        ("pause 30", "pause 15"),
+        ("farewell 75", "farewell 10"),
+        ("within: 120", "within: 10"),
+    ):
+        assert text.count(written) == 1, written
+        text = text.replace(written, shorter)
+    file.write_text(text)
     command = [str(PATTERNMILL), "automations", "--file", str(file)]
     printed = ""
     for _ in range(2):
@@ -117,11 +125,17 @@ def eventually(what: Callable[[], Any], within: float = 30.0) -> Any:
     return found
 
 
+def state_names(ask: Ask, flow_run_id: str) -> list[str]:
+    """The first one first."""
+    states = ask(f"flow_run_states/?flow_run_id={flow_run_id}")
+    return [str(found["name"]) for found in sorted(states, key=lambda found: str(found["timestamp"]))]
+
+
 def test_automations_applied_again_are_replaced(applied: str, ask: Ask) -> None:
     """Never two of one name. The address is not in the block in clear."""
     names = [automation["name"] for automation in ask("automations/filter", {})]
-    assert len(names) == len(set(names)) == 9
-    assert applied.count("made: ") == applied.count("replaced: ") == 9
+    assert len(names) == len(set(names)) == 13
+    assert applied.count("made: ") == applied.count("replaced: ") == 13
     assert "hook-with-a-key" not in json.dumps(ask("block_documents/filter", {}))
 
 
@@ -169,8 +183,7 @@ def test_run_without_heartbeats_is_restarted_once(
         return str(ask(f"flow_runs/{flow_run['id']}")["state"]["name"])
 
     eventually(lambda: state() == "AwaitingRetry", within=120)
-    states = [found["name"] for found in ask(f"flow_run_states/?flow_run_id={flow_run['id']}")]
-    assert "Crashed" in states
+    assert state_names(ask, flow_run["id"])[-3:] == ["Crashed", "CrashedOnce", "AwaitingRetry"]
     assert inbox.messages == []
 
 
@@ -226,7 +239,103 @@ def test_second_crash_sends_one_message(applied: str, inbox: Inbox, ask: Ask) ->
     time.sleep(2)
     (message,) = inbox.messages
     assert message["subject"] == "Failed: a stand-in's run"
+    assert state_names(ask, flow_run).count("AwaitingRetry") == 1
     assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
+    # Retried by a person, and crashed once more.
+    set_state(ask, flow_run, "SCHEDULED", "AwaitingRetry")
+    set_state(ask, flow_run, "RUNNING", "Running")
+    set_state(ask, flow_run, "CRASHED", "Crashed")
+    eventually(lambda: len(inbox.messages) == 2, within=60)
+    assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Crashed"
+
+
+POOL = "deaths"
+HEALTHY = """
+import asyncio, pathlib
+from prefect import flow
+@flow
+async def healthy():
+    while not pathlib.Path("ENOUGH").exists():
+        await asyncio.sleep(0.5)
+"""
+#: What keeps a run from its beginning: a flow file, and fields of its deployment.
+DEATHS: dict[str, tuple[str, dict[str, Any]]] = {
+    "an unknown parameter": (HEALTHY, {"parameters": {"nonsense": 1}}),
+    "an import error": (f"import no_such_module\n{HEALTHY}", {}),
+    "out of memory": (f"import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n{HEALTHY}", {}),
+    "a wrong folder": (
+        HEALTHY,
+        {"pull_steps": [{"prefect.deployments.steps.set_working_directory": {"directory": "/no/such"}}]},
+    ),
+}
+
+
+@pytest.fixture
+def worker(environment: dict[str, str], ask: Ask, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Ours, which asks for runs each second; its pool is ready."""
+    with (tmp_path / "worker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(PATTERNMILL), "worker", "--pool", POOL],
+            cwd=tmp_path,
+            env={**environment, "PREFECT_WORKER_QUERY_SECONDS": "1"},
+            stdout=log,
+            stderr=log,
+        )
+    eventually(lambda: [pool for pool in ask("work_pools/filter", {}) if pool["name"] == POOL], within=90)
+    yield process
+    if process.poll() is None:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def begin(ask: Ask, folder: Path, name: str, text: str, **fields: Any) -> str:
+    """A run of a deployment of ours whose flow is that text."""
+    folder.mkdir()
+    (folder / "healthy.py").write_text(text)
+    flow = ask("flows/", {"name": "healthy"})
+    deployment = {
+        "name": name,
+        "flow_id": flow["id"],
+        "entrypoint": "healthy.py:healthy",
+        "path": str(folder),
+        "work_pool_name": POOL,
+        "tags": ["patternmill"],
+        "enforce_parameter_schema": False,
+        **fields,
+    }
+    made = ask("deployments/", deployment)
+    run = {"name": name, "state": {"type": "SCHEDULED"}}
+    return str(ask(f"deployments/{made['id']}/create_flow_run", run)["id"])
+
+
+def test_runs_that_die_before_they_begin_crash_twice(
+    applied: str, worker: subprocess.Popen[bytes], inbox: Inbox, ask: Ask, tmp_path: Path
+) -> None:
+    """Whatever they die of: resumed once, then one message each; their worker lives, and so does its healthy run."""
+    inbox.messages.clear()
+    enough = tmp_path / "enough"
+    healthy = begin(ask, tmp_path / "healthy", "a healthy run", HEALTHY.replace("ENOUGH", str(enough)))
+    eventually(lambda: ask(f"flow_runs/{healthy}")["state"]["name"] == "Running", within=120)
+    dying = {
+        name: begin(ask, tmp_path / name.replace(" ", "-"), name, text, **fields)
+        for name, (text, fields) in DEATHS.items()
+    }
+    wanted = {f"Failed: {name}" for name in dying}
+    eventually(lambda: wanted <= {message["subject"] for message in inbox.messages}, within=300)
+    time.sleep(30)
+    assert Counter(message["subject"] for message in inbox.messages) == Counter(dict.fromkeys(wanted, 1))
+    for name, flow_run in dying.items():
+        states = state_names(ask, flow_run)
+        assert (states.count("CrashedOnce"), states.count("AwaitingRetry")) == (1, 1), (name, states)
+        assert states[-1] == "Crashed", (name, states)
+        assert "Running" not in states, (name, states)
+        found = ask(f"flow_runs/{flow_run}")
+        assert found["run_count"] == 0, name
+    assert worker.poll() is None, (tmp_path / "worker.log").read_text()[-2000:]
+    assert ask(f"flow_runs/{healthy}")["state"]["name"] == "Running"
+    enough.touch()
+    eventually(lambda: ask(f"flow_runs/{healthy}")["state"]["name"] == "Completed", within=60)
+    eventually(lambda: len(inbox.messages) == len(wanted) + 1, within=60)
 
 
 def test_late_run_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
@@ -239,3 +348,43 @@ def test_late_run_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> Non
     (message,) = inbox.messages
     assert message["subject"] == "Late: a stand-in's run"
     assert "/runs/flow-run/" in message["body"]
+
+
+def test_run_that_stays_pending_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """A worker took it, and its process says nothing."""
+    inbox.messages.clear()
+    flow_run = make_run(ask, {"type": "PENDING", "name": "Pending"})
+    set_state(ask, flow_run, "PENDING", "Submitting")
+    eventually(lambda: inbox.messages, within=60)
+    time.sleep(12)
+    (message,) = inbox.messages
+    assert message["subject"] == "Does not begin: a stand-in's run"
+    set_state(ask, flow_run, "CANCELLED", "Cancelled")
+    # The message of this end is not the next test's.
+    eventually(lambda: len(inbox.messages) == 2, within=60)
+
+
+def test_pool_without_a_worker_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """A worker of ours sends no heartbeats any more; other people's pools are not ours to watch."""
+    inbox.messages.clear()
+    for pool in ("patternmill-night", "looms"):
+        ask("work_pools/", {"name": pool, "type": "process", "base_job_template": {}})
+        worker = {"name": "one", "heartbeat_interval_seconds": 1}
+        ask(f"work_pools/{pool}/workers/heartbeat", worker)
+    eventually(lambda: inbox.messages, within=120)
+    time.sleep(12)
+    (message,) = inbox.messages
+    assert message["subject"] == "No worker: patternmill-night"
+
+
+def test_cancelled_run_without_a_process_is_closed(applied: str, inbox: Inbox, ask: Ask) -> None:
+    """Long before Prefect itself would; with one message, and it is not resumed as if it had crashed."""
+    inbox.messages.clear()
+    flow_run = make_run(ask, {"type": "RUNNING", "name": "Running"})
+    set_state(ask, flow_run, "CANCELLING", "Cancelling")
+    eventually(lambda: ask(f"flow_runs/{flow_run}")["state"]["name"] == "Cancelled", within=60)
+    eventually(lambda: inbox.messages, within=60)
+    time.sleep(12)
+    assert [message["subject"] for message in inbox.messages] == ["Partly (Cancelled): a stand-in's run"]
+    assert "Its process did not answer" in inbox.messages[0]["body"]
+    assert ask(f"flow_runs/{flow_run}")["state"]["name"] == "Cancelled"

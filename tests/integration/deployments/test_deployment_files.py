@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import subprocess
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cli.main import VERBS
+from cli.commands import worker
+from cli.main import EXIT_REFUSED, VERBS
 from tests.integration.deployments.conftest import CHECKOUT
 
 DEPLOYMENTS = CHECKOUT / "deployments"
@@ -71,6 +73,21 @@ def test_kubernetes_template_has_no_unfilled_placeholder(tmp_path: Path) -> None
     assert "{{" not in json.dumps({k: v for k, v in filled.items() if k != "job_watch_timeout_seconds"})
     container = filled["job_manifest"]["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == "patternmill:latest"
+
+
+def test_worker_unit_of_systemd_fits_the_worker() -> None:
+    """Its command exists, it is started again after a failure alone, and runs have the time to drain."""
+    text = (DEPLOYMENTS / "patternmill-worker.service").read_text("utf-8")
+    unit = configparser.ConfigParser(interpolation=None)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    service = unit["Service"]
+    program, verb, *options = service["ExecStart"].split()
+    assert Path(program) == Path(service["WorkingDirectory"]) / ".venv" / "bin" / "patternmill"
+    known = {option for parameter in worker.command.params for option in parameter.opts}
+    assert verb in VERBS and set(options[::2]) <= known
+    assert (service["Restart"], service["RestartPreventExitStatus"]) == ("on-failure", str(EXIT_REFUSED))
+    assert service["KillMode"] == "mixed" and float(service["TimeoutStopSec"]) > worker.STOP_SECONDS
 
 
 def test_databases_script_parses_as_shell() -> None:

@@ -19,13 +19,6 @@ ROWS = 3
 MADE = ["succeeded"] * ROWS
 
 
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    warm = Zygote()
-    yield warm
-    warm.close()
-
-
 @dataclass(frozen=True)
 class Case:
     """A fault, and what becomes of three rows with a prompt each; the fault falls on one, or on all."""

@@ -6,7 +6,6 @@ import shutil
 import socket
 import ssl
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,6 @@ from tests.hostile import Plan, Rule, Times, audit
 from tests.hostile.certificates import write_certificates
 
 PLAN = Plan(patterns=Times(median=0.1), products=Times(median=0.1))
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    warm = Zygote()
-    yield warm
-    warm.close()
 
 
 def room_in(folder: Path, service: ServiceInThread, zygote: Zygote, rows: int = 3, **settings: str) -> Room:

@@ -142,7 +142,7 @@ def test_approved_number_of_requests_is_never_exceeded(ledger: Ledger) -> None:
     begin(ledger, "a", limits=UNDER)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     begin(ledger, "a", 2, limits=UNDER)
-    with pytest.raises(BudgetReached):
+    with pytest.raises(BudgetReached, match="covers 2 items, and 2 of at most 2 requests were sent under it"):
         begin(ledger, "b", limits=UNDER)
 
 

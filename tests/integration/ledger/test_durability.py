@@ -21,7 +21,7 @@ import asyncio, sys
 from pathlib import Path
 from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.writer import LedgerWriter
+from patternmill.ledger.ledger import LedgerWriter
 from tests.integration.ledger.samples import CATALOG, RUN, STAGING, UNLIMITED, intent, item
 
 async def main(url, first):

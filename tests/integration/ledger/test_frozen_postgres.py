@@ -12,7 +12,8 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.errors import LedgerUnavailable
-from patternmill.ledger import postgres, writer
+from patternmill.ledger import ledger as ledger_module
+from patternmill.ledger import postgres
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.postgres import PostgresDatabase
 from patternmill.states import Outcome
@@ -28,8 +29,8 @@ def frost(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Frost]
     """The proxy to the server, and deadlines that a test can wait for."""
     monkeypatch.setattr(postgres, "_ANSWER_WITHIN", 1.0)
     monkeypatch.setitem(postgres._KEEPALIVES, "connect_timeout", 2)
-    monkeypatch.setattr(writer, "_PATIENCE", 4.0)
-    monkeypatch.setattr(writer, "_PATIENCE_STOPPED", 1.0)
+    monkeypatch.setattr(ledger_module, "_PATIENCE", 4.0)
+    monkeypatch.setattr(ledger_module, "_PATIENCE_STOPPED", 1.0)
     with Frost(postgres_url) as proxy:
         yield proxy
         proxy.is_frozen.clear()
@@ -158,7 +159,7 @@ class Freezing:
     async def _drive(self, run: object, api: FakeStudioApi) -> None:
         from tests.unit.runs.workshop import drive
 
-        await drive(run, run.engine.make)  # type: ignore[arg-type, attr-defined]
+        await drive(run)  # type: ignore[arg-type, attr-defined]
 
     async def _beat(self, run: object) -> None:
         while True:
@@ -173,7 +174,7 @@ def test_run_over_a_frozen_database_ends_and_can_be_resumed(
     frost: Frost, postgres_url: str, tmp_path: Path, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends in time, its loop is never blocked, it names what it waits for, and nothing is bought twice."""
-    monkeypatch.setattr(writer, "_SHOWN_AFTER", 0.5)
+    monkeypatch.setattr(ledger_module, "_SHOWN_AFTER", 0.5)
     service = Service()
     shop = Workshop(tmp_path / "home", service, SecretStr(frost.url))
     freezing = Freezing(frost, shop, stopped=stopped)

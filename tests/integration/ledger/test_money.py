@@ -13,8 +13,8 @@ from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import FirstPurchases, SpendingLimits
 from patternmill.ledger.reports.integrity import problems
-from patternmill.ledger.reports.overview import Spent, spent_by_run, spent_on
-from patternmill.ledger.spending import SECOND_ATTEMPT, day_of
+from patternmill.ledger.reports.overview import spent_on
+from patternmill.ledger.spending import SECOND_ATTEMPT, Spent, day_of
 from patternmill.states import AttemptState, Stage
 
 from .conftest import Clock, OpenLedger
@@ -267,10 +267,10 @@ def test_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
     begin(ledger, "b", price=price)
     refused(ledger, "c", SpendingLimits(run_amount=2 * price), price=1)
     refused(ledger, "c", SpendingLimits(day_amount=2 * price), price=1)
-    spent_by = spent_by_run(ledger, RUN)
+    spent_by = ledger.spent_by_run(RUN)
     day = spent_on(ledger, day_of(ledger.now()))[STAGING]
     assert spent_by == day == Spent(2, 0, 2 * price)
     assert type(spent_by.amount) is type(day.amount) is int
     change(ledger, "a", AttemptState.WITHDRAWN)
-    assert spent_by_run(ledger, RUN) == Spent(1, 0, price)
+    assert ledger.spent_by_run(RUN) == Spent(1, 0, price)
     assert list(problems(ledger)) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -54,6 +54,16 @@ def test_runs_are_listed_the_newest_first(ledger: Ledger) -> None:
     assert [run.run_id for run in ledger.runs()] == ["run-2", "run-1", "run-0"]
     assert [run.run_id for run in ledger.runs(environment="staging")] == ["run-1", "run-0"]
     assert [run.run_id for run in ledger.runs(environment="staging", catalog="spring")] == ["run-0"]
+
+
+def test_last_activity_of_a_run(ledger: Ledger) -> None:
+    """Of its own events alone."""
+    add_run(ledger)
+    assert ledger.last_activity(RUN) is None
+    for run, at in ((RUN, 1000.5), (RUN, 1300.25), (RunId("another"), 2000.0)):
+        with ledger.transaction():
+            ledger.record_event(run, "intended", at=at)
+    assert ledger.last_activity(RUN) == datetime.fromtimestamp(1300.25, UTC)
 
 
 def test_input_is_kept_byte_for_byte_and_once(ledger: Ledger) -> None:

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from cli import main
+from patternmill import processes
 from patternmill.errors import LedgerUnavailable
 from patternmill.identifiers import RunId
-from patternmill.ledger import processes
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import HeldLease
 from patternmill.ledger.sqlite import SqliteDatabase

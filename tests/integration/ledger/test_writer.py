@@ -14,10 +14,9 @@ import pytest
 
 from patternmill.errors import BudgetReached, LeaseLost, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId, RunId
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Lease, SpendingLimits
 from patternmill.ledger.sqlite import SqliteDatabase
-from patternmill.ledger.writer import LedgerWriter
 from patternmill.states import AttemptState
 
 from .conftest import OpenLedger

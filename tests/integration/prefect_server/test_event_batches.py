@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from aiohttp import web
@@ -31,6 +31,8 @@ class Server:
         #: The names in each request, and those that were taken.
         self.requests: list[list[str]] = []
         self.taken: list[str] = []
+        #: Whether it has a task run on record when it is asked for it.
+        self.recorded = False
 
     async def take(self, request: web.Request) -> web.Response:
         assert request.content_type == "application/json"
@@ -42,11 +44,19 @@ class Server:
             self.taken += names
         return web.Response(status=status)
 
+    async def task_run(self, request: web.Request) -> web.Response:
+        if not self.recorded:
+            return web.Response(status=404)
+        state = {"type": "COMPLETED", "name": "Completed", "timestamp": "2100-01-01T00:00:00Z"}
+        found = {"id": request.match_info["task_run"], "task_key": "k", "dynamic_key": "0", "state": state}
+        return web.json_response(found)
+
 
 @asynccontextmanager
 async def served(answer: Answer, seconds: float = 0.0) -> AsyncIterator[Server]:
     server, app = Server(answer, seconds), web.Application(client_max_size=2**24)
     app.router.add_post("/api/events", server.take)
+    app.router.add_get("/api/task_runs/{task_run}", server.task_run)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -203,16 +213,14 @@ def test_sending_keeps_to_the_servers_rate(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("taking", [True, False])
-def test_task_runs_wait_while_too_many_events_are_pending(
-    taking: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As long as the server accepts some; for a server that accepts none, nothing waits."""
+def test_too_many_pending_events_press(taking: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While they are too many, whether the server accepts them slowly or not at all."""
     monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
     monkeypatch.setattr(event_batches, "RATE", 200.0)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
-    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 0.2)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 1.0)
 
-    async def run() -> tuple[int, float]:
+    async def run() -> None:
         async with (
             served(lambda _: 204 if taking else 500) as server,
             get_client() as client,
@@ -220,39 +228,61 @@ def test_task_runs_wait_while_too_many_events_are_pending(
         ):
             for event in events(100):
                 await batch.emit(event)
-            while not server.requests:
+            while not EventsBatch.is_pressed():
                 await asyncio.sleep(0.01)
-            await asyncio.sleep(0.05)
-            pressure, began = event_batches.Backpressure(), asyncio.get_running_loop().time()
-            await asyncio.gather(*(pressure.wait() for _ in range(50)))
-            return len(server.taken), asyncio.get_running_loop().time() - began
+            if taking:
+                while EventsBatch.is_pressed():
+                    await asyncio.sleep(0.01)
+                assert len(server.taken) >= 75
 
-    taken, waited = asyncio.run(run())
-    if taking:
-        assert taken >= 75
-    else:
-        assert waited < 0.05
+    asyncio.run(asyncio.wait_for(run(), 10))
+    assert not EventsBatch.is_pressed()
 
 
-def test_task_runs_do_not_wait_for_a_frozen_server(
+def task_run_event(number: int, state: str, follows: UUID | None = None) -> Event:
+    resource = {"prefect.resource.id": f"prefect.task-run.{UUID(int=number)}"}
+    return Event(event=f"{state}-{number}", resource=resource, follows=follows)
+
+
+def test_latest_event_of_a_task_run_replaces_what_was_not_sent() -> None:
+    """It follows what the replaced one followed: the server never waits for one that was left out."""
+
+    async def run() -> Server:
+        async with served(lambda _: 204) as server, get_client() as client, EventsBatch(client) as batch:
+            first = task_run_event(1, "pending")
+            second = task_run_event(1, "running", first.id)
+            for event in (first, task_run_event(2, "pending"), second):
+                await batch.emit(event)
+            while not server.taken:
+                await asyncio.sleep(0.01)
+            last = task_run_event(1, "completed", second.id)
+            await batch.emit(last)
+            assert second.follows is None
+            assert last.follows == second.id
+        return server
+
+    assert asyncio.run(run()).taken == ["pending-2", "running-1", "completed-1"]
+
+
+def test_server_that_records_slowly_gets_no_more_than_it_has_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
-    monkeypatch.setattr(event_batches, "BACKPRESSURE_SECONDS", 0.3)
+    """Until it has recorded what was sent; one that lost it gets the rest all the same."""
+    monkeypatch.setattr(event_batches, "LEAST_UNRECORDED", 10)
     monkeypatch.setattr(event_batches, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(event_batches, "RECORD_SECONDS", 0.01)
+    monkeypatch.setattr(event_batches, "LOST_SECONDS", 1.0)
 
-    async def run() -> float:
+    async def run() -> tuple[list[str], list[str]]:
         async with served(lambda _: 204) as server, get_client() as client, EventsBatch(client) as batch:
-            for event in events(40):
-                await batch.emit(event)
-            # The batch has seen the server's answer, and has too many left.
-            while time.monotonic() >= EventsBatch.pressure_until:
-                await asyncio.sleep(0.001)
-            server.seconds = 2.0
-            began = asyncio.get_running_loop().time()
-            await event_batches.Backpressure().wait()
-            waited = asyncio.get_running_loop().time() - began
-            server.seconds = 0.0
-            return waited
+            for number in range(30):
+                await batch.emit(task_run_event(number, "e"))
+            await asyncio.sleep(0.5)
+            early = list(server.taken)
+            server.recorded = True
+            await asyncio.sleep(0.3)
+            return early, list(server.taken)
 
-    assert 0.2 < asyncio.run(run()) < 1.5
+    early, later = asyncio.run(asyncio.wait_for(run(), 20))
+    assert len(early) == 10
+    assert len(later) > 10

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from patternmill.engine.engine import Step
+from patternmill.engine.engine import Screen
+from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
 from patternmill.planning.items import Item
 from patternmill.results.results_files import rebuild
@@ -21,28 +23,27 @@ from tests.unit.runs.workshop import Ended, Workshop, many, rows
 Sent = list[dict[str, Any]]
 
 
-def reporting_step(send: Callable[..., object]) -> Callable[[Run], Step]:
-    """The engine's own step, with each failure reported twice, as by a step that is made again."""
+class ReportingScreen(Screen):
+    """Reports each failure twice, as a screen that shows an item again."""
 
-    def step(run: Run) -> Step:
+    def __init__(self, run: Run, send: Callable[..., object]) -> None:
+        self._run = run
         run_started(run, send)
-        return lambda item: make_reported(run, item)
 
-    return step
+    def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+        making.add_done_callback(lambda made: self._report(item, made.exception()))
 
-
-async def make_reported(run: Run, item: Item) -> None:
-    try:
-        await run.engine.make(item)
-    except RowFailed as failed:
-        item_failed(run, item, failed)
-        item_failed(run, item, failed)
-        raise
+    def _report(self, item: Item, failed: BaseException | None) -> None:
+        if isinstance(failed, RowFailed):
+            item_failed(self._run, item, failed)
+            item_failed(self._run, item, failed)
 
 
 def play(folder: Path, catalog: str, service: Service, send: Callable[..., object]) -> Ended:
     workshop = Workshop(folder, service)
-    ended = workshop.run(catalog, step=reporting_step(send), attempts=1, pattern_price=40, product_price=10)
+    ended = workshop.run(
+        catalog, screen=lambda run: ReportingScreen(run, send), attempts=1, pattern_price=40, product_price=10
+    )
     ended.run.ending = ended.ending
     with workshop.ledger() as ledger:
         run_finished(ended.run, rebuild(ledger, ended.ending.record.run_id, folder / "out"))

@@ -12,8 +12,7 @@ from subprocess import Popen
 import pytest
 
 from patternmill.errors import PatternmillError
-from prefect_host.environment import own_password
-from prefect_host.own_server import OwnServer, server_answers
+from prefect_host.own_server import OwnServer, own_password, server_answers
 
 NAMED = """
     import sys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -12,19 +13,27 @@ from pathlib import Path
 from subprocess import Popen
 from uuid import UUID
 
+import pytest
 from prefect.client.orchestration import PrefectClient
 from prefect.states import Completed
 
-from prefect_host.environment import own_password
-from prefect_host.own_server import OwnServer
-from prefect_host.record import TaskRunCounts, await_record, close_abandoned_runs, close_inside
+from prefect_host import record
+from prefect_host.own_server import OwnServer, own_password
+from prefect_host.record import (
+    KnownEnds,
+    TaskRunCounts,
+    await_record,
+    close_abandoned_runs,
+    close_ended_runs,
+    close_inside,
+)
 from tests.prefect_api import api_of
 
 RUN = """
     import asyncio, json, logging, os, sys, threading
     from pathlib import Path
     from prefect_host.connection import PrefectBreaker
-    from prefect_host.environment import client_environment
+    from prefect_host.own_server import client_environment
     api_url, home, mode = sys.argv[1:4]
     os.environ.update(client_environment(api_url, Path(home)))
     logging.raiseExceptions = False
@@ -139,7 +148,7 @@ def test_open_runs_of_a_killed_process_are_closed(
     async def close() -> list[int]:
         async with client_of(server) as client:
             return [
-                await close_inside(client, UUID(flow_run_id), known),
+                await close_inside(client, UUID(flow_run_id), KnownEnds(inside=known)),
                 await close_inside(client, UUID(flow_run_id)),
             ]
 
@@ -154,6 +163,47 @@ def test_open_runs_of_a_killed_process_are_closed(
     assert {name for name, state in states.items() if state != "CRASHED"} == set(known)
     # The shards are closed already.
     assert asyncio.run(abandon()) == [1, 0]
+    state = api_of(server).get(f"flow_runs/{flow_run_id}")["state"]
+    assert re.search(r"Its last sign was at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.", state["message"])
+
+
+def test_open_runs_inside_a_crashed_run_are_closed(
+    server: OwnServer,
+    home: Path,
+    script: Callable[..., Popen[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a worker does after an automation closed the run alone: once, and not in other people's runs."""
+    monkeypatch.setattr(record, "_GRACE", timedelta(0))
+    tagged = RUN.replace("asyncio.run(bulk())", "tagged()").replace(
+        "    known = {}\n",
+        "    known = {}\n\n    def tagged():\n        with tags(*sys.argv[4:]):\n            asyncio.run(bulk())\n",
+    )
+    assert tagged != RUN
+    tagged = tagged.replace(
+        "from prefect import flow, runtime, task", "from prefect import flow, runtime, tags, task"
+    )
+    runs = []
+    for tag in ("patternmill", "looms"):
+        run = script(tagged, server.api_url, str(home), "hang", tag)
+        assert run.stdout is not None
+        runs.append(json.loads(run.stdout.readline())["id"])
+        run.kill()
+        run.communicate()
+    ours, theirs = runs
+    assert settled(server, ours, patience=2).open > 0
+    crashed = {"state": {"type": "CRASHED", "name": "Crashed"}, "force": True}
+    for flow_run_id in runs:
+        api_of(server).post(f"flow_runs/{flow_run_id}/set_state", crashed)
+
+    async def close() -> list[int]:
+        closed: set[UUID] = set()
+        async with client_of(server) as client:
+            return [await close_ended_runs(client, closed), await close_ended_runs(client, closed)]
+
+    assert asyncio.run(close()) == [1, 0]
+    assert settled(server, ours, patience=2).open == 0
+    assert settled(server, theirs, patience=2).open > 0
 
 
 def test_run_continues_without_its_server(own_home: Path, script: Callable[..., Popen[str]]) -> None:

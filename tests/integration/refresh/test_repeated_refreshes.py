@@ -9,8 +9,8 @@ import pytest
 
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import open_ledger
-from patternmill.results.manifest import verify
 from patternmill.results.results_files import rebuild
+from patternmill.results.summary import verify
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import select_rows
@@ -189,8 +189,7 @@ def test_products_of_a_crashed_refresh_are_in_the_catalog(desk: Desk) -> None:
             await work.read()
             await work.check()
             run = await work.plan()
-            async for part in run.engine.opened_shards():
-                await run.engine.drive(part, run.engine.make)
+            await run.engine.drive()
             await run._heartbeat.stop()
             await run.writer.run(lambda ledger: ledger.database.execute("UPDATE leases SET holder = ''"))
             await run.writer.close()

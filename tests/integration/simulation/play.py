@@ -19,8 +19,8 @@ from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import Overlap
 from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import RowResult
 from patternmill.ledger.reports.integrity import problems
+from patternmill.results.row_files import RowResult
 from patternmill.runs import run as run_module
 from patternmill.runs.run import Run, RunEnding
 from patternmill.service.resend import ResendPolicy
@@ -236,7 +236,7 @@ class _Player:
         self.runs.append(run)
         if how == "stop":
             self.loop.call_later(after, self._stop, run)
-        driving = asyncio.create_task(drive(run, run.engine.make))
+        driving = asyncio.create_task(drive(run))
         if self.chance.random() < setup.overlaps:
             await self._overlap(self.chance.expovariate(1 / 40), driving)
         await driving

@@ -97,7 +97,7 @@ class Site:
     async def run(self, **asked: Any) -> RunEnding:
         """Spread it, and end it."""
         async with self.begun(**asked) as work:
-            await spread(work.begun, self.processes, lambda part: part.engine.drive_all())
+            await spread(work.begun, self.processes, lambda part: part.engine.drive())
             ending = await work.end()
             await work.publish()
         return ending

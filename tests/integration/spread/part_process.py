@@ -18,7 +18,7 @@ async def main(run_id: str, number: str, grant: str, environment: str) -> int:
     work = PartWork(assignment(RunId(run_id), int(number), environment), int(grant))
     try:
         async with work as part:
-            await part.engine.drive_all()
+            await part.engine.drive()
     except LeaseLost:
         return FENCED
     reason = part.halt.reason

@@ -66,9 +66,7 @@ def test_takeover_fences_both_parts(site: MakeSite) -> None:
     async def taken_over() -> int:
         async with made.begun(max_in_flight=WINDOW) as work:
             run = work.begun
-            spreading_it = asyncio.create_task(
-                spread(run, made.processes, lambda part: part.engine.drive_all())
-            )
+            spreading_it = asyncio.create_task(spread(run, made.processes, lambda part: part.engine.drive()))
             await until(lambda: creates(made) >= WINDOW)
             ledger = open_ledger(load_settings())
             hold = run.writer.lease
@@ -146,7 +144,7 @@ def test_stopping_the_run_stops_its_parts(site: MakeSite) -> None:
     async def stopped() -> Outcome:
         async with made.begun(max_in_flight=WINDOW) as work:
             running = asyncio.create_task(
-                spread(work.begun, made.processes, lambda part: part.engine.drive_all())
+                spread(work.begun, made.processes, lambda part: part.engine.drive())
             )
             await until(lambda: creates(made) >= WINDOW)
             work.begun.stop("Stopped by a test.")

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from studio.art.products import SCENES, product_image
+from studio.art.tile import SIDE
 from studio.offer import CATEGORIES
 from studio.render import main
 
@@ -19,12 +20,14 @@ def test_every_category_has_a_scene() -> None:
 
 @pytest.mark.parametrize("category", CATEGORIES, ids=lambda one: str(one.key))
 def test_product_shows_its_pattern(category: object) -> None:
-    """A red pattern makes a red product, a blue one a blue."""
+    """A red pattern makes a red product, a blue one a blue: drawn large and small."""
     key = getattr(category, "key", "")
     first = {option.name: option.values[0] for option in getattr(category, "options", ())}
     red, blue = (
-        np.asarray(product_image(f"{colour} gingham on white", key, first), dtype=float).mean(axis=(0, 1))
-        for colour in ("red", "blue")
+        np.asarray(product_image(f"{colour} gingham on white", key, first, width), dtype=float).mean(
+            axis=(0, 1)
+        )
+        for colour, width in (("red", SIDE), ("blue", SIDE // 2))
     )
 
     assert red[0] - red[2] > blue[0] - blue[2] + 8

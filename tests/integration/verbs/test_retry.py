@@ -17,7 +17,7 @@ from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.integrity import problems
 from prefect_host.own_server import OwnServer
-from tests.acceptance.prefect_servers import lay_database, migrated_database
+from tests.acceptance.prefect_servers import settle_at
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric
@@ -68,14 +68,12 @@ def attempts(home: Path) -> Counter[tuple[str, str]]:
     return Counter((stage, state) for stage, state in rows)
 
 
-def test_three_retries_in_a_row(
-    command: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_three_retries_in_a_row(command: Command, tmp_path: Path, joint_server: OwnServer) -> None:
     """Each retries what failed, buys nothing that is paid for, and leaves results of the whole catalog."""
     (tmp_path / "spring.csv").write_text(ROWS)
-    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / "home")
-    # A service of its own, so that no command stops to draw pictures; a server that outlasts each of them.
-    with OwnServer(tmp_path / "home"), embedded_studio(tmp_path / "studio", pace="instant") as studio:
+    settle_at(joint_server, tmp_path / "home")
+    # A service of its own, so that no command stops to draw pictures.
+    with embedded_studio(tmp_path / "studio", pace="instant") as studio:
         service = {
             "PATTERNMILL_STUDIO_URL": studio.url,
             "PATTERNMILL_API_KEY": studio.key.get_secret_value(),

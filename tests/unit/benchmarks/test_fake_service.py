@@ -87,3 +87,17 @@ def test_requests_in_pieces_and_several_at_once_are_answered() -> None:
     assert pipe.written == b""
     wire.data_received(request[-5:] + request)
     assert pipe.written.count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_stall_is_the_longest_time_with_room_and_no_create() -> None:
+    """A full window is no stall; what follows an end that the client has seen is one."""
+    service, clock = studio(Pace(10.0, 3.0, sigma=0.0))
+    first = pattern(service, "one")["jobId"]
+    clock.now = 102.0
+    pattern(service, "two")
+    clock.now = 115.0
+    poll(service, first)
+    clock.now = 119.0
+    pattern(service, "three")
+    assert service.longest_stall(window=2) == pytest.approx(4.0)
+    assert service.longest_stall(window=3) == pytest.approx(17.0)

@@ -144,6 +144,7 @@ def test_watched_functions_exist() -> None:
         function_code("patternmill.errors:Nothing.here")
 
 
+@pytest.mark.slow
 def test_this_repository_can_be_measured() -> None:
     """As far as nothing has to run."""
     house = read_modules(Path(__file__).resolve().parents[3])

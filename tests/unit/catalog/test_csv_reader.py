@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.columns import column_letter
 from patternmill.catalog.csv_reader import parse_catalog, read_catalog, stable_bytes
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.spreadsheet import defuse
+from patternmill.catalog.rows import column_letter, defuse
 from patternmill.errors import InputRefused
 
 from .samples import catalog

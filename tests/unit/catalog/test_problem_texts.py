@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.catalog.problems import contrasted, shown, visible
+from patternmill.text import contrasted, shown, visible
 
 from .samples import checked_row
 

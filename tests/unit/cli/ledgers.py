@@ -14,11 +14,10 @@ from patternmill.catalog.rows import Row
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, Intent, NewItem, RunRecord, RunRow, SpendingLimits
-from patternmill.ledger.run_rows import entry_text
-from patternmill.planning.items import Item, PatternItem, ProductItem, Scope
+from patternmill.ledger.runs import entry_text
+from patternmill.planning.items import Item, PatternItem, ProductItem, Scope, canonical_json
 from patternmill.planning.plan import Plan, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.planning.request_ids import canonical_json
 from patternmill.states import AttemptState, Outcome, Stage
 from tests.unit.catalog.samples import HEADER, checked
 

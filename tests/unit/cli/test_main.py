@@ -106,6 +106,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert "Exit codes" in done.stdout
 
 
+@pytest.mark.slow
 def test_launcher_loads_no_prefect() -> None:
     """Prefect reads its server's address as it is imported, and that server is started by the launcher."""
     script = (

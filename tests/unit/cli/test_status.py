@@ -10,11 +10,13 @@ import pytest
 
 from cli import main
 from cli.commands.status import status_lines
+from patternmill.ledger.records import Approval, Ceiling
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.runs.lease import LeaseHolder
 from patternmill.settings import load_settings
-from patternmill.states import AttemptState, Outcome, RowStatus
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past, holder_json
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
+from tests.unit.cli import ledgers
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, NOON, REFUSED, BegunRun, Past, holder_json
 
 
 def shown(past: Past, *, catalog: str | None = None, most: int | None = None) -> str:
@@ -88,6 +90,21 @@ def test_money_is_in_the_configured_currency(past: Past, monkeypatch: pytest.Mon
     assert "€6.00 of €500.00 spent or reserved." in text
     assert "€6.00" in text.splitlines()[1]
     assert "minor" not in text
+
+
+def test_costs_that_are_not_counted_are_no_amounts(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without prices nothing is "0 of at most 0"."""
+    monkeypatch.setattr(ledgers, "PRICES", {Stage.PATTERN: 0, Stage.PRODUCT: 0})
+    run = past.begin(HERON)
+    run.make("H-1")
+    run.end(Outcome.COMPLETED)
+    asked = Approval("approval-1", "staging", "spring", "0" * 64, items=2, expected=0, worst=0, asked_at=NOON)
+    past.ledger.add_approval(asked, [])
+    past.ledger.decide_approval("approval-1", Verdict.APPROVED, who="anna", ceiling=Ceiling(2, 4, 0))
+    text = shown(past)
+    assert "Today in staging: 1 pattern and 1 product, costs not counted." in text
+    assert "2 of 2 items, 0 requests under it; costs not counted." in text
+    assert "minor unit" not in text
 
 
 def test_daily_spending_restarts_at_midnight_utc(past: Past) -> None:

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from cli.terminal import echo, printable
+from cli.terminal import echo
+from patternmill.text import visible_lines
 from tests.hostile.texts import HOSTILE_TEXTS
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ufeff]")
@@ -17,11 +18,11 @@ def test_text_is_printed_unchanged(text: str, capsys: pytest.CaptureFixture[str]
     """With its lines."""
     echo(text, err=True)
     said = capsys.readouterr().err
-    assert said == printable(text) + "\n"
+    assert said == visible_lines(text) + "\n"
     assert not OBEYED.search(said)
     assert said.count("\n") == text.count("\n") + 1
-    assert OBEYED.search(text) or "\u00ad" in text or printable(text) == text
+    assert OBEYED.search(text) or "\u00ad" in text or visible_lines(text) == text
 
 
 def test_escape_sequence_is_spelled_out() -> None:
-    assert printable("\x1b[31mred") == r"\u001b[31mred"
+    assert visible_lines("\x1b[31mred") == r"\u001b[31mred"

@@ -13,10 +13,10 @@ import pytest
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt, RowResult, RunRecord, RunRow
-from patternmill.ledger.reports.row_results import input_file, row_results
-from patternmill.ledger.run_rows import entry_text, row_outcome
+from patternmill.ledger.records import Attempt, RunRecord, RunRow
+from patternmill.ledger.runs import entry_text, row_outcome
 from patternmill.ledger.sqlite import SqliteDatabase
+from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.integration.ledger.samples import RECORD, RUN, at_state, begin, change
 from tests.unit.catalog.samples import HEADER, checked

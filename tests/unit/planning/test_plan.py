@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.items import ContentItems, PatternItem, ProductItem, Scope
 from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
-from patternmill.planning.recognition import ContentItems, Memory
+from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState
 from tests.unit.catalog.samples import HEADER, checked
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import TO_DO, Plan, Reason, restricted
-from patternmill.planning.proposal import Cost, Proposal
+from patternmill.planning.plan import TO_DO, Cost, Plan, Reason, restricted
+from patternmill.planning.proposal import Proposal
 from patternmill.states import AttemptState, Stage
 
 from .test_plan import FERN, HERON, HERON_MUG, REFUSED, Past, plan

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.rows import tidy
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.planning.items import PatternItem, ProductItem, Scope
-from patternmill.planning.request_ids import NAMESPACE, canonical_json, request_id
+from patternmill.planning.items import NAMESPACE, PatternItem, ProductItem, Scope, canonical_json, request_id
 from patternmill.states import Stage
 
 STAGING = Scope("staging", "spring")

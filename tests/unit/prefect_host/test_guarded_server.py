@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from prefect_host.environment import LOGIN_PATH
 from prefect_host.guarded_server import Guard
+from prefect_host.own_server import LOGIN_PATH
 
 OWN = "127.0.0.1:4200"
 PAGE = f"http://{OWN}"

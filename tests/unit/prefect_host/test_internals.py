@@ -12,13 +12,14 @@ from typing import Any
 
 import prefect
 import pytest
+from prefect.client import base as client_base
 from prefect.client.base import PrefectHttpxAsyncClient
 from prefect.events import utilities
 from prefect.events.worker import EventsWorker
 from prefect.logging.handlers import APILogWorker
-from prefect.server.database.configurations import AioSqliteConfiguration
 from prefect.settings import get_current_settings
 from prefect.utilities import engine
+from prefect.utilities.math import clamped_poisson_interval
 
 from prefect_host import internals
 
@@ -40,7 +41,6 @@ def source_of(thing: Any) -> str:
         (EventsWorker, "drain_all"),
         (APILogWorker, "drain_all"),
         (engine, internals.SIGTERM_HANDLER),
-        (AioSqliteConfiguration, "begin_transaction"),
     ],
 )
 def test_every_used_or_replaced_name_exists(owner: Any, name: str) -> None:
@@ -77,6 +77,22 @@ def test_client_reads_its_retries_for_each_request() -> None:
     assert prefect.settings.PREFECT_CLIENT_MAX_RETRIES.value() == usual
 
 
+def test_client_pauses_for_what_the_patched_function_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = clamped_poisson_interval.__name__
+    send = source_of(PrefectHttpxAsyncClient._send_with_retry)
+    assert f"retry_seconds = {name}(" in send, MOVED.format("the client's pause")
+    monkeypatch.setattr(client_base, name, getattr(client_base, name))
+    usual = get_current_settings().client.max_retries
+    monkeypatch.setattr(internals, "_usual_retries", [usual])
+    internals.retry_soon()
+    try:
+        pauses = [getattr(client_base, name)(2.0**number, 0.2) for number in range(1, internals.RETRIES + 1)]
+        assert max(pauses) <= 1.0
+        assert 5.0 < sum(pauses) < internals.RETRIES
+    finally:
+        get_current_settings().client.max_retries = usual
+
+
 def test_flow_keeps_a_sigterm_handler_that_it_recognises() -> None:
     def handler(number: int, frame: object) -> None:
         raise AssertionError("nobody sends it")
@@ -109,11 +125,17 @@ def test_returned_states_are_logged_as_they_begin_here() -> None:
     )
 
 
+@pytest.mark.slow
 def test_transactions_begin_in_the_replaced_function() -> None:
-    parameters = [*inspect.signature(AioSqliteConfiguration.begin_transaction).parameters]
+    # Loaded here, because it brings all of Prefect's server with it, which no other test of this tier needs.
+    from prefect.server.database.configurations import AioSqliteConfiguration
+
+    begin = getattr(AioSqliteConfiguration, "begin_transaction", None)
+    parameters = [*inspect.signature(begin).parameters] if begin else []
     assert parameters == ["self", "session", "with_for_update"], MOVED.format("begin_transaction")
 
 
+@pytest.mark.slow
 def test_only_internals_uses_private_names_of_prefect() -> None:
     files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     found = [

@@ -50,11 +50,13 @@ def test_short_silence_is_waited_out() -> None:
     assert settled(Server([*[SILENT] * MOST_SILENCES, 0])).open == 0
 
 
+@pytest.mark.slow
 def test_silence_does_not_count_towards_the_timeout() -> None:
     """What had not arrived before it may arrive after it."""
     assert settled(Server([1, SILENT, 1, 0], silence=1.2), patience=1.0).open == 0
 
 
+@pytest.mark.slow
 def test_unchanging_counts_end_the_wait() -> None:
     assert settled(Server([1] * 99), patience=1.0).open == 1
 

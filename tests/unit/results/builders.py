@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.records import Attempt, ItemTrace, RowResult, RunRecord
+from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.results.results_files import Results, write_results
+from patternmill.results.row_files import ItemTrace, RowResult
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 
 HEADER = ("sku", "prompt", "category", "note")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from patternmill.ledger.records import RowResult
 from patternmill.results.gallery import page
+from patternmill.results.row_files import RowResult
 from patternmill.states import RowStatus, Stage
 
 from .builders import HEADER, RUN, attempt, refused, row, trace

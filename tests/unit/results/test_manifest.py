@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from patternmill.results.atomic_files import mark_of
-from patternmill.results.manifest import Counts, ManifestUnreadable, read_manifest, verify
+from patternmill.files import mark_of
+from patternmill.results.summary import Counts, ManifestUnreadable, read_manifest, verify
 from patternmill.states import Outcome, RowStatus
 
 from .builders import RUN, published, refused, row

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.columns import RESULT_COLUMNS
 from patternmill.catalog.csv_reader import parse_catalog
+from patternmill.catalog.rows import RESULT_COLUMNS
 from patternmill.results.row_files import CELL_LIMIT, table
 from patternmill.states import RowStatus
 

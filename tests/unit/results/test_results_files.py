@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.ledger.records import RowResult
 from patternmill.results.results_files import write_results
+from patternmill.results.row_files import RowResult
 from patternmill.states import Outcome, RowStatus
 
 from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row

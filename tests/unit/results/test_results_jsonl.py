@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.ledger.records import RowResult
-from patternmill.results.row_files import iso_time, lines
+from patternmill.results.row_files import RowResult, iso_time, lines
 from patternmill.states import AttemptState, RowStatus, Stage
 
 from .builders import ALL_COLUMNS, HEADER, attempt, published, row, trace

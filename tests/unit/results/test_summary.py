@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.ledger.records import RowResult
+from patternmill.results.row_files import RowResult
 from patternmill.results.summary import SKUS_SHOWN, counts, failures_by_cause, signature
 from patternmill.states import RowStatus
 

@@ -232,6 +232,86 @@ def test_rejection_covers_its_rows(shop: Workshop) -> None:
     assert run(shop, FOUR).outcome is Outcome.COMPLETED
 
 
+LOOSE: dict[str, Any] = {"approve_above_items": None}
+
+
+def reject(shop: Workshop, catalog: str) -> Approval:
+    decision = ApprovalDecision("bert", approved=False, note="too dear")
+    return approval.approve(spec(shop), proposal(shop, catalog), decision)
+
+
+def test_rejection_binds_where_no_limit_is_set(shop: Workshop) -> None:
+    """As a whole, in small portions, and together with rows that nobody has seen; other rows are free."""
+    reject(shop, FOUR)
+    refused(shop, FOUR, **LOOSE)
+    refused(shop, rows(("S-000", "prompt 000")), **LOOSE)
+    refused(shop, many(5), **LOOSE)
+    assert run(shop, rows(("N-1", "new")), **LOOSE).outcome is Outcome.COMPLETED
+
+
+def test_rejection_outlasts_decisions_on_other_plans(shop: Workshop) -> None:
+    """Only an approval that covers an item lifts its rejection; then it is bought once."""
+    reject(shop, FOUR)
+    approve(shop, rows(("N-1", "new"), ("N-2", "newer")))
+    refused(shop, FOUR, **LOOSE)
+    refused(shop, rows(("S-000", "prompt 000")))
+    approve(shop, FOUR, **LOOSE)
+    assert run(shop, FOUR, **LOOSE).outcome is Outcome.COMPLETED
+
+
+def test_rows_left_out_bind_where_no_limit_is_set(shop: Workshop, service: Service) -> None:
+    """What an approval does not cover was declined like what was rejected."""
+    approve(shop, FOUR, items=4)
+    assert run(shop, FOUR, **LOOSE).outcome is Outcome.BUDGET_REACHED
+    refused(shop, FOUR, **LOOSE)
+    assert len(service.bought) == 4
+
+
+def test_approval_is_taken_back_by_a_later_rejection(shop: Workshop) -> None:
+    """The last decision on an item counts: an approval is taken back by a rejection."""
+    approve(shop, FOUR)
+    reject(shop, many(5))
+    refused(shop, FOUR, **LOOSE)
+
+
+def test_catalog_with_a_decision_may_need_an_approval(shop: Workshop) -> None:
+    """Whatever the limits are: whether a plan is looked at before its run begins."""
+    assert approval.may_need_approval(spec(shop))
+    assert not approval.may_need_approval(spec(shop, **LOOSE))
+    reject(shop, FOUR)
+    assert approval.may_need_approval(spec(shop, **LOOSE))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"approve_above_items": 8}, LOOSE, "PATTERNMILL_APPROVE_ABOVE_ITEMS is not set here, and was 8"),
+        (
+            {"approve_above_items": 8},
+            {"approve_above_items": 90},
+            "PATTERNMILL_APPROVE_ABOVE_ITEMS is 90 here, and was 8",
+        ),
+        (
+            {"approve_above_cost": 1000, "approve_above_items": None},
+            {"approve_above_items": 8},
+            "PATTERNMILL_APPROVE_ABOVE_COST is not set here, and was 1000",
+        ),
+        ({"approve_above_items": 8}, {"approve_above_items": 8}, None),
+        ({"approve_above_items": 8}, {"approve_above_items": 7}, None),
+        (LOOSE, {"approve_above_items": 90}, None),
+    ],
+)
+def test_looser_limits_than_before_are_noted(
+    shop: Workshop, before: dict[str, Any], now: dict[str, Any], said: str | None
+) -> None:
+    """Compared with those by which the catalog's last plan was judged."""
+    one = rows(("S-000", "prompt 000"))
+    assert approval.looser_limits(spec(shop, **now)) is None
+    run(shop, one, **before)
+    note = approval.looser_limits(spec(shop, **now))
+    assert (note is None) if said is None else (note is not None and said in note)
+
+
 def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
     """Cancelled, with author and reason, every row not started; the lease is released."""
     decided = approval.approve(
@@ -242,7 +322,7 @@ def test_rejected_run_is_on_record(shop: Workshop, service: Service) -> None:
         api = FakeStudioApi(service)
         checked = check_rows(shop.file(FOUR), service.offer, prompt_limit=100)
         begun = await Run.begin(spec(shop), checked, api, refused=decided)  # type: ignore[arg-type]
-        await drive(begun, begun.engine.make)
+        await drive(begun)
         await begun.end()
         return begun
 

@@ -21,9 +21,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import open_ledger
-from patternmill.ledger.records import RowResult, SpendingLimits
+from patternmill.ledger.records import SpendingLimits
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.results.row_files import RowResult
 from patternmill.runs.run import Run
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
@@ -200,7 +201,7 @@ class Charging(RuleBasedStateMachine):
 
     async def _whole_run(self, catalog: str, options: dict[str, Any]) -> tuple[Run, list[RowResult]] | None:
         api, run = await self.shop.begin(catalog, **options)
-        driving = asyncio.ensure_future(drive(run, run.engine.make))
+        driving = asyncio.ensure_future(drive(run))
         crashing = asyncio.ensure_future(api.crashed.wait())
         await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
         if api.crashed.is_set():

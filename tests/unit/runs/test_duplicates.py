@@ -35,7 +35,7 @@ def run(shop: Workshop, its: RunSpec, text: str) -> RunEnding:
         api: Any = FakeStudioApi(shop.service)
         checked = check_rows(shop.file(text), shop.service.offer, prompt_limit=100)
         begun = await Run.begin(its, checked, api)
-        await drive(begun, begun.engine.make)
+        await drive(begun)
         return await begun.end()
 
     return asyncio.run(asyncio.wait_for(main(), 30))

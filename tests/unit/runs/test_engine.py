@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from patternmill.engine.engine import Step
+from patternmill.engine.engine import Screen
 from patternmill.engine.options import FailureLimit
-from patternmill.errors import RowFailed
+from patternmill.engine.shards import Shard
 from patternmill.ledger.records import SpendingLimits
 from patternmill.planning.items import Item
 from patternmill.runs.run import Run
@@ -122,6 +123,25 @@ def test_many_crashes_at_random_moments(shop: Workshop, service: Service) -> Non
     assert ended.outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 16
     assert len({create.body for create in service.creates}) == len(service.jobs)
+
+
+def test_crashed_run_ended_with_its_last_activity(shop: Workshop, service: Service) -> None:
+    """Not when the next run closed it: nobody knows how long that took."""
+
+    def crash(create: Create) -> None:
+        raise Crash
+
+    ignore, service.heard = service.heard, crash
+    shop.crash(ONE)
+    service.heard = ignore
+    with shop.ledger() as ledger:
+        (crashed,) = ledger.runs()
+    shop.run(ONE)
+    with shop.ledger() as ledger:
+        closed = ledger.run(crashed.run_id)
+        assert closed is not None and closed.outcome is Outcome.FAILED
+        assert closed.ended_at == ledger.last_activity(crashed.run_id)
+        assert closed.ended_at is not None and closed.ended_at >= closed.started_at
 
 
 def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
@@ -494,51 +514,89 @@ def test_stopped_run_with_every_row_made_is_completed(shop: Workshop) -> None:
     assert shop.run(ONE, watch=stop).outcome is Outcome.COMPLETED
 
 
-# -- steps
+# -- screens
 
 
-def test_item_is_driven_without_a_broken_step(shop: Workshop, service: Service) -> None:
-    """Prefect lost, before or after the work: everything is made, once."""
+class BrokenScreen(Screen):
+    """Loses its server for every other item, before and after the item is made."""
 
-    def broken(run: Run) -> Step:
-        async def step(item: Item) -> None:
-            if item.stage is Stage.PRODUCT:
-                await run.engine.make(item)
+    def __init__(self) -> None:
+        self.items = 0
+
+    def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+        self.items += 1
+        if self.items % 2:
             raise ConnectionError("the server is gone")
+        asyncio.create_task(self._watch(making)).add_done_callback(asyncio.Task.exception)
 
-        return step
+    async def _watch(self, making: asyncio.Task[str]) -> None:
+        await asyncio.shield(making)
+        raise ConnectionError("the server is gone")
 
-    assert shop.run(THREE, step=broken).outcome is Outcome.COMPLETED
+
+def test_items_are_made_with_a_broken_screen(shop: Workshop, service: Service) -> None:
+    """Everything is made, once."""
+    assert shop.run(THREE, screen=lambda run: BrokenScreen()).outcome is Outcome.COMPLETED
     assert sorted(service.bought) == ALL_THREE
 
 
-def test_broken_step_after_a_failed_retry_buys_nothing_more(shop: Workshop, service: Service) -> None:
+def test_broken_screen_after_a_failed_retry_buys_nothing_more(shop: Workshop, service: Service) -> None:
     """A retry's attempts are counted once."""
     service.on_follow["herons"] = [failed() for _ in range(10)]
     shop.run(ONE)
-
-    def broken(run: Run) -> Step:
-        async def step(item: Item) -> None:
-            try:
-                await run.engine.make(item)
-            except RowFailed as lost:
-                raise ConnectionError("the server is gone") from lost
-
-        return step
-
-    shop.run(ONE, step=broken, retry=lambda row: True)
+    shop.run(ONE, screen=lambda run: BrokenScreen(), retry=lambda row: True)
     assert service.bought == ["herons"] * 4
 
 
-def test_shard_is_driven_once(shop: Workshop, service: Service) -> None:
-    """A nested flow that is run again leaves it alone."""
+def test_nothing_waits_for_the_screen(shop: Workshop, service: Service) -> None:
+    """With room for one job, each next one is begun while the screen still shows the last."""
 
-    async def again(run: Run, api: FakeStudioApi) -> None:
-        await until(lambda: run.progress.ended == 3)
-        await run.engine.drive(run.engine.shard(1), run.engine.make)
+    class Slow(Screen):
+        def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+            showing.append(asyncio.create_task(asyncio.Event().wait()))
 
-    assert shop.run(THREE, watch=again).run.progress.ended == 3
-    assert len(service.creates) == 5
+    async def main() -> None:
+        _, run = await shop.begin(many(3), max_in_flight=1)
+        await run.engine.drive(Slow())
+        assert run.progress.in_flight == 0
+        assert (await run.end()).outcome is Outcome.COMPLETED
+        assert [task.cancel() for task in showing] == [True] * 6
+
+    showing: list[asyncio.Task[Any]] = []
+    asyncio.run(asyncio.wait_for(main(), 30))
+    assert len(service.creates) == 6
+
+
+def test_screen_sees_each_shard_once_and_each_item_in_its_shard(shop: Workshop) -> None:
+    seen: list[tuple[str, int]] = []
+
+    class Watching(Screen):
+        def open(self, shard: Shard) -> None:
+            seen.append(("open", shard.number))
+
+        def show(self, shard: Shard, item: Item, making: asyncio.Task[str]) -> None:
+            assert ("open", shard.number) in seen
+            assert ("close", shard.number) not in seen
+
+        def close(self, shard: Shard) -> None:
+            seen.append(("close", shard.number))
+
+    async def main() -> None:
+        _, run = await shop.begin(many(5), shard_rows=2)
+        await run.engine.drive(Watching())
+        await run.end()
+
+    asyncio.run(main())
+    assert sorted(seen) == [(what, number) for what in ("close", "open") for number in (1, 2, 3)]
+
+
+def test_ended_items_have_their_times_and_failures(shop: Workshop, service: Service) -> None:
+    service.on_follow["ferns"].extend(failed() for _ in range(2))
+    began = time.time()
+    ended = {item.item.describe(): item for item in shop.run(THREE).run.engine.ended_items()}
+    assert ended.keys() == {"pattern · herons", "pattern · ferns", "product · H-1", "product · H-2"}
+    assert [name for name, item in ended.items() if item.failure] == ["pattern · ferns"]
+    assert all(began <= item.began <= item.ended <= time.time() for item in ended.values())
 
 
 def test_shards_have_the_rows_that_need_work(shop: Workshop) -> None:

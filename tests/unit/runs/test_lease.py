@@ -15,10 +15,9 @@ import pytest
 
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Lease
 from patternmill.ledger.sqlite import SqliteDatabase
-from patternmill.ledger.writer import LedgerWriter
 from patternmill.runs.lease import (
     HEARTBEAT_INTERVAL,
     TAKEOVER_AFTER,

@@ -37,7 +37,7 @@ def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None
 
     async def main() -> None:
         _, run = await shop.begin(many(30), max_in_flight=2)
-        await drive(run, run.engine.make)
+        await drive(run)
         assert run.halt.reason is not None and run.halt.reason.code == "fenced"
         with pytest.raises(LeaseLost):
             await run.end()
@@ -55,7 +55,7 @@ def test_full_disk_stops_before_the_next_purchase(shop: Workshop, service: Servi
     async def main() -> None:
         _, run = await shop.begin(many(200), max_in_flight=4)
         await run.writer.run(lambda ledger: ledger.database.execute("PRAGMA max_page_count = 1"))
-        await drive(run, run.engine.make)
+        await drive(run)
         assert run.halt.reason is not None and run.halt.reason.outcome is Outcome.FAILED
         with pytest.raises(LedgerError):
             await run.end()

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patternmill.engine.halt import Halt, HaltReason
 from patternmill.engine.options import FailureLimit, RunOptions
-from patternmill.engine.progress import Progress
+from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.engine.shards import Depth, Group
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey

@@ -154,8 +154,7 @@ def test_case_and_spaces_of_a_sku_are_no_difference(shop: Workshop, service: Ser
 def _as_if_bought_raw(ledger: object) -> None:
     """The pattern's and product's content as it was when line ends counted."""
     from patternmill.ledger.ledger import Ledger
-    from patternmill.planning.items import PatternItem, ProductItem, Scope
-    from patternmill.planning.request_ids import canonical_json
+    from patternmill.planning.items import PatternItem, ProductItem, Scope, canonical_json
 
     assert isinstance(ledger, Ledger)
     scope = Scope("staging", "spring")

@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 
 from patternmill.catalog.rows import Row
-from patternmill.engine.halt import Halt, HaltReason, halts_from
+from patternmill.engine.progress import Halt, HaltReason, halts_from
 from patternmill.errors import ConfigurationError, LeaseLost
 from patternmill.identifiers import RunId
 from patternmill.ledger.records import PartProgress, SpendingLimits
@@ -56,7 +56,7 @@ class Spreads:
         async def soon(seconds: float) -> None:
             await asyncio.sleep(0.005)
 
-        return PartSupervisor(run, hands or Nobody(), lambda part: part.engine.drive_all(), sleep=soon)
+        return PartSupervisor(run, hands or Nobody(), lambda part: part.engine.drive(), sleep=soon)
 
     def __call__(self, catalog: str, **options: Any) -> RunEnding:
         async def main() -> RunEnding:
@@ -151,7 +151,7 @@ def test_failed_items_are_retried_once(spreads: Spreads, service: Service) -> No
         grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         again = PartWork(assignment(run.record.run_id, 1, "staging"), grant)
         async with again as part:
-            await part.engine.drive_all()
+            await part.engine.drive()
         return await run.end()
 
     assert asyncio.run(main()).rows[RowStatus.FAILED] == 1
@@ -221,7 +221,7 @@ class Lingering:
 
     async def _linger(self, given: PartGrant) -> None:
         async with PartWork(assignment(given.run_id, given.number, given.environment), given.grant) as part:
-            await part.engine.drive_all()
+            await part.engine.drive()
             await part.writer.write(part._report(PartState.BEGUN))
             await asyncio.sleep(3600)
 
@@ -282,7 +282,7 @@ def test_part_of_a_stopped_run_sends_nothing(spreads: Spreads, service: Service)
         assert hold is not None
         grant = await run.writer.write(lambda ledger: ledger.assign_part(hold, 1))
         async with PartWork(assignment(run.record.run_id, 1, "staging"), grant) as part:
-            await part.engine.drive_all()
+            await part.engine.drive()
         await run.end()
         return part
 

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from patternmill.ledger.reports.overview import spent_by_run
 from patternmill.ledger.reports.unsettled import unsettled
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
@@ -51,7 +50,7 @@ def test_request_in_doubt_is_never_withdrawn(executed: Workshop, service: Servic
     assert executed.state("herons") is AttemptState.INTENDED
     assert ended.statuses == {"S-1": RowStatus.IN_DOUBT}
     with executed.ledger() as ledger:
-        assert sum(spent_by_run(ledger, run.run_id).amount for run in ledger.runs()) == 40
+        assert sum(ledger.spent_by_run(run.run_id).amount for run in ledger.runs()) == 40
 
 
 def test_intent_from_the_future_waits_for_a_decision(executed: Workshop, service: Service) -> None:

@@ -16,11 +16,11 @@ from pydantic import SecretStr
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
-from patternmill.engine.engine import Step
+from patternmill.engine.engine import Screen
 from patternmill.engine.options import RunOptions
 from patternmill.ledger.ledger import Ledger, open_ledger
-from patternmill.ledger.records import Attempt, RowResult
-from patternmill.ledger.reports.row_results import input_file, row_results
+from patternmill.ledger.records import Attempt
+from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.runs.lease import LeaseHolder
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
@@ -95,7 +95,7 @@ class Workshop:
         catalog: str,
         *,
         watch: Watch | None = None,
-        step: Callable[[Run], Step] | None = None,
+        screen: Callable[[Run], Screen] | None = None,
         retry: Callable[[Row], bool] = lambda row: False,
         chance: random.Random | None = None,
         **options: Any,
@@ -105,7 +105,7 @@ class Workshop:
         async def main() -> Ended:
             api, run = await self.begin(catalog, retry=retry, chance=chance, **options)
             watching = asyncio.create_task(watch(run, api)) if watch else None
-            await drive(run, step(run) if step else run.engine.make)
+            await drive(run, screen(run) if screen else None)
             if watching:
                 await watching
             ending = await run.end()
@@ -118,7 +118,7 @@ class Workshop:
 
         async def main() -> Run:
             api, run = await self.begin(catalog, chance=chance, **options)
-            driving = asyncio.ensure_future(drive(run, run.engine.make))
+            driving = asyncio.ensure_future(drive(run))
             crashing = asyncio.ensure_future(api.crashed.wait())
             await asyncio.wait([driving, crashing], return_when=asyncio.FIRST_COMPLETED)
             assert api.crashed.is_set(), "the run ended before it crashed"
@@ -197,13 +197,9 @@ class _Opened:
         self._ledger.close()
 
 
-async def drive(run: Run, step: Step) -> None:
-    """The shards of a run, as the flow drives them."""
-    parts = []
-    async for part in run.engine.opened_shards():
-        parts.append(asyncio.ensure_future(run.engine.drive(part, step)))
-        await asyncio.sleep(0)
-    await asyncio.gather(*parts)
+async def drive(run: Run, screen: Screen | None = None) -> None:
+    """The rows of a run, as the flow drives them."""
+    await run.engine.drive(screen)
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -165,7 +165,7 @@ async def _ask_for_three_minutes(
             served = service.serve()
             await asyncio.sleep(latency / 2)
             if served:
-                limiter.accepted()
+                limiter.accepted(sent_at)
             else:
                 limiter.limited(sent_at, told)
                 await asyncio.sleep(max(told, 0.5))

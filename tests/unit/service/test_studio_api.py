@@ -119,14 +119,18 @@ def test_retry_after_is_obeyed() -> None:
     assert len(set(script.bodies("patterns/create"))) == 1
 
 
-def test_one_refusal_pauses_all_creates_but_not_the_polls() -> None:
-    """17: separate budgets."""
+def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> None:
+    """17: separate limits."""
 
     async def main() -> None:
         done = {**JOB, "status": "succeeded", "result": {"patternId": "p"}}
         script = Script(
             {
-                "patterns/create": [says(429, retry_after="30"), says(200, JOB)],
+                "patterns/create": [
+                    says(429, retry_after="30"),
+                    says(200, JOB),
+                    says(200, {**JOB, "jobId": "job-3"}),
+                ],
                 "products/create": [says(200, {**JOB, "jobId": "job-2"})],
                 "jobs/get": [says(200, {**done, "jobId": "job-9"})],
             }
@@ -134,11 +138,16 @@ def test_one_refusal_pauses_all_creates_but_not_the_polls() -> None:
         async with _api(script) as api:
             first = asyncio.create_task(api.create(Stage.PATTERN, BODY))
             await asyncio.sleep(1)
-            second = asyncio.create_task(api.create(Stage.PRODUCT, b"{}"))
+            second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
+            assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Accepted)
             assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
             assert virtual.clock() < 2
             await asyncio.gather(first, second)
-            assert min(at for at, name, _ in script.sent if name == "products/create") >= 30
+            assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [
+                False,
+                True,
+                True,
+            ]
 
     virtual.run(main())
 

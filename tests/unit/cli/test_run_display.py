@@ -11,9 +11,8 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from cli.progress_display import Display, progress_line
-from patternmill.engine.halt import Halt
-from patternmill.engine.progress import Progress
+from cli.run_display import Display, progress_line
+from patternmill.engine.progress import Halt, Progress
 from patternmill.runs.run import Run
 
 
@@ -45,8 +44,8 @@ def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -
     """Redrawn with the line below it; without a terminal only plain lines, and messages stay."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=200)
-    monkeypatch.setattr("cli.progress_display.Console", lambda **kind: console)
-    monkeypatch.setattr("cli.progress_display._LINE_EVERY", 0.01)
+    monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
+    monkeypatch.setattr("cli.run_display._LINE_EVERY", 0.01)
     display = Display()
     display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
     with display.showing():

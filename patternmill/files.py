@@ -1,14 +1,19 @@
-"""Writes files whole: a reader sees the old file or the new one, never a part, whatever crashes meanwhile."""
+"""Files are written whole, and those under the home for their owner alone.
+
+A reader sees the old file or the new one, never a part, whatever crashes meanwhile. Under the home, folders are 0700
+and files 0600, whatever the umask.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import glob
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +82,7 @@ def link_latest(out: Path, name: str = LATEST) -> Path | None:
         return _replace_link(out.with_name(name), out.name)
     except (OSError, NotImplementedError):
         note = out.with_name(f"{name}.txt")
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         write_whole(note, [f"{out.name}\n".encode()])
         return note
     return None
@@ -121,3 +126,64 @@ def _replace_link(link: Path, target: str) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return link
+
+
+UMASK = 0o077
+#: What Patternmill keeps under a home; other files are not ours to change.
+_OURS = ("*.sqlite3*", "*.log", "embedded", "logs", "pictures", "prefect", "retries", "studio")
+
+
+def keep_private(home: Path) -> None:
+    """Make the home; in one that exists, take all rights of group and others."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _restrict(home)
+    for pattern in _OURS:
+        for path in home.glob(pattern):
+            _restrict_all(path)
+
+
+def private_folder(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def lasting_secret(path: Path, prefix: str = "") -> str:
+    """The secret in a file: random, made once, readable by its owner only."""
+    if not path.exists():
+        _make_secret(path, f"{prefix}{secrets.token_urlsafe(32)}\n")
+    return path.read_text().strip()
+
+
+def _make_secret(path: Path, text: str) -> None:
+    """The first process that writes it wins, and no reader sees a part."""
+    fresh = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
+    try:
+        write_private(fresh, text)
+        with suppress(FileExistsError):
+            os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a new file, for its owner alone from the first moment."""
+    data = content.encode() if isinstance(content, str) else content
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _restrict_all(path: Path) -> None:
+    _restrict(path)
+    for folder, folders, files in os.walk(path):
+        for name in (*folders, *files):
+            _restrict(Path(folder, name))
+
+
+def _restrict(path: Path) -> None:
+    """Take all rights of group and others, unless it is gone, or another user's."""
+    with suppress(FileNotFoundError, PermissionError):
+        found = path.lstat()
+        # What has a second name is a picture that earlier versions linked into results, where others may see it.
+        is_linked = stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1)
+        if found.st_mode & UMASK and not is_linked:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.spreadsheet import defuse, restore
+from patternmill.catalog.rows import defuse, restore
 
 CELLS = st.one_of(st.text(), st.from_regex(r"'{0,4}[=+\-@\t\r'0-9]?.{0,4}", fullmatch=True))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.results.atomic_files import FileMark, link_latest, mark_of, write_whole
+from patternmill.files import FileMark, link_latest, mark_of, write_whole
 
 
 def breaking() -> Iterator[bytes]:

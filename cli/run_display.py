@@ -1,4 +1,4 @@
-"""A run's progress: a live display on a terminal, plain lines when piped."""
+"""A run as the command line shows it: its progress, live on a terminal or as plain lines when piped, and its end."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from cli.terminal import printable
+from patternmill.ledger.catalog_rows import counts_of
+from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run
-from patternmill.text import duration, plural
+from patternmill.states import RowStatus
+from patternmill.text import counted, duration, goods, joined, plural, visible_lines
 
 _LINE_EVERY = 5.0
+_MOST_CAUSES = 10
 
 
 class Display:
@@ -27,7 +30,7 @@ class Display:
 
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
-        self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
 
     def watch(self, run: Run) -> None:
         self._run = run
@@ -76,7 +79,7 @@ class _ProgressBar(Progress):
         for task in self.task_ids:
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)
         yield from super().get_renderables()
-        yield Text(printable(progress_line(run)))
+        yield Text(visible_lines(progress_line(run)))
 
 
 def progress_line(run: Run) -> str:
@@ -96,3 +99,32 @@ def progress_line(run: Run) -> str:
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
     return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
+
+
+def ending_lines(run: Run | None, message: str, address: str | None, lasting: bool) -> Iterator[str]:
+    """The summary of an ended run: outcome, what was made, where the files are."""
+    if run is None or run.ending is None or run.results is None:
+        yield message or "The run ended before it was complete; run the same command again."
+        return
+    ending, results = run.ending, run.results
+    yield f"{ending.outcome}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
+    record = ending.record
+    if record.reason:
+        yield f"  {record.reason}"
+    took = (record.ended_at or record.started_at) - record.started_at
+    changes = counts_of(record)
+    if changes is not None:
+        yield f"The source: {counts_line(changes)}"
+    yield f"Made in this run: {goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
+    for cause in results.causes[:_MOST_CAUSES]:
+        yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
+    out = results.out
+    yield f"Results:  {out / 'results.csv'}"
+    if results.causes:
+        yield f"Failures: {out / 'failures.csv'}"
+    if changes is not None:
+        yield f"Changes:  {out / 'changes.csv'}"
+    yield f"Gallery:  {out / 'gallery.html'}"
+    yield f"Run:      {record.run_id}"
+    if address is not None:
+        yield f"In the Prefect UI: {address}" + ("" if lasting else "  (open it with `patternmill ui`)")

@@ -1,0 +1,93 @@
+"""The task runs that a run should have in the Prefect UI: what was not shown in time is recorded from these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from prefect import State
+from prefect.client.schemas.objects import StateType
+
+from patternmill.engine.engine import EndedItem
+from patternmill.engine.shards import Shard
+from patternmill.planning.items import Item
+from patternmill.runs.run import ActiveRun
+from patternmill.text import plural
+from prefect_host.record import KnownEnds
+from prefect_host.task_runs import TaskRunRecord, task_run_id
+from tasks.markup import line
+from tasks.prefect_states import failed_state, shard_state
+
+#: Of task runs that are recorded, not run.
+ITEM_TASK = "make_item"
+
+
+def shows_items(run: ActiveRun) -> bool:
+    """Whether each item has a task run; else each shard has one, and each item that failed."""
+    options = run.engine.options
+    return run.progress.to_do * options.parts <= options.item_task_runs_up_to
+
+
+def known_ends(run: ActiveRun) -> KnownEnds:
+    """How the shards and items of a run ended, as far as they have."""
+    engine = run.engine
+    shards = {shard.describe(): shard_state(engine, shard) for shard in engine.shards}
+    return KnownEnds(inside=shards, task_runs={record.id: record for record in _records(run)})
+
+
+def _records(run: ActiveRun) -> Iterator[TaskRunRecord]:
+    engine, every = run.engine, shows_items(run)
+    shard_of = {
+        key: shard for shard in engine.shards for row in shard.rows for key in (row.pattern, row.product)
+    }
+    for ended in engine.ended_items():
+        if every:
+            yield item_record(run, ended, shard_of[ended.item.key])
+        elif ended.failure is not None:
+            yield item_record(run, ended)
+    if not every:
+        for shard in engine.shards:
+            began = engine.opened_at(shard)
+            if began is not None:
+                yield shard_record(run, shard, began, closed=True)
+
+
+def item_task_run_id(run: ActiveRun, item: Item) -> UUID:
+    return task_run_id(run.record.run_id, item.key)
+
+
+def item_record(
+    run: ActiveRun, ended: EndedItem, shard: Shard | None = None, *, dated: datetime | None = None
+) -> TaskRunRecord:
+    """`shard`: in whose flow run it is; None: in the run's own. `dated`: later than an end that is recorded already."""
+    failure = ended.failure
+    end = State[Any](type=StateType.COMPLETED, name="Completed") if failure is None else failed_state(failure)
+    return TaskRunRecord(
+        item_task_run_id(run, ended.item),
+        line(ended.item.describe()),
+        ITEM_TASK,
+        moment(ended.began),
+        moment(ended.ended),
+        end.model_copy(update={"timestamp": dated or moment(ended.ended)}),
+        shard.describe() if shard is not None else None,
+    )
+
+
+def shard_record(run: ActiveRun, shard: Shard, began: float, *, closed: bool = False) -> TaskRunRecord:
+    """A shard as one task run, with its counts in its name."""
+    made, rows = run.engine.made(shard), len(shard.rows)
+    end = shard_state(run.engine, shard) if closed else None
+    return TaskRunRecord(
+        task_run_id(run.name, "shard", str(shard.number)),
+        line(f"{shard.describe()}: {made:,} of {plural(rows, 'product')}"),
+        "shard",
+        moment(began),
+        end.timestamp if end is not None else None,
+        end,
+    )
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,144 @@
+"""Completes what the Prefect UI lacks of runs that have ended, from the ledger: their server was away, or lost it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from prefect import State
+from prefect.client.orchestration import PrefectClient, get_client
+from prefect.client.schemas.objects import StateType
+from prefect.exceptions import ObjectNotFound
+from prefect.runtime import flow_run
+
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.planning.items import pattern_name, product_name
+from patternmill.results.row_files import ItemTrace, input_file, row_results
+from patternmill.results.summary import counts
+from patternmill.runs.run import ActiveRun
+from patternmill.settings import Settings, in_environment
+from patternmill.states import AttemptState
+from patternmill.text import plural
+from prefect_host.connection import incomplete_records, mark_complete, mark_incomplete
+from prefect_host.event_batches import EventsBatch
+from prefect_host.record import KnownEnds, close_inside, complete_record, correct_flow_runs
+from prefect_host.task_runs import TaskRunRecord, task_run_id
+from tasks.item_records import ITEM_TASK, known_ends, moment
+from tasks.markup import line, logged
+from tasks.prefect_states import counts_message, state_of
+
+logger = logging.getLogger(__name__)
+
+#: How long nothing may change before what is not recorded counts as lost.
+_PATIENCE = timedelta(seconds=5)
+#: How long a run's last events may take to reach a server that accepts some.
+_SENDING_SECONDS = 10.0
+#: So many runs are completed by one command.
+_MOST_RUNS = 5
+
+
+async def complete_items(run: ActiveRun, settings: Settings) -> None:
+    """Before a flow ends: wait until its shards and items are on record, and record again what is missing."""
+    ends = known_ends(run)
+    if not ends.task_runs:
+        return
+    await _await_sender()
+    try:
+        async with get_client() as client:
+            flow_run_id = UUID(str(flow_run.id))
+            missing = await complete_record(client, flow_run_id, ends, patience=_PATIENCE)
+            await correct_flow_runs(client, flow_run_id, ends)
+    except Exception as error:
+        logger.info("The record of the items could not be read: %s", type(error).__name__)
+        missing = len(ends.task_runs)
+    if missing:
+        logged(f"{plural(missing, 'task run')} are not on record yet; the next command records them.")
+        mark_incomplete(settings.home, run.record.run_id, settings.environment)
+
+
+async def _await_sender() -> None:
+    """Until nothing waits to be sent, or the server accepts nothing."""
+    accepted, since = -1, 0.0
+    loop = asyncio.get_running_loop()
+    while EventsBatch.waiting and (
+        EventsBatch.accepted != accepted or loop.time() - since < _SENDING_SECONDS
+    ):
+        if EventsBatch.accepted != accepted:
+            accepted, since = EventsBatch.accepted, loop.time()
+        await asyncio.sleep(0.2)
+
+
+async def complete_earlier_records(settings: Settings) -> list[RunId]:
+    """Complete the records of runs that were marked, as far as this server has them; returns which are complete now."""
+    incomplete, done = await asyncio.to_thread(incomplete_records, settings.home), list[RunId]()
+    if not incomplete:
+        return done
+    async with get_client() as client:
+        for name, environment in list(incomplete.items())[:_MOST_RUNS]:
+            run_id = RunId(name)
+            try:
+                if await _complete(client, in_environment(settings, environment), run_id):
+                    mark_complete(settings.home, name)
+                    done.append(run_id)
+            except ObjectNotFound:
+                # It is on another server.
+                continue
+            except Exception as error:
+                logger.info("The record of run %s stays incomplete: %s", name, type(error).__name__)
+                break
+    return done
+
+
+async def _complete(client: PrefectClient, settings: Settings, run_id: RunId) -> bool:
+    found = await asyncio.to_thread(_from_ledger, settings, run_id)
+    if found is None:
+        return True
+    flow_run_id, ends = found
+    await client.read_flow_run(flow_run_id)
+    missing = await complete_record(client, flow_run_id, ends, patience=_PATIENCE)
+    await close_inside(client, flow_run_id, ends)
+    await correct_flow_runs(client, flow_run_id, ends)
+    return not missing
+
+
+def _from_ledger(settings: Settings, run_id: RunId) -> tuple[UUID, KnownEnds] | None:
+    """The flow run of an ended run, and how it and its items ended; None: there is nothing to complete."""
+    with open_ledger(settings, must_exist=True) as ledger:
+        record = ledger.run(run_id)
+        if record is None or record.outcome is None or record.prefect_flow_run_id is None:
+            return None
+        rows = list(row_results(ledger, record, input_file(ledger, record)))
+    message = ". ".join(text for text in (counts_message(counts(rows)), record.reason) if text)
+    every = len(rows) <= settings.item_task_runs_up_to
+    task_runs = {
+        one.id: one
+        for row in rows
+        for trace, name in ((row.pattern, pattern_name(row.prompt)), (row.product, product_name(row.sku)))
+        for one in _task_runs(record, trace, line(name))
+        if every or (one.end is not None and one.end.is_failed())
+    }
+    return UUID(record.prefect_flow_run_id), KnownEnds(state_of(record.outcome, message), {}, task_runs)
+
+
+def _task_runs(record: RunRecord, trace: ItemTrace | None, name: str) -> Iterator[TaskRunRecord]:
+    """An item's task run, if it ended in this run."""
+    attempt = trace.last if trace is not None else None
+    if trace is None or attempt is None or attempt.ended_at is None or record.ended_at is None:
+        return
+    began, ended = moment(attempt.intended_at), moment(attempt.ended_at)
+    if record.started_at <= ended <= record.ended_at:
+        end = _end(attempt).model_copy(update={"timestamp": ended})
+        yield TaskRunRecord(task_run_id(record.run_id, trace.key), name, ITEM_TASK, began, ended, end)
+
+
+def _end(attempt: Attempt) -> State[Any]:
+    if attempt.state is AttemptState.SUCCEEDED:
+        return State(type=StateType.COMPLETED, name="Completed")
+    message = f"{attempt.error_code}: {attempt.error}" if attempt.error_code else None
+    return State(type=StateType.FAILED, name="Failed", message=line(message) if message else None)

@@ -1,0 +1,7 @@
+"""The warm process of the acceptance tests, for faults around real processes."""
+
+from __future__ import annotations
+
+from tests.acceptance.conftest import zygote
+
+__all__ = ["zygote"]

@@ -1,0 +1,104 @@
+"""How `patternmill worker` ends: a supervisor sees by its exit code whether to start it again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client import orchestration
+
+from cli.commands import worker
+from cli.commands.worker import ended_by_itself
+from cli.main import run
+from patternmill.errors import ConfigurationError
+from prefect_host import record
+from prefect_host.process_worker import DrainingWorker
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the caller's, and an address where nothing answers."""
+    for name in list(os.environ):
+        if name.startswith(("PATTERNMILL_", "PREFECT_")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    # Both are set for the process by the verb.
+    monkeypatch.setenv("PATTERNMILL_SOURCE_FOLDERS", "[]")
+    monkeypatch.setenv("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", "30")
+
+
+def serve(monkeypatch: pytest.MonkeyPatch, start: Any) -> int:
+    monkeypatch.setattr(DrainingWorker, "start", start)
+    return run(["worker"])
+
+
+def test_worker_that_fails_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And says why: Prefect's loops raise groups."""
+
+    async def start(self: DrainingWorker, **options: Any) -> None:
+        raise ExceptionGroup("unhandled", [RuntimeError("Service exceeded error threshold.")])
+
+    assert serve(monkeypatch, start) == 1
+    assert "RuntimeError: Service exceeded error threshold." in capsys.readouterr().err
+
+
+def test_worker_that_just_ends_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(self: DrainingWorker, **options: Any) -> None:
+        """Nobody stopped it."""
+
+    assert serve(monkeypatch, start) == 1
+
+
+def test_worker_that_is_stopped_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(self: DrainingWorker, **options: Any) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    assert serve(monkeypatch, start) == 0
+
+
+def test_wrong_setting_of_the_worker_ends_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL")
+    assert run(["worker"]) == 2
+
+
+def test_refusal_keeps_its_own_kind() -> None:
+    """So that it keeps its exit code."""
+    refusal = ConfigurationError("The pool is of another type.")
+    assert ended_by_itself(ExceptionGroup("unhandled", [refusal])) is refusal
+
+
+def test_worker_closes_lost_runs_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not answer once is asked again; what was closed before is remembered."""
+    looks: list[set[Any]] = []
+
+    async def close(client: object, closed: set[Any]) -> int:
+        looks.append(closed)
+        if len(looks) == 1:
+            raise ConnectionError("no server")
+        return 0
+
+    async def start(self: DrainingWorker, **options: Any) -> None:
+        while len(looks) < 3:
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+
+    @asynccontextmanager
+    async def client() -> AsyncIterator[None]:
+        yield None
+
+    monkeypatch.setattr(worker, "_CLOSING_SECONDS", 0.01)
+    monkeypatch.setattr(record, "close_ended_runs", close)
+    monkeypatch.setattr(orchestration, "get_client", client)
+    assert serve(monkeypatch, start) == 0
+    assert len(looks) >= 3 and looks[0] is looks[-1]
