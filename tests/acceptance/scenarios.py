@@ -181,6 +181,7 @@ def _stop_between_writes(started: Started, home: Path) -> None:
     ledger = home / LEDGER_FILE
     while True:
         started.send(signal.SIGSTOP)
+        _await_stop(started.pid)
         with closing(sqlite3.connect(ledger, timeout=0.2, isolation_level=None)) as database:
             try:
                 database.execute("BEGIN IMMEDIATE")
@@ -189,6 +190,21 @@ def _stop_between_writes(started: Started, home: Path) -> None:
                 time.sleep(0.01)
             else:
                 return
+
+
+def _await_stop(pid: int) -> None:
+    """SIGSTOP returns before the threads have stopped: one of them could lock the database after we looked."""
+    while not _all_stopped(pid):
+        time.sleep(0.005)
+
+
+def _all_stopped(pid: int) -> bool:
+    try:
+        threads = [thread.read_text() for thread in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        # A thread ended meanwhile.
+        return False
+    return all(thread.rpartition(")")[2].split()[0] == "T" for thread in threads)
 
 
 def _sent_twice(record: Path, since: float) -> list[str]:
