@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
 from patternmill.errors import PatternmillError
-from patternmill.files import keep_private
+from patternmill.files import keep_private, write_whole
 from prefect_host.own_server import API_URL, OwnServer, server_answers, use_server
 
 if TYPE_CHECKING:
@@ -43,15 +43,19 @@ _MARKS = "incomplete-records"
 
 
 def mark_incomplete(home: Path, run_id: str, environment: str) -> None:
-    """Have a later command of this home complete a run's record."""
-    folder = home / _MARKS
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / run_id).write_text(environment, encoding="utf-8")
+    """Have a later command of this home complete a run's record; on a full disk it stays as it is."""
+    with suppress(OSError):
+        write_whole(home / _MARKS / run_id, [environment.encode()])
 
 
 def incomplete_records(home: Path) -> dict[str, str]:
-    """The environments of the runs whose record is incomplete, by run, the oldest first."""
-    return {mark.name: mark.read_text("utf-8").strip() for mark in sorted((home / _MARKS).glob("*"))}
+    """The environments of the runs whose record is incomplete, by run."""
+    marks = {}
+    for mark in sorted((home / _MARKS).glob("[!.]*")):
+        # Another command may complete the same record now.
+        with suppress(FileNotFoundError):
+            marks[mark.name] = mark.read_text("utf-8").strip()
+    return marks
 
 
 def mark_complete(home: Path, run_id: str) -> None:

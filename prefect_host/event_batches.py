@@ -91,7 +91,8 @@ class EventsBatch:
         #: On the monotonic clock, once closed.
         self._give_up_at = 0.0
         self._accepted = self._recorded = 0
-        self._room = LEAST_UNRECORDED
+        self._least = min(LEAST_UNRECORDED, self.most_unrecorded)
+        self._room = self._least
         self._last: _Sent | None = None
 
     async def __aenter__(self) -> Self:
@@ -152,11 +153,11 @@ class EventsBatch:
                 if took < QUICK_SECONDS:
                     self._room = min(2 * self._room, self.most_unrecorded)
                 elif took > SLOW_SECONDS:
-                    self._room = max(self._room // 2, LEAST_UNRECORDED)
+                    self._room = max(self._room // 2, self._least)
             elif self._unrecorded < self._room:
                 return
             elif took > LOST_SECONDS:
-                self._recorded, self._room = self._accepted, LEAST_UNRECORDED
+                self._recorded, self._room = self._accepted, self._least
             else:
                 await asyncio.sleep(RECORD_SECONDS)
 

@@ -277,7 +277,7 @@ class Poller:
     def _ask_again(self, job: Followed, decision: AskAgain, now: float, asked_age: float) -> None:
         self._log_unknown_status(job, decision)
         if now >= job.deadline:
-            self._end(job, self._given_up(job))
+            self._end(job, self._gave_up_waiting(job))
         elif decision.delay is not None:
             if not job.failures:
                 job.failing_since = now
@@ -297,7 +297,7 @@ class Poller:
             self._warned.add(status)
             logger.warning("The service reports an unknown status, %.40r. Such jobs are polled on.", status)
 
-    def _given_up(self, job: Followed) -> JobEnd:
+    def _gave_up_waiting(self, job: Followed) -> JobEnd:
         if job.unknown_status is not None:
             return Unresolved(
                 "unknown_status", f"Job {job.job_id} has the status {job.unknown_status[:40]!r}."
