@@ -33,6 +33,9 @@ LOG_TAIL_LINES = 12
 #: Not inherited: settings meant for the run, and its secrets.
 FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
 
+#: Processes of this one that other users go on using: a Popen that is dropped warns that its process runs.
+_SERVES_OTHERS: list[subprocess.Popen[bytes]] = []
+
 
 class SharedProcess:
     """One user of the process of a directory."""
@@ -78,6 +81,8 @@ class SharedProcess:
         self._user_lock = None
         if was_last:
             self._await_end()
+        elif self.child is not None:
+            _SERVES_OTHERS.append(self.child)
 
     def is_alive(self) -> bool:
         if self.child is not None and self.child.poll() is None:
@@ -109,6 +114,9 @@ class SharedProcess:
         return hold
 
     def _launch(self, arguments: Sequence[str], environment: dict[str, str], life: int) -> None:
+        if self.child is not None:
+            # Its lock is free: it is ending.
+            self.child.wait(END_SECONDS)
         with open_log(self.log_path) as log:
             self.child = subprocess.Popen(
                 [sys.executable, "-P", str(CHILD_PROCESS), str(self.directory / "users.lock"), *arguments],
