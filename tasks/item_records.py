@@ -75,6 +75,12 @@ def item_record(
     )
 
 
+def open_item_record(run: ActiveRun, item: Item, began: float) -> TaskRunRecord:
+    """An item that is being made since `began` (Unix seconds)."""
+    name = line(item.describe())
+    return TaskRunRecord(item_task_run_id(run, item), name, ITEM_TASK, moment(began))
+
+
 def shard_record(run: ActiveRun, shard: Shard, began: float, *, closed: bool = False) -> TaskRunRecord:
     """A shard as one task run, with its counts in its name."""
     made, rows = run.engine.made(shard), len(shard.rows)

@@ -1,7 +1,8 @@
 """Items in the Prefect UI: a task run each in the flow run of its shard; in a very large run, a task run each shard.
 
-The engine makes them and never waits for this. What is made while its shard has no flow run, or while too many events
-are pending, is recorded once it has ended, with its true times.
+The engine makes them and never waits for this. Prefect's task engine holds so many task runs open; those beyond are
+recorded by events alone, at their beginning and their end. What is made while its shard has no flow run, or while too
+many events are pending, is recorded once it has ended, with its true times.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from patternmill.text import plural
 from prefect_host.event_batches import MOST_UNRECORDED, EventsBatch
 from prefect_host.internals import is_for_people
 from prefect_host.task_runs import TaskRunRecord, emit, ending_event, running_event
-from tasks.item_records import item_record, item_task_run_id, shard_record, shows_items
+from tasks.item_records import item_record, item_task_run_id, open_item_record, shard_record, shows_items
 from tasks.markup import line
 from tasks.prefect_states import failed_state
 from tasks.run_events import item_failed
@@ -49,6 +50,8 @@ logger = logging.getLogger(__name__)
 _PATIENCE_SECONDS = 1.0
 #: A task run that began so much later than its item gets the true times at its end.
 _LATE_SECONDS = 0.1
+#: So many task runs at once are held open by Prefect's task engine, which takes several times the CPU of two events.
+_MOST_HELD_OPEN = 100
 #: How often late task runs are recorded, and the counts of shards move.
 _RECORD_SECONDS = 0.5
 _COUNTS_SECONDS = 3.0
@@ -133,6 +136,7 @@ class ItemScreen(Screen):
         self._shard_flow = shard_flow
         self._shards: dict[int, _ShownShard] = {}
         self._flows: set[asyncio.Task[None]] = set()
+        self._held_open = 0
         #: Items that ended without a task run.
         self._late: deque[tuple[_ShownShard, Item]] = deque()
 
@@ -200,10 +204,13 @@ class ItemScreen(Screen):
         await shown.ready.wait()
         waited = time.monotonic() - began
         may_be_live = not EventsBatch.is_pressed() and not making.done()
-        if shown.context is not None and may_be_live and await self._show_live(shown.context, item, making):
-            if waited > _LATE_SECONDS:
-                self._record(shown, item, dated=datetime.now(UTC))
-            return
+        if shown.context is not None and may_be_live:
+            if self._held_open >= _MOST_HELD_OPEN:
+                self._record_start(shown.context, shown, item)
+            elif await self._show_live(shown.context, item, making):
+                if waited > _LATE_SECONDS:
+                    self._record(shown, item, dated=datetime.now(UTC))
+                return
         await asyncio.wait({making})
         report_failure(self.run, item, making)
         self._late.append((shown, item))
@@ -215,6 +222,7 @@ class ItemScreen(Screen):
             task_run_id=item_task_run_id(self.run, item),
             parameters={"making": ItemTask(self.run, item, making)},
         )
+        self._held_open += 1
         try:
             await asyncio.create_task(running, context=context.copy())
         except PatternmillError:
@@ -226,7 +234,13 @@ class ItemScreen(Screen):
         except Exception as error:
             logger.info("%s: its task run was lost (%s)", item.describe(), type(error).__name__)
             return False
+        finally:
+            self._held_open -= 1
         return True
+
+    def _record_start(self, context: Context, shown: _ShownShard, item: Item) -> None:
+        assert shown.flow_run_id is not None, "its flow run has begun"
+        context.run(emit, running_event(open_item_record(self.run, item, time.time()), shown.flow_run_id))
 
     async def _keep_recording(self) -> None:
         while True:

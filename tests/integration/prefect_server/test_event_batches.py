@@ -235,7 +235,7 @@ def test_too_many_pending_events_press(taking: bool, monkeypatch: pytest.MonkeyP
                     await asyncio.sleep(0.01)
                 assert len(server.taken) >= 75
 
-    asyncio.run(asyncio.wait_for(run(), 10))
+    asyncio.run(asyncio.wait_for(run(), 60))
     assert not EventsBatch.is_pressed()
 
 
