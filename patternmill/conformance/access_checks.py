@@ -99,7 +99,7 @@ async def errors(session: Session) -> CheckResult:
         "for GET": await ask("jobs/get", b"", method="GET"),
     }
     forms = [form_of(request, answer) for request, answer in answers.items()]
-    return unspecified(f"{plural(len(forms), 'refused request')}", *forms)
+    return unspecified(f"{plural(len(forms), 'request')}", *forms)
 
 
 async def version(session: Session) -> CheckResult:
