@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from patternmill.conformance import job_rules
@@ -30,9 +31,10 @@ SECTION = "2, 3 jobs"
 PATTERNS, PRODUCTS = "patterns/create", "products/create"
 PROMPT = "blue herons on cream"
 CONCURRENT = 50
-#: Polls of a job that has ended.
+#: Polls of a job that is known to have ended.
 _AFTER_END = 2
-_FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
+_MOST_REFUSALS = 5
+_FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.2, 1.4, 5.0
 
 Body = dict[str, Any]
 Perform = Callable[[Session], Awaitable[CheckResult]]
@@ -52,7 +54,7 @@ async def pattern_body(session: Session) -> Body:
 
 
 async def product_body(session: Session) -> Body:
-    pattern_id = (await ended(session, "pattern")).result_id
+    pattern_id = (await followed(session, "pattern")).result_id
     if pattern_id is None:
         raise Skipped(SkipReason.NO_OCCASION, "there is no pattern to make a product of")
     category_id, selections = await choice(session)
@@ -79,7 +81,7 @@ async def created(session: Session, made: str) -> tuple[Body, Answer]:
     return await session.once(f"create {made}", create)
 
 
-async def ended(session: Session, made: str) -> JobTrail:
+async def followed(session: Session, made: str) -> JobTrail:
     """The job of that create, followed beyond its end. Raises Skipped."""
     return await session.once(f"trail {made}", lambda: _follow(session, made))
 
@@ -89,18 +91,35 @@ async def _follow(session: Session, made: str) -> JobTrail:
     job_id = job_id_of(answer.body)
     if answer.status not in SUCCESS or job_id is None:
         raise Skipped(SkipReason.NO_OCCASION, f"{OPERATIONS[made]} answered with no job")
-    answers, waited, pause, after_end = [answer.body], 0.0, _FIRST_PAUSE, 0
-    while after_end < _AFTER_END:
-        if waited > session.job_timeout.total_seconds():
-            raise Skipped(SkipReason.NO_ANSWER, f"the job did not end within {duration(session.job_timeout)}")
-        await session.probe.pause(pause)
-        waited, pause = waited + pause, min(pause * _GROWTH, _LONGEST_PAUSE)
-        poll = await session.probe.ask("jobs/get", {"jobId": job_id})
+    polls = _Polls(session, job_id)
+    await polls.until_ended(session.job_timeout.total_seconds())
+    return JobTrail(made, (answer.body, *polls.answers), frozenset(polls.refusals))
+
+
+@dataclass
+class _Polls:
+    """The answers about one job."""
+
+    session: Session
+    job_id: str
+    answers: list[Any] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
+
+    async def until_ended(self, seconds: float) -> None:
+        """And some more; or until the job is refused again and again, or the time is over."""
+        waited, pause, after_end = 0.0, _FIRST_PAUSE, 0
+        while after_end <= _AFTER_END and waited < seconds and len(self.refusals) < _MOST_REFUSALS:
+            await self.session.probe.pause(pause)
+            waited, pause = waited + pause, min(pause * _GROWTH, _LONGEST_PAUSE)
+            await self._poll()
+            after_end += any(status_of(answer) in {SUCCEEDED, FAILED} for answer in self.answers)
+
+    async def _poll(self) -> None:
+        poll = await self.session.probe.ask("jobs/get", {"jobId": self.job_id})
         if poll.status in SUCCESS:
-            answers.append(poll.body)
-        is_over = any(status_of(one) in {SUCCEEDED, FAILED} for one in answers)
-        after_end += is_over
-    return JobTrail(made, tuple(answers))
+            self.answers.append(poll.body)
+        else:
+            self.refusals.append(poll.status or 0)
 
 
 def _accepted(made: str) -> Perform:
@@ -109,23 +128,37 @@ def _accepted(made: str) -> Perform:
         form = form_of(OPERATIONS[made], answer)
         if answer.status not in SUCCESS:
             return deviates(f"a valid request is answered {answer.status}", form)
-        trail = JobTrail(made, (answer.body,))
-        return by_faults(job_rules.shape_faults(trail), "answers with a job", form)
+        return by_faults(job_rules.shape_faults([answer.body]), "answers with a job", form)
 
     return accepted
 
 
 def _on_trail(made: str, rule: Callable[[JobTrail], list[str]], good: str) -> Perform:
     async def judged(session: Session) -> CheckResult:
-        return by_faults(rule(await ended(session, made)), good)
+        trail = await followed(session, made)
+        if not trail.polls and not trail.refusals:
+            raise Skipped(SkipReason.NO_OCCASION, "jobs/get did not answer about the job")
+        return by_faults(rule(trail), good)
 
     return judged
 
 
+def _transitions(made: str) -> Perform:
+    async def transitions(session: Session) -> CheckResult:
+        trail = await followed(session, made)
+        faults = job_rules.transition_faults(trail)
+        if not faults and not trail.has_ended:
+            waited = duration(session.job_timeout)
+            raise Skipped(SkipReason.NO_OCCASION, f"the job was not seen to end within {waited}")
+        return by_faults(faults, "ended once, and stayed so")
+
+    return transitions
+
+
 def _by_end(made: str, status: str, rule: Callable[[JobTrail], list[str]], good: str) -> Perform:
     async def judged(session: Session) -> CheckResult:
-        trail = await ended(session, made)
-        if not any(status_of(answer) == status for answer in trail.answers):
+        trail = await followed(session, made)
+        if not any(status_of(answer) == status for answer in trail.polls):
             raise Skipped(SkipReason.NO_OCCASION, f"no {made} job ended as {status}")
         return by_faults(rule(trail), good)
 
@@ -197,7 +230,7 @@ async def fifty_at_once(session: Session) -> CheckResult:
 
 
 async def kind_of_product(session: Session) -> CheckResult:
-    trail = await ended(session, "product")
+    trail = await followed(session, "product")
     if job_rules.kind_faults(trail):
         return deviates("kind is `pattern`, as that of pattern jobs")
     return unspecified("kind is another than `pattern`", AnswerForm("product job", None, None))
@@ -216,7 +249,7 @@ def _checks(made: str) -> tuple[Check, ...]:
         (
             "job-shape",
             "jobs/get answers with the same fields.",
-            _on_trail(made, job_rules.shape_faults, "each answer has the fields of a job"),
+            _on_trail(made, job_rules.poll_shape_faults, "each answer has the fields of a job"),
         ),
         (
             "same-job",
@@ -231,7 +264,7 @@ def _checks(made: str) -> tuple[Check, ...]:
         (
             "transitions",
             "A job goes from running to succeeded or failed, and stays there.",
-            _on_trail(made, job_rules.transition_faults, "ended once, and stayed so"),
+            _transitions(made),
         ),
         (
             "result",

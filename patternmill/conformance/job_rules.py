@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -20,14 +20,20 @@ class JobTrail:
     #: `pattern` or `product`.
     made: str
     answers: tuple[Any, ...]
+    #: Statuses of polls that were refused or failed.
+    refusals: frozenset[int] = frozenset()
+
+    @property
+    def polls(self) -> tuple[Any, ...]:
+        return self.answers[1:]
+
+    @property
+    def has_ended(self) -> bool:
+        return any(status_of(answer) in _ENDED for answer in self.polls)
 
     @property
     def last(self) -> Any:
         return self.answers[-1]
-
-    @property
-    def has_ended(self) -> bool:
-        return status_of(self.last) in _ENDED
 
     @property
     def result_id(self) -> str | None:
@@ -47,9 +53,15 @@ def job_id_of(answer: Any) -> str | None:
     return job_id if isinstance(job_id, str) and job_id else None
 
 
-def shape_faults(trail: JobTrail) -> list[str]:
+def shape_faults(answers: Iterable[Any]) -> list[str]:
     """Of the fields that each answer has to have."""
-    return list(dict.fromkeys(fault for answer in trail.answers for fault in _shape_faults(answer)))
+    return list(dict.fromkeys(fault for answer in answers for fault in _shape_faults(answer)))
+
+
+def poll_shape_faults(trail: JobTrail) -> list[str]:
+    """A job that its create named has to be found."""
+    refused = [f"jobs/get answers {status} for it" for status in sorted(trail.refusals)]
+    return refused + shape_faults(trail.polls)
 
 
 def _shape_faults(answer: Any) -> Iterator[str]:
@@ -68,9 +80,10 @@ def _shape_faults(answer: Any) -> Iterator[str]:
 
 def kind_faults(trail: JobTrail) -> list[str]:
     """`pattern` is the kind of pattern jobs, and of no other."""
-    kinds = {answer.get("kind") for answer in trail.answers if isinstance(answer, dict)}
+    found = (answer.get("kind") for answer in trail.answers if isinstance(answer, dict))
+    kinds = {kind for kind in found if isinstance(kind, str)}
     if trail.made == "pattern":
-        return [] if kinds == {"pattern"} else ["kind is not `pattern`"]
+        return ["kind is not `pattern`"] if kinds - {"pattern"} else []
     return ["kind is `pattern`"] if "pattern" in kinds else []
 
 
@@ -89,13 +102,13 @@ def identity_faults(trail: JobTrail) -> list[str]:
 
 def transition_faults(trail: JobTrail) -> list[str]:
     """From running to one end, and never away from it."""
-    statuses = [status_of(answer) for answer in trail.answers]
+    statuses = [status_of(answer) for answer in trail.polls]
     steps = [pair for pair in pairwise(statuses) if pair[0] in _ENDED and pair[0] != pair[1]]
     return sorted({f"{before} became {after}" for before, after in steps})
 
 
 def running_faults(trail: JobTrail) -> list[str]:
-    running = _with_status(trail.answers, RUNNING)
+    running = _with_status(trail.polls, RUNNING)
     early = [answer for answer in running if answer.get("result") is not None]
     return ["result is not null while the job runs"] if early else []
 
@@ -103,7 +116,7 @@ def running_faults(trail: JobTrail) -> list[str]:
 def result_faults(trail: JobTrail) -> list[str]:
     """Of the jobs that succeeded."""
     name = f"{trail.made}Id"
-    for answer in _with_status(trail.answers, SUCCEEDED):
+    for answer in _with_status(trail.polls, SUCCEEDED):
         result = answer.get("result")
         value = result.get(name) if isinstance(result, dict) else None
         if not (isinstance(value, str) and value):
@@ -113,7 +126,7 @@ def result_faults(trail: JobTrail) -> list[str]:
 
 def failure_faults(trail: JobTrail) -> list[str]:
     """Of the jobs that failed."""
-    for answer in _with_status(trail.answers, FAILED):
+    for answer in _with_status(trail.polls, FAILED):
         error = answer.get("error")
         message = error.get("message") if isinstance(error, dict) else None
         if not (isinstance(message, str) and message.strip()):

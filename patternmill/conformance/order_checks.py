@@ -16,7 +16,7 @@ from patternmill.conformance.check_results import (
     form_of,
     unspecified,
 )
-from patternmill.conformance.job_checks import Body, ended, missing_fields
+from patternmill.conformance.job_checks import Body, followed, missing_fields
 from patternmill.conformance.session import UNKNOWN_ID, Session, is_refusal
 from patternmill.service.outcomes import SUCCESS, Answer
 
@@ -27,7 +27,7 @@ ORDERS = "4 orders"
 
 async def _created(session: Session) -> tuple[Body, Answer]:
     async def create() -> tuple[Body, Answer]:
-        product_id = (await ended(session, "product")).result_id
+        product_id = (await followed(session, "product")).result_id
         if product_id is None:
             raise Skipped(SkipReason.NO_OCCASION, "there is no product to order")
         lines = [{"productId": product_id, "quantity": 1}]

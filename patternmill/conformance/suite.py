@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from patternmill import __version__
@@ -43,13 +43,17 @@ CHECKS: tuple[Check, ...] = (
 Shown = Callable[[CheckLine], None]
 
 
+def _unseen(line: CheckLine) -> None:
+    """For callers that read the report alone."""
+
+
 async def check_service(
     settings: Settings,
     *,
     spend: int = 0,
     feedback: bool = False,
     rate: float = RATE,
-    shown: Shown = lambda line: None,
+    shown: Shown = _unseen,
 ) -> ConformanceReport:
     """Ask the service of the settings every check; `shown` gets each result as it is known.
 
@@ -77,12 +81,12 @@ async def check_service(
         return await run_suite(session, shown)
 
 
-async def run_suite(session: Session, shown: Shown, checks: Sequence[Check] = CHECKS) -> ConformanceReport:
+async def run_suite(session: Session, shown: Shown = _unseen) -> ConformanceReport:
     """Raises ServiceStopped when the service cannot be reached or refuses the key."""
     begun = datetime.now(UTC)
     await _require_reachable(session)
     lines = []
-    for check in checks:
+    for check in CHECKS:
         lines.append(line_of(check, await result_of(check, session)))
         shown(lines[-1])
     return ConformanceReport(
