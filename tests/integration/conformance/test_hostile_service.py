@@ -97,20 +97,20 @@ def test_paid_check_finds_its_deviation(expected: str, seed: Rule, check: Check,
 
 
 @pytest.mark.parametrize("shape", ["plain", "bare", "nested", "map", "paged_info"])
-def test_categories_of_any_shape_lead_to_a_product(shape: str, check: Check, tmp_path: Path) -> None:
-    """The interface leaves their shape open; names of categories are no part of it in the report."""
-    with Hostile(Plan(shape=shape), tmp_path / shape) as service:
-        found = check(service.url, service.key, "--spend", "2", "--yes")
-        assert found.deviations == ABSENT_TOO
-        assert found.lines["product-result"].outcome is CheckOutcome.CONFORMANT
-        assert found.report is not None
-        assert "stag_" not in found.report.model_dump_json()
+def test_categories_of_any_shape_lead_to_a_product(shape: str, check: Check, hostile: Hostile) -> None:
+    """The interface leaves their shape open; IDs of categories are no part of it in the report."""
+    hostile.change(Plan(shape=shape))
+    found = check(hostile.url, hostile.key, "--spend", "2", "--yes")
+    assert found.deviations == ABSENT_TOO
+    assert found.lines["product-result"].outcome is CheckOutcome.CONFORMANT
+    assert found.report is not None
+    assert "stag_" not in found.report.model_dump_json()
 
 
 @pytest.mark.parametrize("shape", ["schema", "unreadable"])
-def test_unreadable_categories_stop_at_the_product(shape: str, check: Check, tmp_path: Path) -> None:
-    with Hostile(Plan(shape=shape), tmp_path / "service") as service:
-        found = check(service.url, service.key, "--spend", "2", "--yes")
+def test_unreadable_categories_stop_at_the_product(shape: str, check: Check, hostile: Hostile) -> None:
+    hostile.change(Plan(shape=shape))
+    found = check(hostile.url, hostile.key, "--spend", "2", "--yes")
     assert found.lines["product-accepted"].reason is SkipReason.NO_OCCASION
     assert found.deviations == ABSENT
 

@@ -255,9 +255,17 @@ def test_refused_key_stops_the_suite(status: int) -> None:
         deviations(when(lambda asked: True, refused(status, "no")))
 
 
-def test_silent_service_is_not_asked_for_ever() -> None:
-    """After three requests in a row without an answer, each tried twice."""
+def test_silent_service_stops_the_suite() -> None:
+    """Two requests that are free, each tried twice."""
     service = WholeService(when(lambda asked: True, LOST))
+    with pytest.raises(ServiceStopped, match="Nothing could be checked"):
+        asyncio.run(checked(service))
+    assert len(service.asked) == 4
+
+
+def test_service_that_falls_silent_is_not_asked_for_ever() -> None:
+    """After three requests in a row without an answer, each tried twice."""
+    service = WholeService(when(lambda asked: len(service.asked) > 10, LOST))
     report = asyncio.run(checked(service))
-    assert len(service.asked) == 6
+    assert len(service.asked) == 16
     assert {line.check for line in report.deviations} == {"whole-answers"}
