@@ -68,12 +68,16 @@ def _object_shape(value: dict[str, Any], depth: int) -> Shape:
     shapes = {name: shape_of(value[name], depth - 1) for name in names}
     if _is_mapping(shapes):
         return {ANY_KEY: reduce(_merged, shapes.values())}
-    return {**shapes, DEEPER: NULL} if len(value) > len(names) else shapes
+    fields = {name: shape for name, shape in shapes.items() if _FIELD.fullmatch(name)}
+    others = [shape for name, shape in shapes.items() if name not in fields]
+    rest: dict[str, Shape] = {ANY_KEY: reduce(_merged, others)} if others else {}
+    return {**fields, **rest, **({DEEPER: NULL} if len(value) > len(names) else {})}
 
 
 def _is_mapping(shapes: dict[str, Shape]) -> bool:
     """Whether the keys are identifiers: by their look, or because all of several values are alike and no scalars."""
-    if not all(_FIELD.fullmatch(name) for name in shapes):
+    strange = sum(not _FIELD.fullmatch(name) for name in shapes)
+    if strange and 2 * strange >= len(shapes):
         return True
     values = list(shapes.values())
     return len(values) > 1 and not isinstance(values[0], str) and all(one == values[0] for one in values)

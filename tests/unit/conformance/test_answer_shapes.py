@@ -24,6 +24,7 @@ from patternmill.conformance.answer_shapes import is_same_shape, shape_of, shape
         ({"stag_mug_01": {"name": "Mug"}, "stag_bag_02": {"name": "Bag"}}, "{*: {name: string}}"),
         ({"size": ["s"], "fabric": ["linen"]}, "{*: [string]}"),
         ({"sk_live_5f2a": 1}, "{*: number}"),
+        ({"id": "x", "name": "y", "1": 1}, "{id: string, name: string, *: number}"),
         ({"id": "x", "name": "y"}, "{id: string, name: string}"),
     ],
 )
