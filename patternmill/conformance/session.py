@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from patternmill.conformance.check_results import Skipped, SkipReason
 from patternmill.conformance.probe import Key, Probe
-from patternmill.conformance.spending import SpendingLimit
+from patternmill.conformance.spending_limit import SpendingLimit
 from patternmill.service.outcomes import Answer
 
 T = TypeVar("T")

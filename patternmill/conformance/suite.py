@@ -19,7 +19,7 @@ from patternmill.conformance.check_results import Check, CheckResult, Needs, Ski
 from patternmill.conformance.conformance_report import CheckLine, ConformanceReport, line_of
 from patternmill.conformance.probe import RATE, Probe
 from patternmill.conformance.session import UNKNOWN_ID, Session
-from patternmill.conformance.spending import SpendingLimit
+from patternmill.conformance.spending_limit import SpendingLimit
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.key_memory import refuse_new_address
 from patternmill.service.client import StudioClient

@@ -91,7 +91,7 @@ def test_installed_command(studio: StudioProcess, tmp_path: Path) -> None:
 def made(home: Path) -> int:
     """How many jobs the studio has accepted since it was last counted."""
     with sqlite3.connect(home / "studio.db") as database:
-        (count,) = database.execute("select count(*) from record where verdict = 'accepted'").fetchone()
+        (count,) = database.execute("select count(*) from job").fetchone()
     before = _counted.get(home, 0)
     _counted[home] = int(count)
     return int(count) - before

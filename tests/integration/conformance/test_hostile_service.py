@@ -136,6 +136,16 @@ def test_watch_names_what_changed(check: Check, hostile: Hostile) -> None:
     assert check(hostile.url, hostile.key, "--watch").code == 1
 
 
+def test_report_that_cannot_be_written_ends_with_code_2(
+    check: Check, hostile: Hostile, tmp_path: Path
+) -> None:
+    hostile.change(Plan())
+    (tmp_path / "file").write_text("")
+    found = check(hostile.url, hostile.key, "--json", str(tmp_path / "file" / "report.json"))
+    assert found.code == 2
+    assert "cannot be written" in found.complaint
+
+
 @pytest.mark.parametrize("fault", ["nobody", "expired", "plain"])
 def test_service_that_cannot_be_asked_ends_with_code_2(
     fault: str, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -11,8 +11,8 @@ import pytest
 
 from patternmill.conformance.check_results import CheckOutcome, Needs, SkipReason
 from patternmill.conformance.feedback_checks import WRONG
-from patternmill.conformance.session import UNKNOWN_ID
-from patternmill.conformance.suite import CHECKS
+from patternmill.conformance.session import UNKNOWN_ID, Session
+from patternmill.conformance.suite import CHECKS, run_suite
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from tests.unit.conformance.whole_service import (
@@ -21,6 +21,7 @@ from tests.unit.conformance.whole_service import (
     WholeService,
     answered,
     checked,
+    probe_of,
     refused,
 )
 
@@ -110,7 +111,31 @@ ABSENT = refused(404, "no operation ")
 LOST = Answer(ExchangeResult.LOST, Trouble.TIMEOUT, "no whole answer in time")
 HTML = Answer(ExchangeResult.ANSWERED, Trouble.HTML, "", 200)
 
+#: What a poll says of a job, from which one on (counted from 0; the second says that it succeeded).
+POLLS: list[tuple[str, int, dict[str, Any]]] = [
+    ("job-shape", 2, {"kind": None}),
+    ("same-job", 0, {"jobId": "job-other"}),
+    ("null-while-running", 0, {"status": "running", "result": {}}),
+    ("transitions", 2, {"status": "running", "result": None}),
+    ("result", 1, {"result": {"id": "p"}}),
+    ("failure", 1, {"status": "failed", "result": None}),
+]
+
+
+def poll_seed(made: str, name: str, first: int, fields: dict[str, Any]) -> tuple[str, Departure]:
+    """`null-while-running` and `transitions` in that one poll alone, the others from there on."""
+    alone = name in {"null-while-running", "transitions"}
+
+    def change(job: dict[str, Any], number: int) -> dict[str, Any]:
+        return {**job, **fields} if number == first or (number > first and not alone) else job
+
+    return f"{made}-{name}", ended_poll(change, made)
+
+
 SEEDS: list[tuple[str, Departure]] = [
+    *(poll_seed(made, *poll) for made in ("pattern", "product") for poll in POLLS),
+    ("categories-list", when(lambda a: a.operation == "categories/list" and a.key == "own", refused(503, "later"))),
+    ("product-accepted", when(lambda a: a.operation == "products/create", refused(422, "no"))),
     ("no-key", without_key("categories/list", "none")),
     ("no-key", without_key("jobs/get", "none")),
     ("wrong-key", without_key("orders/get", "wrong")),
@@ -127,17 +152,10 @@ SEEDS: list[tuple[str, Departure]] = [
     ("pattern-accepted", when(lambda a: a.operation == "patterns/create" and a.key == "own", refused(402, "pay"))),
     ("pattern-accepted", edited("patterns/create", kind=None)),
     ("pattern-starts-running", edited("patterns/create", result={})),
-    ("pattern-job-shape", ended_poll(lambda job, n: {**job, "kind": None} if n == 2 else job)),
     ("pattern-job-shape", when(lambda a: _field(a, "jobId") == "job-1", refused(404, "unknown job"))),
-    ("pattern-same-job", ended_poll(lambda job, n: {**job, "jobId": "job-other"})),
-    ("pattern-null-while-running", ended_poll(lambda job, n: {**job, "result": {}} if n == 0 else job)),
-    ("pattern-transitions", ended_poll(lambda job, n: {**job, "status": "running", "result": None} if n == 2 else job)),
-    ("pattern-result", ended_poll(lambda job, n: {**job, "result": {"id": "p"}} if n else job)),
-    ("pattern-failure", ended_poll(lambda job, n: {**job, "status": "failed", "result": None} if n else job)),
     ("pattern-kind", ended_poll(lambda job, n: {**job, "kind": "image"})),
     ("pattern-required-fields", accepted_incomplete("patterns/create", "prompt")),
     ("product-starts-running", edited("products/create", status="succeeded", result={"productId": "p"})),
-    ("product-result", ended_poll(lambda job, n: {**job, "result": {}} if n else job, "product")),
     ("product-kind", ended_poll(lambda job, n: {**job, "kind": "pattern"}, "product")),
     ("product-repeat", new_job_for_each("products/create")),
     ("product-required-fields", accepted_incomplete("products/create", "selections")),
@@ -168,6 +186,21 @@ def test_conforming_service_has_no_deviation() -> None:
 @pytest.mark.parametrize(("check", "departure"), SEEDS)
 def test_deviation_is_found_by_its_check(check: str, departure: Departure) -> None:
     assert deviations(departure) == {check}
+
+
+def test_address_without_its_version_is_found() -> None:
+    session = Session(probe_of(WholeService()), "https://service.example/api")
+    report = asyncio.run(run_suite(session))
+    assert [line.check for line in report.deviations] == ["version"]
+
+
+def test_each_check_that_can_deviate_has_a_seed() -> None:
+    """But for those that only report, or that no service can be made to fail without a payment."""
+    seeded = {check for check, _ in SEEDS} | {f"feedback-{name}" for name, _, _ in WRONG}
+    apart = {"version", "pattern-repeat", "pattern-fifty-at-once"}
+    only_report = {"errors", "categories-get-unknown", "orders-paid", "orders-unpaid"}
+    named = {check.id for check in CHECKS if not check.id.startswith("unstated-")}
+    assert named - only_report == seeded | apart
 
 
 def test_second_job_for_one_request_is_found() -> None:

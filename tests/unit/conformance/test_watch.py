@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from patternmill.conformance.conformance_report import ConformanceReport, changes
+from patternmill.conformance.suite import check_service
 from patternmill.conformance.watch import compare_with_last, report_path, settings_for
 from patternmill.errors import ConfigurationError
 from patternmill.settings import Settings
@@ -79,6 +80,11 @@ def test_report_that_cannot_be_read_is_refused(settings: Settings) -> None:
     report_path(settings, report.url).write_text("{")
     with pytest.raises(ConfigurationError, match="cannot be read"):
         compare_with_last(settings, report)
+
+
+def test_service_without_a_key_is_not_asked(settings: Settings) -> None:
+    with pytest.raises(ConfigurationError, match="key is missing"):
+        asyncio.run(check_service(settings.model_copy(update={"studio_url": "https://studio.example/v1"})))
 
 
 def test_address_of_an_environment_takes_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
