@@ -11,7 +11,7 @@ import pytest
 from cli import main
 from tests.unit.cli.test_main import HEAVY
 
-VERBS = [["results"], ["status"], ["explain"], ["retry"], ["settle"], ["ledger"]]
+VERBS = [["results"], ["status"], ["explain"], ["retry"], ["settle"], ["ledger"], ["conformance"]]
 UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 
 
