@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import zlib
 from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import timedelta
+from functools import cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.request import getproxies, proxy_bypass
@@ -156,13 +158,19 @@ def _headers(key: str, user_agent: str) -> httpx.Headers:
 
 def _transport(base_url: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTransport:
     """The aiohttp transport with a session of our own: no cookies, no netrc, certificates always verified."""
-    context = tls or httpx.create_ssl_context()
+    context = tls or _usual_tls(*(os.environ.get(name) for name in ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=0, ssl=context, keepalive_timeout=KEEP_ALIVE)
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     return AiohttpTransport(verify=context, client=session, proxy=proxy_for(base_url))
+
+
+@cache
+def _usual_tls(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """With the authorities that the environment names, or the usual ones: reading them takes some 20 ms."""
+    return httpx.create_ssl_context()
 
 
 def _unpacked(content: bytes, encoding: str) -> bytes:

@@ -43,19 +43,7 @@ def _prepare() -> None:
     """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
     durations.Durations()  # has the shares of its lognormals worked out, which it keeps
     run._library_versions()
-    make = client.httpx.create_ssl_context  # type: ignore[attr-defined]
-    usual, authorities = make(), _authorities()
-
-    def context(*asked: Any, **options: Any) -> Any:
-        """The usual authorities are read once; those that a test names, in its import."""
-        special = asked or options or _authorities() != authorities
-        return make(*asked, **options) if special else usual
-
-    client.httpx.create_ssl_context = context  # type: ignore[attr-defined]
-
-
-def _authorities() -> tuple[str | None, ...]:
-    return tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+    client._usual_tls(None, None)
 
 
 def mind(order: dict[str, Any]) -> NoReturn:
