@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.service.limits_simulation import CASES, simulate
@@ -20,7 +22,7 @@ from tests.unit.service.limits_simulation import CASES, simulate
 )
 def test_each_limit_is_made_use_of(name: str, least: float) -> None:
     """After the first minute; few answers are 429 then, and none of them makes the window smaller."""
-    figures = simulate(CASES[name])
+    figures = simulate(replace(CASES[name], phases=(150.0,)))
     assert all(share > least for phases in figures.used.values() for share in phases), figures
     assert figures.late_429 < 0.025, figures
     assert figures.smallest_window == CASES[name].window
