@@ -22,7 +22,9 @@ import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
-from studio.app import VERSION, build_app, picture_directory
+from studio.app import build_app, picture_directory
+from studio.limits import Limit, read_limit
+from studio.openapi import VERSION
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
@@ -50,6 +52,7 @@ class Options:
     environment: str
     ready_file: Path | None
     parent: int | None
+    limit: list[Limit]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,6 +82,14 @@ def read_options(argv: Sequence[str] | None) -> Options:
         "--ready-file", type=Path, help="written once listening; else one line on standard output"
     )
     parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
+    parser.add_argument(
+        "--limit",
+        type=read_limit,
+        action="append",
+        default=[],
+        metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
+        help="answer 429 beyond it; NAME is an operation, creates, polls or all; without a period: jobs at once",
+    )
     return Options(**vars(parser.parse_args(argv)))
 
 
@@ -120,7 +131,13 @@ def _sole_user(home: Path) -> Iterator[None]:
 async def _serve(options: Options, keys: frozenset[str]) -> int:
     listener = _listen(options)
     store = Store(options.home / DATABASE)
-    service = Service(store, environment=options.environment, pace=options.pace)
+    service = Service(
+        store,
+        home=options.home,
+        environment=options.environment,
+        pace=options.pace,
+        limits=options.limit,
+    )
     app = build_app(service, Pictures(picture_directory(options.home)), keys)
     config = uvicorn.Config(
         own_name_only(app, options.host),

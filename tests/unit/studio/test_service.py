@@ -11,11 +11,14 @@ import pytest
 
 from studio.errors import Refusal
 from studio.offer import CATEGORIES
+from studio.operations.context import Caller
 from studio.pace import Pace
+from studio.requests import CreatePattern, CreateProduct, GetJob
 from studio.service import Service
-from studio.store import Store, read_record
-from studio.wire import CreatePattern, CreateProduct, GetJob, read_body
+from studio.store import DEFAULT_ACCOUNT, Store, read_record
+from studio.wire import read_body
 
+CALLER = Caller(DEFAULT_ACCOUNT, "http://studio.test")
 AT = "http://studio.test/pictures"
 
 
@@ -47,17 +50,17 @@ class Studio:
         self.service = Service(self.store, pace=Pace.INSTANT, clock=self.clock)
 
     def pattern(self, request_id: str, prompt: str = "blue herons") -> dict[str, object]:
-        return self.service.create_pattern(CreatePattern(requestId=request_id, prompt=prompt), AT)
+        return self.service.patterns.create(CreatePattern(requestId=request_id, prompt=prompt), CALLER)
 
     def product(self, request_id: str, pattern_id: str, **change: str) -> dict[str, object]:
         body = {"categoryId": CATEGORIES[0].category_id("staging"), "patternId": pattern_id, **change}
         selections = {"size": "40x40", "fabric": "linen"}
-        return self.service.create_product(
-            CreateProduct(requestId=request_id, selections=selections, **body), AT
+        return self.service.products.create(
+            CreateProduct(requestId=request_id, selections=selections, **body), CALLER
         )
 
     def job(self, job: dict[str, object]) -> dict[str, object]:
-        return self.service.get_job(GetJob(jobId=str(job["jobId"])), AT)
+        return self.service.jobs.get(GetJob(jobId=str(job["jobId"])), CALLER)
 
     def made_pattern(self, request_id: str, prompt: str = "blue herons") -> str:
         job = self.pattern(request_id, prompt)
@@ -117,8 +120,8 @@ def test_request_id_has_one_body(studio: Studio) -> None:
     for other in (
         lambda: studio.pattern("r1", "red herons"),
         lambda: studio.product("r1", pattern_id),
-        lambda: studio.service.create_pattern(
-            read_body(CreatePattern, b'{"requestId":"r1","prompt":"blue herons","model":"x"}'), AT
+        lambda: studio.service.patterns.create(
+            read_body(CreatePattern, b'{"requestId":"r1","prompt":"blue herons","model":"x"}'), CALLER
         ),
     ):
         with pytest.raises(Refusal, match="already used") as refused:
@@ -131,7 +134,7 @@ def test_key_order_does_not_make_another_body(studio: Studio) -> None:
     job = studio.pattern("r1")
     turned = read_body(CreatePattern, b'{ "prompt": "blue herons", "requestId": "r1" }')
 
-    assert studio.service.create_pattern(turned, AT) == job
+    assert studio.service.patterns.create(turned, CALLER) == job
 
 
 def test_product_needs_a_finished_pattern(studio: Studio) -> None:
@@ -200,7 +203,7 @@ def test_selections_that_are_not_offered_are_refused_by_field(studio: Studio) ->
         selections={"size": "1x1", "fabric": "linen"},
     )
     with pytest.raises(Refusal, match="40x40, 50x50, 60x40") as refused:
-        studio.service.create_product(body, AT)
+        studio.service.products.create(body, CALLER)
 
     assert refused.value.status == 422
     assert [fault.field for fault in refused.value.faults] == ["selections.size"]
