@@ -57,10 +57,6 @@ def request_id_conflict(request_id: str) -> Refusal:
     )
 
 
-def invalid_field(name: str, message: str) -> Refusal:
-    return invalid_fields((FieldFault(name, message),))
-
-
 def too_many(code: str, message: str, retry_after: int | None) -> Refusal:
     """`retry_after`: whole seconds, or None when the caller is left to guess."""
     headers = None if retry_after is None else {"Retry-After": str(retry_after)}

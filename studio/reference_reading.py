@@ -13,7 +13,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from dataclasses import dataclass
 from pathlib import Path
 
-from studio.errors import FieldFault, Refusal, invalid_field
+from studio.errors import FieldFault, Refusal
 from studio.requests import REFERENCE_LIMIT
 
 DECODING_SECONDS = 20.0
@@ -29,13 +29,12 @@ class ReferencePicture:
 
 
 async def read_reference(data: str, directory: Path) -> ReferencePicture:
-    """Decode the base64 of a picture and keep it in `directory`. Raises Refusal (400, 413 or 422)."""
+    """Decode the base64 of a picture and keep it in `directory`. Raises Refusal (413 or 422)."""
     answer = await _decode(_raw(data))
     line, _, png = answer.partition(b"\n")
     said = json.loads(line) if line else {"error": "takes too much time or memory to be read"}
     if "error" in said:
-        fault = FieldFault("data", said["error"])
-        raise Refusal(422, "invalid_picture", f"The picture cannot be used: it {said['error']}.", (fault,))
+        raise _unusable(said["error"])
     sha256 = hashlib.sha256(png).hexdigest()
     await asyncio.to_thread(_keep, png, directory / f"{sha256}.png")
     return ReferencePicture(sha256, int(said["width"]), int(said["height"]))
@@ -45,10 +44,15 @@ def _raw(data: str) -> bytes:
     try:
         raw = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise invalid_field("data", "has to be base64") from None
+        raise _unusable("is not in base64") from None
     if len(raw) > REFERENCE_LIMIT:
         raise Refusal(413, "too_large", f"The picture is larger than {REFERENCE_LIMIT} bytes.")
     return raw
+
+
+def _unusable(reason: str) -> Refusal:
+    faults = (FieldFault("data", reason),)
+    return Refusal(422, "invalid_picture", f"The picture cannot be used: it {reason}.", faults)
 
 
 async def _decode(raw: bytes) -> bytes:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from studio.errors import invalid_field, request_id_conflict
+from studio.errors import request_id_conflict, unknown
 from studio.limits import Limits
 from studio.pace import Pace
 from studio.requests import CreateBody, Page
@@ -129,5 +129,5 @@ def _place(cursor: str) -> int | None:
     except (binascii.Error, UnicodeError):
         place = ""
     if not (place.isascii() and place.isdigit() and len(place) < 19):
-        raise invalid_field("cursor", "is not one that a list answered")
+        raise unknown("cursor", cursor)
     return int(place)

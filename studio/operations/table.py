@@ -47,7 +47,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "patterns/get", "A pattern.", "patterns.get", requests.GetPattern, answers.PatternAnswer, (404,)
     ),
     Operation(
-        "patterns/list", "The account's patterns.", "patterns.list", requests.Page, answers.PatternList
+        "patterns/list",
+        "The account's patterns.",
+        "patterns.list",
+        requests.Page,
+        answers.PatternList,
+        (404,),
     ),
     Operation(
         "refine/edit",
@@ -82,7 +87,7 @@ OPERATIONS: tuple[Operation, ...] = (
         (404, 409, 422),
     ),
     Operation("jobs/get", "A job as it stands.", "jobs.get", requests.GetJob, answers.JobAnswer, (404,)),
-    Operation("jobs/list", "The account's jobs.", "jobs.list", requests.Page, answers.JobList),
+    Operation("jobs/list", "The account's jobs.", "jobs.list", requests.Page, answers.JobList, (404,)),
     Operation(
         "references/create",
         "Upload a picture.",
@@ -106,6 +111,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "references.list",
         requests.Page,
         answers.ReferenceList,
+        (404,),
     ),
     Operation(
         "references/delete",
@@ -144,7 +150,12 @@ OPERATIONS: tuple[Operation, ...] = (
         "products/get", "A product.", "products.get", requests.GetProduct, answers.ProductAnswer, (404,)
     ),
     Operation(
-        "products/list", "The account's products.", "products.list", requests.Page, answers.ProductList
+        "products/list",
+        "The account's products.",
+        "products.list",
+        requests.Page,
+        answers.ProductList,
+        (404,),
     ),
     Operation(
         "checkouts/create",
@@ -171,7 +182,12 @@ OPERATIONS: tuple[Operation, ...] = (
         (404,),
     ),
     Operation(
-        "orders/list", "The account's orders.", "checkouts.list_orders", requests.Page, answers.OrderList
+        "orders/list",
+        "The account's orders.",
+        "checkouts.list_orders",
+        requests.Page,
+        answers.OrderList,
+        (404,),
     ),
     Operation(
         "feedback/create",
