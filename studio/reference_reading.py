@@ -8,15 +8,20 @@ import binascii
 import hashlib
 import json
 import os
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from tempfile import NamedTemporaryFile
 
 from studio.errors import FieldFault, Refusal
 from studio.requests import REFERENCE_LIMIT
 
 DECODING_SECONDS = 20.0
+#: Each waits for one decoding process.
+WORKERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="references")
 
 
 @dataclass(frozen=True)
@@ -28,15 +33,19 @@ class ReferencePicture:
     height: int
 
 
-async def read_reference(data: str, directory: Path) -> ReferencePicture:
+async def upload(data: str, directory: Path) -> ReferencePicture:
+    """As `read_reference`, while other requests are answered; few at once, so that uploads never fill the machine."""
+    return await asyncio.get_running_loop().run_in_executor(WORKERS, read_reference, data, directory)
+
+
+def read_reference(data: str, directory: Path) -> ReferencePicture:
     """Decode the base64 of a picture and keep it in `directory`. Raises Refusal (413 or 422)."""
-    answer = await _decode(_raw(data))
-    line, _, png = answer.partition(b"\n")
+    line, _, png = _decode(_raw(data)).partition(b"\n")
     said = json.loads(line) if line else {"error": "takes too much time or memory to be read"}
     if "error" in said:
         raise _unusable(said["error"])
     sha256 = hashlib.sha256(png).hexdigest()
-    await asyncio.to_thread(_keep, png, directory / f"{sha256}.png")
+    _keep(png, directory / f"{sha256}.png")
     return ReferencePicture(sha256, int(said["width"]), int(said["height"]))
 
 
@@ -55,33 +64,25 @@ def _unusable(reason: str) -> Refusal:
     return Refusal(422, "invalid_picture", f"The picture cannot be used: it {reason}.", faults)
 
 
-async def _decode(raw: bytes) -> bytes:
+def _decode(raw: bytes) -> bytes:
     """What the decoding process wrote, or nothing when it had to be stopped or died."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "studio.reference_decoder",
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        # No key of the studio's own environment, and no thread pools.
-        env={name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")},
-    )
+    command = [sys.executable, "-m", "studio.reference_decoder"]
+    # No key of the studio's own environment.
+    env = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
     try:
-        answer, _ = await asyncio.wait_for(process.communicate(raw), DECODING_SECONDS)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
+        done = subprocess.run(
+            command, input=raw, stdout=PIPE, stderr=DEVNULL, env=env, timeout=DECODING_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
         return b""
-    return answer if process.returncode == 0 else b""
+    return done.stdout if done.returncode == 0 else b""
 
 
 def _keep(png: bytes, path: Path) -> None:
     """The file appears under its name when it is complete, and is there after a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
+    with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
         file.write(png)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
+    Path(file.name).replace(path)

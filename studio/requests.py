@@ -47,7 +47,7 @@ NOT_BLANK = AfterValidator(_not_blank)
 Identifier = Annotated[str, Field(min_length=1, max_length=200)]
 RequestIdField = Annotated[str, _text(REQUEST_ID_LIMIT), NOT_BLANK]
 Prompt = Annotated[str, _text(PROMPT_LIMIT), NOT_BLANK]
-Palette = Annotated[tuple[HexColour, ...], Field(min_length=1, max_length=12)]
+Palette = Annotated[list[HexColour], Field(min_length=1, max_length=12)]
 #: JSON numbers from 2^53 on are not read alike everywhere.
 Seed = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
 Repeats = Annotated[int, Field(ge=1, le=3), WHOLE]
@@ -157,7 +157,7 @@ class CheckoutLine(Body):
 
 
 class CreateCheckout(CreateBody):
-    lines: Annotated[tuple[CheckoutLine, ...], Field(min_length=1, max_length=LINES_LIMIT)]
+    lines: Annotated[list[CheckoutLine], Field(min_length=1, max_length=LINES_LIMIT)]
 
 
 class GetCheckout(Body):

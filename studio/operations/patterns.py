@@ -42,7 +42,7 @@ class Patterns:
         return self._refine("refine/edit", body, caller, Edit(prompt=body.prompt))
 
     def recolor(self, body: RecolorPattern, caller: Caller) -> Answer:
-        return self._refine("refine/recolor", body, caller, Recolor(palette=body.palette))
+        return self._refine("refine/recolor", body, caller, Recolor(palette=tuple(body.palette)))
 
     def crop(self, body: CropPattern, caller: Caller) -> Answer:
         change = Crop(x=body.x, y=body.y, width=body.width, height=body.height)

@@ -15,7 +15,7 @@ from studio.operations.context import (
     listing,
     timestamp,
 )
-from studio.reference_reading import ReferencePicture, read_reference
+from studio.reference_reading import ReferencePicture, upload
 from studio.requests import CreateReference, GetReference, Page
 from studio.store import Reference
 
@@ -33,7 +33,7 @@ class References:
         earlier = creation.earlier()
         if earlier is not None:
             return self._answer_to(earlier, caller)
-        picture = await read_reference(body.data, self._directory)
+        picture = await upload(body.data, self._directory)
         return self._keep(creation, body, caller, picture)
 
     def get(self, body: GetReference, caller: Caller) -> Answer:
@@ -49,7 +49,7 @@ class References:
         """It cannot be used any more; patterns that were made with it stay as they are, and so does their file."""
         reference = self.find(body.referenceId, caller)
         if self._context.store.references.delete(reference, self._context.clock()):
-            self._file(reference).unlink(missing_ok=True)
+            self.file_of(reference.sha256).unlink(missing_ok=True)
         return {"referenceId": reference.reference_id, "deleted": True}
 
     def find(self, reference_id: str, caller: Caller) -> Reference:
@@ -62,7 +62,11 @@ class References:
     def picture(self, picture_id: str) -> Path | None:
         """The file of the reference at this address."""
         reference = self._context.store.references.of_picture(picture_id)
-        return None if reference is None else self._file(reference)
+        return None if reference is None else self.file_of(reference.sha256)
+
+    def file_of(self, sha256: str) -> Path:
+        """Where the picture of this digest is kept."""
+        return self._directory / f"{sha256}.png"
 
     def _keep(
         self, creation: Creation, body: CreateReference, caller: Caller, picture: ReferencePicture
@@ -87,9 +91,6 @@ class References:
 
     def _answer_to(self, reference_id: str, caller: Caller) -> Answer:
         return _answer(self.find(reference_id, caller), caller)
-
-    def _file(self, reference: Reference) -> Path:
-        return self._directory / f"{reference.sha256}.png"
 
 
 def _answer(reference: Reference, caller: Caller) -> Answer:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,9 @@ AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
 class InProcess:
     """A studio whose jobs end at once, with short words for its operations."""
 
+    home: Path
     service: Service
     app: FastAPI
-    answers: list[httpx.Response] = field(default_factory=list)
 
     @classmethod
     @contextmanager
@@ -39,7 +39,7 @@ class InProcess:
     ) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
         service = Service(store, home=home, pace=pace, limits=limits)
-        yield cls(service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
+        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
