@@ -28,10 +28,9 @@ from studio.openapi import VERSION
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
-from studio.store import Store
+from studio.store import DATABASE, Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
-DATABASE = "studio.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 

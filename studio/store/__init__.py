@@ -20,6 +20,7 @@ from studio.store.request_table import (
 )
 
 __all__ = [
+    "DATABASE",
     "DEFAULT_ACCOUNT",
     "Account",
     "ApiKey",
@@ -38,6 +39,9 @@ __all__ = [
     "Verdict",
     "read_record",
 ]
+
+#: The file's name in a studio's home.
+DATABASE = "studio.db"
 
 
 class Store:
