@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from studio.server import read_options
 from studio.service import Service
 from studio.store import Store
 
@@ -90,6 +93,14 @@ def test_keys_come_and_go_while_it_runs(new_studio: StudioProcess) -> None:
     keys(new_studio.home, "revoke", table.split()[0])
     assert new_studio.ask("jobs/list", {}, key=key).code == "invalid_key"
     assert new_studio.ask("jobs/list", {}).status == 200
+
+
+@pytest.mark.parametrize("text", ["categories/lists=1/h", "creates=many"])
+def test_limit_that_would_limit_nothing_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options(["--limit", text])
+
+    assert text.partition("=")[0] in capsys.readouterr().err
 
 
 def test_limits_are_options(new_studio: StudioProcess) -> None:

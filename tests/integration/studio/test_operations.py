@@ -113,10 +113,10 @@ def test_changes_add_up(studio: InProcess, pattern_id: str) -> None:
     )
     product = studio.result("products/create", requestId="c-3", patternId=extended["patternId"], **MUG)
 
-    order = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
-    assert order is not None
-    assert [change.operation for change in order.design.changes] == ["recolor", "extend"]
-    assert (order.design.model, order.category) == ("linocut", "mug")
+    picture = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
+    assert picture is not None
+    assert [change.operation for change in picture.order.design.changes] == ["recolor", "extend"]
+    assert (picture.order.design.model, picture.order.category) == ("linocut", "mug")
 
 
 def test_impossible_changes_are_refused(studio: InProcess, pattern_id: str) -> None:
@@ -216,9 +216,9 @@ def test_product_has_its_files(studio: InProcess, pattern_id: str, product_id: s
     assert product["patternImageUrl"] == studio.ask("patterns/get", patternId=pattern_id)["imageUrl"]
     assert {url.rpartition(".")[2] for url in product["printFiles"].values()} == {"pdf", "png"}
     file_id = product["printFiles"]["pdf"].rsplit("/", 1)[-1].removesuffix(".pdf")
-    order = studio.service.print_file(file_id)
-    assert order is not None
-    assert (order.category, order.size) == ("mug", (242, 105))
+    file = studio.service.print_file(file_id)
+    assert file is not None
+    assert (file.order.category, file.size) == ("mug", (242, 105))
     assert studio.service.print_file("guess") is None
 
 
