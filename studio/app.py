@@ -1,148 +1,170 @@
-"""The HTTP face of the studio: who may ask, which operations there are, and how answers are written."""
+"""The HTTP face of the studio: who may ask, which addresses there are, and how answers are written."""
 
 from __future__ import annotations
 
-import hmac
+import inspect
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
+from starlette.routing import request_response
 
 from studio import wire
 from studio.errors import Refusal, unknown
+from studio.keys import Keys
+from studio.openapi import VERSION, document
+from studio.operations.context import Caller
+from studio.operations.table import OPERATIONS, Operation
 from studio.pictures import WIDTHS, PictureFault, Pictures
 from studio.service import Service
 
-VERSION = "/v1"
-BODY_LIMIT = 1_000_000
 Endpoint = Callable[[Request], Awaitable[Response]]
+#: Addresses that cannot be guessed never show anything else later.
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+log = logging.getLogger(__name__)
 
 
 def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> FastAPI:
-    """The application. `keys` are the bearer keys that may ask."""
+    """The application. `keys` are bearer keys that may ask, next to those that are stored."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
         await pictures.close()
 
-    app = FastAPI(title="Embedded studio", version="1", lifespan=lifespan, docs_url=None, redoc_url=None)
-    _add_operation(app, keys, "patterns/create", wire.CreatePattern, service.create_pattern)
-    _add_operation(app, keys, "jobs/get", wire.GetJob, service.get_job)
-    _add_operation(app, keys, "products/create", wire.CreateProduct, service.create_product)
-    _add_operation(app, keys, "categories/list", wire.ListCategories, service.list_categories)
-    _add_operation(app, keys, "categories/get", wire.GetCategory, service.get_category)
+    app = FastAPI(title="Embedded studio", version="1", lifespan=lifespan, openapi_url=None)
+    known = Keys(service.store, keys)
+    for operation in OPERATIONS:
+        _add_operation(app, service, known, operation)
     _add_pictures(app, service, pictures)
-    _add_health(app)
-    _add_everything_else(app, keys)
+    _add_files(app, service)
+    _add_plain(app, "/openapi.json", document())
+    _add_plain(app, "/health", {"status": "ok"})
+    _add_everything_else(app, known)
     return app
 
 
-def _add_operation(
-    app: FastAPI,
-    keys: frozenset[str],
-    name: str,
-    model: type[wire.AnyBody],
-    perform: Callable[[wire.AnyBody, str], dict[str, object]],
-) -> None:
-    async def answer(request: Request) -> Response:
-        check_key(request, keys)
-        body = wire.read_body(model, await _read(request))
-        return _json(200, perform(body, f"{request.base_url}pictures"))
+def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operation) -> None:
+    perform = operation.of(service)
+    takes_long = inspect.iscoroutinefunction(perform)
 
-    app.add_api_route(
-        f"{VERSION}/{name}",
-        _answering_refusals(answer),
-        methods=["POST"],
-        name=name,
-        openapi_extra={
-            "requestBody": {"content": {"application/json": {"schema": model.model_json_schema()}}}
-        },
-    )
+    async def answer(request: Request) -> Response:
+        account = keys.account(request.headers.get("authorization", ""))
+        service.limits.admit_request(operation.name, account, service.now())
+        body = wire.read_body(operation.body, await _read(request, operation.body_limit))
+        found: Any = perform(body, Caller(account, origin(request)))
+        return _json(200, await found if takes_long else found)
+
+    _add(app, f"{VERSION}/{operation.name}", answer, "POST")
 
 
 def _add_pictures(app: FastAPI, service: Service, pictures: Pictures) -> None:
     async def picture(request: Request) -> Response:
         picture_id = str(request.path_params["picture_id"])
-        order = service.picture(picture_id)
-        if order is None:
+        found = service.picture(picture_id)
+        if found is None:
             raise unknown("picture", picture_id)
         try:
-            path = await pictures.path(order, _width(request))
+            path = await pictures.path(found.order, _width(request, found.width))
         except PictureFault as fault:
             raise Refusal(500, "picture_failed", str(fault)) from fault
-        return FileResponse(path, headers={"Cache-Control": "public, max-age=31536000, immutable"})
+        return FileResponse(path, headers=FOR_EVER)
 
-    app.add_api_route("/pictures/{picture_id}.png", _answering_refusals(picture), methods=["GET"])
+    async def reference(request: Request) -> Response:
+        picture_id = str(request.path_params["picture_id"])
+        path = service.references.picture(picture_id)
+        if path is None:
+            raise unknown("picture", picture_id)
+        return FileResponse(path, headers={"Cache-Control": "private, no-cache"})
+
+    _add(app, "/pictures/{picture_id}.png", picture, "GET")
+    _add(app, "/references/{picture_id}.png", reference, "GET")
 
 
-def _add_health(app: FastAPI) -> None:
-    async def health(request: Request) -> Response:
-        return _json(200, {"status": "ok"})
+def _add_files(app: FastAPI, service: Service) -> None:
+    async def file(request: Request) -> Response:
+        file_id, kind = str(request.path_params["file_id"]), str(request.path_params["kind"])
+        if kind not in ("pdf", "png") or service.print_file(file_id) is None:
+            raise unknown("file", f"{file_id}.{kind}")
+        raise Refusal(501, "not_implemented", "Print-ready files are not made yet.")
 
-    app.add_api_route("/health", _answering_refusals(health), methods=["GET"])
+    _add(app, "/files/{file_id}.{kind}", file, "GET")
 
 
-def _add_everything_else(app: FastAPI, keys: frozenset[str]) -> None:
-    operations = frozenset(getattr(route, "path", "") for route in app.routes)
+def _add_plain(app: FastAPI, path: str, body: dict[str, Any]) -> None:
+    async def plain(request: Request) -> Response:
+        return _json(200, body)
+
+    _add(app, path, plain, "GET")
+
+
+def _add_everything_else(app: FastAPI, keys: Keys) -> None:
+    operations = frozenset(f"{VERSION}/{operation.name}" for operation in OPERATIONS)
 
     async def refuse(request: Request) -> Response:
-        check_key(request, keys)
+        keys.account(request.headers.get("authorization", ""))
         path = request.url.path
         if path in operations:
-            raise Refusal(405, "method_not_allowed", f"{path} is asked by POST, not by {request.method}.")
+            said = f"{path} is asked by POST, not by {request.method}."
+            raise Refusal(405, "method_not_allowed", said, headers={"Allow": "POST"})
         raise Refusal(404, "unknown_operation", f"There is no operation at {path}.")
 
-    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
-    app.add_api_route("/{path:path}", _answering_refusals(refuse), methods=methods, include_in_schema=False)
+    # A route would be for some methods only; this is for each that a client can think of.
+    app.mount("", request_response(_answering_refusals(refuse)))
+
+
+def _add(app: FastAPI, path: str, endpoint: Endpoint, method: str) -> None:
+    """A route of Starlette's: FastAPI's own would read the body a second time, by its annotations."""
+    app.add_route(path, _answering_refusals(endpoint), methods=[method])
 
 
 def _answering_refusals(endpoint: Endpoint) -> Endpoint:
+    """Whatever goes wrong is answered in the studio's own shape, without a word of its insides."""
+
     async def answered(request: Request) -> Response:
         try:
             return await endpoint(request)
         except Refusal as refusal:
-            headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
-            return _json(refusal.status, refusal.body(), headers)
+            return _json(refusal.status, refusal.body(), refusal.headers)
+        except Exception:
+            log.exception("%s %s failed", request.method, request.url.path)
+            return _json(500, Refusal(500, "internal_error", "The studio failed to answer.").body())
 
     return answered
 
 
-def check_key(request: Request, keys: frozenset[str]) -> None:
-    """Raises Refusal (401) unless the request carries one of the keys."""
-    scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not key:
-        raise Refusal(401, "missing_key", "An API key is needed: Authorization: Bearer <API_KEY>.")
-    given = key.strip().encode()
-    if not any([hmac.compare_digest(given, one.encode()) for one in keys]):
-        raise Refusal(401, "invalid_key", "The API key is not one of this studio's.")
-
-
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, limit: int) -> bytes:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Refusal(415, "not_json", "The body has to be sent as Content-Type: application/json.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > BODY_LIMIT:
-            raise Refusal(413, "too_large", f"The body is larger than {BODY_LIMIT} bytes.")
+        if len(body) > limit:
+            raise Refusal(413, "too_large", f"The body is larger than {limit} bytes.")
     return bytes(body)
 
 
-def _width(request: Request) -> int:
-    asked = request.query_params.get("width", str(max(WIDTHS)))
-    if asked not in {str(width) for width in WIDTHS}:
-        offered = ", ".join(str(width) for width in WIDTHS)
-        raise Refusal(400, "invalid_width", f"Pictures come in these widths: {offered}.")
+def origin(request: Request) -> str:
+    """The address that was asked, without its path."""
+    scope = request.scope
+    return f"{scope['scheme']}://{request.headers.get('host', 'localhost')}{scope.get('root_path', '')}"
+
+
+def _width(request: Request, own: int) -> int:
+    asked = request.query_params.get("width", str(own))
+    offered = [str(width) for width in sorted({*WIDTHS, own})]
+    if asked not in offered:
+        raise Refusal(400, "invalid_width", f"This picture comes in these widths: {', '.join(offered)}.")
     return int(asked)
 
 
-def _json(status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+def _json(status: int, body: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
     content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
     return Response(content, status, headers, media_type="application/json")
 

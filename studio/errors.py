@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -16,12 +17,20 @@ class FieldFault:
 class Refusal(Exception):
     """A request answered with an error: its HTTP status, a stable code, a sentence, the fields at fault."""
 
-    def __init__(self, status: int, code: str, message: str, faults: tuple[FieldFault, ...] = ()) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        faults: tuple[FieldFault, ...] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.message = message
         self.faults = faults
+        self.headers = headers
 
     def body(self) -> dict[str, object]:
         error: dict[str, object] = {"code": self.code, "message": self.message}
@@ -46,3 +55,9 @@ def request_id_conflict(request_id: str) -> Refusal:
         f"The requestId {request_id!r} was already used for another request. "
         "Send the first body again to get its job, or take a new requestId.",
     )
+
+
+def too_many(code: str, message: str, retry_after: int | None) -> Refusal:
+    """`retry_after`: whole seconds, or None when the caller is left to guess."""
+    headers = None if retry_after is None else {"Retry-After": str(retry_after)}
+    return Refusal(429, code, message, headers=headers)

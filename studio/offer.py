@@ -1,15 +1,22 @@
-"""What the studio sells: its categories and options as data, and the answers about them as plain functions.
+"""What the studio sells: its categories, options, prices and print sizes as data, and the answers about them.
 
 Light on purpose: a caller may import this module alone to learn the range without starting the service.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 #: Category IDs differ between environments; one that is not listed here stands in them by its own name.
 ID_PARTS = MappingProxyType({"staging": "stg", "production": "live"})
+
+
+#: Of all prices, which are whole numbers of its minor unit.
+CURRENCY = "EUR"
+#: Width and height in millimetres.
+PrintSize = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -20,14 +27,21 @@ class Option:
     label: str
     values: tuple[str, ...]
     default: str | None = None
+    #: What a value adds to the category's price; one that is not listed adds nothing.
+    surcharges: Mapping[str, int] = field(default_factory=dict)
+    #: What is printed, by value; only the option that decides it has them.
+    print_sizes: Mapping[str, PrintSize] = field(default_factory=dict)
 
     def body(self) -> dict[str, object]:
+        sizes = {value: millimetres(size) for value, size in self.print_sizes.items()}
         return {
             "name": self.name,
             "label": self.label,
             "required": self.default is None,
             "values": list(self.values),
             **({} if self.default is None else {"default": self.default}),
+            "surcharges": {value: self.surcharges.get(value, 0) for value in self.values},
+            **({"printSizes": sizes} if sizes else {}),
         }
 
 
@@ -38,6 +52,8 @@ class Category:
     key: str
     name: str
     description: str
+    #: Without surcharges.
+    price_from: int
     options: tuple[Option, ...]
 
     def category_id(self, environment: str) -> str:
@@ -48,6 +64,15 @@ class Category:
         defaults = {option.name: option.default for option in self.options if option.default is not None}
         chosen = {**defaults, **selections}
         return {option.name: chosen[option.name] for option in self.options if option.name in chosen}
+
+    def price(self, selections: Mapping[str, str]) -> int:
+        """What a product with these complete selections costs."""
+        chosen = ((option, selections[option.name]) for option in self.options)
+        return self.price_from + sum(option.surcharges.get(value, 0) for option, value in chosen)
+
+    def print_size(self, selections: Mapping[str, str]) -> PrintSize:
+        """What is printed of a product with these complete selections."""
+        return next(one.print_sizes[selections[one.name]] for one in self.options if one.print_sizes)
 
 
 @dataclass(frozen=True)
@@ -63,19 +88,44 @@ CATEGORIES: tuple[Category, ...] = (
         "cushion",
         "Cushion",
         "Square or long cushion with a hidden zip, printed on both sides.",
+        2490,
         (
-            Option("size", "Size (cm)", ("40x40", "50x50", "60x40")),
-            Option("fabric", "Fabric", ("cotton", "linen", "velvet")),
-            Option("filling", "Filling", ("none", "fibre", "feather"), "fibre"),
+            Option(
+                "size",
+                "Size (cm)",
+                ("40x40", "50x50", "60x40"),
+                surcharges={"50x50": 500, "60x40": 500},
+                print_sizes={"40x40": (400, 400), "50x50": (500, 500), "60x40": (600, 400)},
+            ),
+            Option(
+                "fabric",
+                "Fabric",
+                ("cotton", "linen", "velvet"),
+                surcharges={"linen": 400, "velvet": 800},
+            ),
+            Option(
+                "filling",
+                "Filling",
+                ("none", "fibre", "feather"),
+                "fibre",
+                surcharges={"fibre": 400, "feather": 900},
+            ),
         ),
     ),
     Category(
         "mug",
         "Mug",
         "Ceramic mug, printed all around and safe in the dishwasher.",
+        1290,
         (
-            Option("size", "Size", ("11oz", "15oz")),
-            Option("finish", "Finish", ("glossy", "matte")),
+            Option(
+                "size",
+                "Size",
+                ("11oz", "15oz"),
+                surcharges={"15oz": 200},
+                print_sizes={"11oz": (228, 88), "15oz": (242, 105)},
+            ),
+            Option("finish", "Finish", ("glossy", "matte"), surcharges={"matte": 150}),
             Option("colour", "Handle and inside", ("white", "black", "navy", "red", "sage"), "white"),
         ),
     ),
@@ -83,9 +133,16 @@ CATEGORIES: tuple[Category, ...] = (
         "tote_bag",
         "Tote bag",
         "Shopping bag with long handles, printed on both sides.",
+        1690,
         (
-            Option("size", "Size", ("small", "large")),
-            Option("fabric", "Fabric", ("canvas", "organic cotton")),
+            Option(
+                "size",
+                "Size",
+                ("small", "large"),
+                surcharges={"large": 400},
+                print_sizes={"small": (300, 350), "large": (380, 420)},
+            ),
+            Option("fabric", "Fabric", ("canvas", "organic cotton"), surcharges={"organic cotton": 300}),
             Option("handles", "Handles", ("natural", "black", "navy", "tan"), "natural"),
         ),
     ),
@@ -93,9 +150,22 @@ CATEGORIES: tuple[Category, ...] = (
         "wallpaper",
         "Wallpaper",
         "Rolls that are hung edge to edge; the pattern runs on across them.",
+        5900,
         (
-            Option("width", "Width of the roll (cm)", ("52", "68")),
-            Option("finish", "Finish", ("matte", "vinyl", "grasscloth")),
+            Option(
+                "width",
+                "Width of the roll (cm)",
+                ("52", "68"),
+                surcharges={"68": 1400},
+                # One metre of the roll.
+                print_sizes={"52": (520, 1000), "68": (680, 1000)},
+            ),
+            Option(
+                "finish",
+                "Finish",
+                ("matte", "vinyl", "grasscloth"),
+                surcharges={"vinyl": 900, "grasscloth": 2900},
+            ),
             Option("scale", "Scale of the pattern", ("small", "regular", "large"), "regular"),
         ),
     ),
@@ -103,20 +173,40 @@ CATEGORIES: tuple[Category, ...] = (
         "scarf",
         "Scarf",
         "Square scarf with a coloured hem.",
+        3900,
         (
-            Option("size", "Size (cm)", ("70x70", "90x90")),
-            Option("fabric", "Fabric", ("silk", "modal", "wool")),
-            Option("hem", "Hem", ("rolled", "plain"), "rolled"),
+            Option(
+                "size",
+                "Size (cm)",
+                ("70x70", "90x90"),
+                surcharges={"90x90": 1500},
+                print_sizes={"70x70": (700, 700), "90x90": (900, 900)},
+            ),
+            Option("fabric", "Fabric", ("silk", "modal", "wool"), surcharges={"silk": 2000, "wool": 1200}),
+            Option("hem", "Hem", ("rolled", "plain"), "rolled", surcharges={"rolled": 300}),
         ),
     ),
     Category(
         "poster",
         "Poster",
         "Fine art print, with or without a frame.",
+        1490,
         (
-            Option("size", "Size", ("A3", "A2", "50x70")),
-            Option("paper", "Paper", ("matte", "satin")),
-            Option("frame", "Frame", ("none", "oak", "black", "white"), "none"),
+            Option(
+                "size",
+                "Size",
+                ("A3", "A2", "50x70"),
+                surcharges={"A2": 800, "50x70": 1200},
+                print_sizes={"A3": (297, 420), "A2": (420, 594), "50x70": (500, 700)},
+            ),
+            Option("paper", "Paper", ("matte", "satin"), surcharges={"satin": 200}),
+            Option(
+                "frame",
+                "Frame",
+                ("none", "oak", "black", "white"),
+                "none",
+                surcharges={"oak": 3500, "black": 2900, "white": 2900},
+            ),
         ),
     ),
 )
@@ -169,7 +259,17 @@ def _summary(category: Category, environment: str) -> dict[str, object]:
         "categoryId": category.category_id(environment),
         "name": category.name,
         "description": category.description,
+        "priceFrom": money(category.price_from),
     }
+
+
+def money(amount: int) -> dict[str, object]:
+    """An amount of minor units as answers show it."""
+    return {"amount": amount, "currency": CURRENCY}
+
+
+def millimetres(size: PrintSize) -> dict[str, int]:
+    return {"width": size[0], "height": size[1]}
 
 
 def _offered(names: tuple[str, ...]) -> str:

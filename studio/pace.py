@@ -28,6 +28,12 @@ BOUNDS: dict[tuple[Pace, str], tuple[float, float]] = {
     (Pace.REALISTIC, "pattern"): (60.0, 120.0),
     (Pace.REALISTIC, "product"): (5.0, 20.0),
 }
+#: How long after its payment an order goes into production, is shipped, and is delivered.
+ORDER_STEPS: dict[Pace, tuple[timedelta, timedelta, timedelta]] = {
+    Pace.INSTANT: (timedelta(), timedelta(), timedelta()),
+    Pace.QUICK: (timedelta(seconds=5), timedelta(seconds=10), timedelta(seconds=15)),
+    Pace.REALISTIC: (timedelta(hours=2), timedelta(days=2), timedelta(days=5)),
+}
 #: Sigma of the lognormal spread of `realistic`; its median is the geometric middle of the bounds.
 SIGMA = 0.2
 

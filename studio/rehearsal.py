@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from studio.errors import Refusal
 
 #: Refused at once; nothing is made.
@@ -20,12 +22,12 @@ def refuse_content(prompt: str) -> None:
         raise Refusal(422, "content_refused", f"The prompt is refused, because it contains {REFUSE}.")
 
 
-def pattern_failure(prompt: str, *, first_time: bool) -> str | None:
-    """Why the pattern job of this prompt is going to fail, if it is."""
+def pattern_failure(prompt: str, was_asked: Callable[[str], bool]) -> str | None:
+    """Why the pattern job of this prompt is going to fail, if it is; `was_asked` says if there was one before."""
     said = prompt.lower()
     if FAIL in said:
         return f"The pattern could not be generated, because its prompt contains {FAIL}."
-    if FAIL_ONCE in said and first_time:
+    if FAIL_ONCE in said and not was_asked(prompt):
         return f"The pattern could not be generated this time, because its prompt contains {FAIL_ONCE}."
     return None
 

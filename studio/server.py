@@ -22,14 +22,16 @@ import uvicorn
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
-from studio.app import VERSION, build_app, picture_directory
+from studio.app import build_app, picture_directory
+from studio.limits import GROUPS, Limit, read_limit
+from studio.openapi import VERSION
+from studio.operations.table import OPERATIONS
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
-from studio.store import Store
+from studio.store import DATABASE, Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
-DATABASE = "studio.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
@@ -50,6 +52,7 @@ class Options:
     environment: str
     ready_file: Path | None
     parent: int | None
+    limit: list[Limit]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +82,25 @@ def read_options(argv: Sequence[str] | None) -> Options:
         "--ready-file", type=Path, help="written once listening; else one line on standard output"
     )
     parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
+    parser.add_argument(
+        "--limit",
+        type=_limit,
+        action="append",
+        default=[],
+        metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
+        help="answer 429 beyond it; NAME is an operation, creates, polls or all; without a period: jobs at once",
+    )
     return Options(**vars(parser.parse_args(argv)))
+
+
+def _limit(text: str) -> Limit:
+    try:
+        limit = read_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if limit.name not in {*GROUPS, *(operation.name for operation in OPERATIONS)}:
+        raise argparse.ArgumentTypeError(f"there is no operation {limit.name!r}")
+    return limit
 
 
 def read_keys(options: Options) -> frozenset[str]:
@@ -120,7 +141,13 @@ def _sole_user(home: Path) -> Iterator[None]:
 async def _serve(options: Options, keys: frozenset[str]) -> int:
     listener = _listen(options)
     store = Store(options.home / DATABASE)
-    service = Service(store, environment=options.environment, pace=options.pace)
+    service = Service(
+        store,
+        home=options.home,
+        environment=options.environment,
+        pace=options.pace,
+        limits=options.limit,
+    )
     app = build_app(service, Pictures(picture_directory(options.home)), keys)
     config = uvicorn.Config(
         own_name_only(app, options.host),

@@ -1,19 +1,26 @@
-"""What the studio does, without HTTP: accept work once, say how it stands, and name what came of it."""
+"""The studio without HTTP: its operations by resource, and what its pictures and files show."""
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
-from studio import offer, rehearsal, wire
-from studio.errors import FieldFault, Refusal, request_id_conflict, unknown
-from studio.pace import Pace, duration
-from studio.store import Job, JobId, Kind, RecordLine, RequestId, Store, Verdict
-
-Clock = Callable[[], datetime]
-Answer = dict[str, object]
+from studio.design import Design
+from studio.limits import Limit, Limits
+from studio.offer import PrintSize
+from studio.operations.checkouts import Checkouts
+from studio.operations.context import Clock, Context
+from studio.operations.feedback import FeedbackOperations
+from studio.operations.jobs import Jobs
+from studio.operations.patterns import Patterns, design_of
+from studio.operations.products import Products, article_of
+from studio.operations.range import Range
+from studio.operations.references import References
+from studio.pace import Pace
+from studio.requests import DEFAULT_SIZE
+from studio.store import Job, Store
 
 
 def utc_now() -> datetime:
@@ -24,156 +31,80 @@ def utc_now() -> datetime:
 class PictureOrder:
     """What a picture shows: a pattern alone, or on a product."""
 
-    prompt: str
+    design: Design
     category: str | None
     selections: dict[str, str]
 
+    @property
+    def prompt(self) -> str:
+        return self.design.prompt
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is at the address of a picture, and how wide it is unless asked otherwise, in pixels."""
+
+    order: PictureOrder
+    width: int
+
+
+@dataclass(frozen=True)
+class PrintFile:
+    """What is at the address of a print-ready file, and its size in millimetres."""
+
+    order: PictureOrder
+    size: PrintSize
+
 
 class Service:
-    """The operations of the interface. `pictures_url` is the address under which pictures are served."""
+    """All operations. `home` is where uploaded pictures are kept."""
 
     def __init__(
-        self, store: Store, *, environment: str = "staging", pace: Pace = Pace.QUICK, clock: Clock = utc_now
+        self,
+        store: Store,
+        *,
+        home: Path = Path(".studio"),
+        environment: str = "staging",
+        pace: Pace = Pace.QUICK,
+        clock: Clock = utc_now,
+        limits: Sequence[Limit] = (),
     ) -> None:
-        self._store = store
-        self._environment = environment
-        self._pace = pace
         self._clock = clock
+        self.store = store
+        self.limits = Limits(limits, store.jobs.ends_after(clock()) if limits else ())
+        context = Context(store, home, environment, pace, clock, self.limits)
+        self.range = Range(context)
+        self.jobs = Jobs(context)
+        self.references = References(context)
+        self.patterns = Patterns(context, self.jobs, self.references)
+        self.products = Products(context, self.jobs, self.patterns)
+        self.checkouts = Checkouts(context, self.products)
+        self.feedback = FeedbackOperations(context)
 
-    def create_pattern(self, body: wire.CreatePattern, pictures_url: str) -> Answer:
-        return self._create(
-            "patterns/create", "pattern", body, body.requestId, self._pattern_subject, pictures_url
-        )
+    def now(self) -> datetime:
+        return self._clock()
 
-    def create_product(self, body: wire.CreateProduct, pictures_url: str) -> Answer:
-        return self._create(
-            "products/create", "product", body, body.requestId, self._product_subject, pictures_url
-        )
-
-    def get_job(self, body: wire.GetJob, pictures_url: str) -> Answer:
-        job = self._store.job(body.jobId)
+    def picture(self, picture_id: str) -> Picture | None:
+        """The picture at this address, once its job has succeeded."""
+        job = self._succeeded(self.store.jobs.of_picture(picture_id))
         if job is None:
-            raise unknown("job", body.jobId)
-        return job_body(job, self._clock(), pictures_url)
-
-    def list_categories(self, body: wire.ListCategories, pictures_url: str) -> Answer:
-        return offer.categories_list(self._environment)
-
-    def get_category(self, body: wire.GetCategory, pictures_url: str) -> Answer:
-        answer = offer.categories_get(self._environment, body.categoryId)
-        if answer is None:
-            raise unknown("category", body.categoryId)
-        return answer
-
-    def picture(self, picture_id: str) -> PictureOrder | None:
-        """What the picture of this ID shows, once its job has succeeded."""
-        job = self._store.job_of_picture(picture_id)
-        if job is None or not _succeeded(job, self._clock()):
             return None
-        subject = job.subject
-        selections = subject.get("selections", {})
-        assert isinstance(selections, dict)
-        category = subject.get("category")
-        return PictureOrder(str(subject["prompt"]), None if category is None else str(category), selections)
+        return Picture(_order(job), int(str(job.subject.get("size", DEFAULT_SIZE))))
 
-    def _create(
-        self,
-        operation: str,
-        kind: Kind,
-        body: wire.CreatePattern | wire.CreateProduct,
-        request_id: str,
-        subject_of: Callable[..., tuple[dict[str, object], str | None]],
-        pictures_url: str,
-    ) -> Answer:
-        digest = wire.digest(operation, body)
-        known = self._store.job_of_request(request_id)
-        if known is not None:
-            return self._repeat(operation, body, known, digest, pictures_url)
-        subject, failure = subject_of(body)
-        job = self._new_job(kind, RequestId(request_id), digest, subject, failure)
-        self._store.add(job, _line(operation, "accepted", body, job, job.started_at))
-        return _running(job)
+    def print_file(self, file_id: str) -> PrintFile | None:
+        """The print-ready file at this address, once its job has succeeded."""
+        job = self._succeeded(self.store.jobs.of_file(file_id))
+        if job is None:
+            return None
+        article = article_of(job)
+        return PrintFile(_order(job), article.category.print_size(article.selections))
 
-    def _repeat(self, operation: str, body: wire.Body, known: Job, digest: str, pictures_url: str) -> Answer:
-        now = self._clock()
-        same = known.digest == digest
-        self._store.note(_line(operation, "repeated" if same else "conflict", body, known, now))
-        if not same:
-            raise request_id_conflict(known.request_id)
-        return job_body(known, now, pictures_url)
-
-    def _new_job(
-        self,
-        kind: Kind,
-        request_id: RequestId,
-        digest: str,
-        subject: dict[str, object],
-        failure: str | None,
-    ) -> Job:
-        now = self._clock()
-        return Job(
-            job_id=JobId(f"job_{secrets.token_hex(10)}"),
-            kind=kind,
-            request_id=request_id,
-            digest=digest,
-            subject=subject,
-            result_id=f"{'pat' if kind == 'pattern' else 'prod'}_{secrets.token_hex(10)}",
-            picture_id=secrets.token_urlsafe(18),
-            failure=failure,
-            started_at=now,
-            ends_at=now + duration(self._pace, kind, request_id),
-        )
-
-    def _pattern_subject(self, body: wire.CreatePattern) -> tuple[dict[str, object], str | None]:
-        rehearsal.refuse_content(body.prompt)
-        first = not self._store.prompt_was_asked(body.prompt)
-        return {"prompt": body.prompt}, rehearsal.pattern_failure(body.prompt, first_time=first)
-
-    def _product_subject(self, body: wire.CreateProduct) -> tuple[dict[str, object], str | None]:
-        pattern = self._store.job_of_result(body.patternId)
-        if pattern is None or pattern.kind != "pattern" or not _succeeded(pattern, self._clock()):
-            raise unknown("pattern", body.patternId)
-        category = offer.find_category(self._environment, body.categoryId)
-        if category is None:
-            raise unknown("category", body.categoryId)
-        _check_selections(category, body.selections)
-        prompt = str(pattern.subject["prompt"])
-        subject: dict[str, object] = {
-            "prompt": prompt,
-            "pattern": body.patternId,
-            "category": category.key,
-            "selections": category.complete(body.selections),
-        }
-        return subject, rehearsal.product_failure(prompt)
+    def _succeeded(self, job: Job | None) -> Job | None:
+        return job if job is not None and job.has_succeeded(self._clock()) else None
 
 
-def job_body(job: Job, now: datetime, pictures_url: str) -> Answer:
-    """The Job of the interface as it stands at `now`."""
-    if now < job.ends_at:
-        return _running(job)
-    ended = {"jobId": job.job_id, "kind": job.kind}
-    if job.failure is not None:
-        return {**ended, "status": "failed", "result": None, "error": {"message": job.failure}}
-    name = "patternId" if job.kind == "pattern" else "productId"
-    result = {name: job.result_id, "imageUrl": f"{pictures_url}/{job.picture_id}.png"}
-    return {**ended, "status": "succeeded", "result": result}
-
-
-def _running(job: Job) -> Answer:
-    return {"jobId": job.job_id, "kind": job.kind, "status": "running", "result": None}
-
-
-def _succeeded(job: Job, now: datetime) -> bool:
-    return job.failure is None and job.ends_at <= now
-
-
-def _check_selections(category: offer.Category, selections: dict[str, str]) -> None:
-    faults = offer.selection_faults(category, selections)
-    if faults:
-        said = "; ".join(fault.message for fault in faults)
-        fields = tuple(FieldFault(f"selections.{fault.option}", fault.message) for fault in faults)
-        raise Refusal(422, "invalid_selections", f"The selections cannot be made: {said}.", fields)
-
-
-def _line(operation: str, verdict: Verdict, body: wire.Body, job: Job, at: datetime) -> RecordLine:
-    return RecordLine(at, operation, verdict, job.request_id, job.job_id, body.model_dump())
+def _order(job: Job) -> PictureOrder:
+    if job.kind == "pattern":
+        return PictureOrder(design_of(job.subject), None, {})
+    article = article_of(job)
+    return PictureOrder(design_of(job.subject), article.category.key, article.selections)

@@ -1,58 +1,20 @@
-"""The request bodies of the interface, and how a body that does not fit is told to its sender."""
+"""How the body of a request is read, compared with an earlier one, and refused when it does not fit."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from studio.errors import FieldFault, Refusal, invalid_fields
-
-#: Bounds that the interface leaves open: choices of this studio.
-REQUEST_ID_LIMIT = 128
-PROMPT_LIMIT = 4000
-
-
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be blank")
-    return text
-
-
-Identifier = Annotated[str, Field(min_length=1, max_length=200)]
-RequestIdField = Annotated[str, Field(min_length=1, max_length=REQUEST_ID_LIMIT), AfterValidator(_not_blank)]
 
 
 class Body(BaseModel):
     """Fields that the studio does not know are kept: they count when two bodies are compared."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
-
-
-class CreatePattern(Body):
-    requestId: RequestIdField
-    prompt: Annotated[str, Field(min_length=1, max_length=PROMPT_LIMIT), AfterValidator(_not_blank)]
-
-
-class CreateProduct(Body):
-    requestId: RequestIdField
-    patternId: Identifier
-    categoryId: Identifier
-    selections: dict[str, str]
-
-
-class GetJob(Body):
-    jobId: Identifier
-
-
-class ListCategories(Body):
-    pass
-
-
-class GetCategory(Body):
-    categoryId: Identifier
 
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -68,8 +30,13 @@ def read_body(model: type[AnyBody], raw: bytes) -> AnyBody:
 
 def digest(operation: str, body: Body) -> str:
     """The same for the same operation and body, whatever the order of its keys."""
-    canonical = json.dumps(body.model_dump(), sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(as_sent(body), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(f"{operation}\n{canonical}".encode()).hexdigest()
+
+
+def as_sent(body: Body) -> dict[str, object]:
+    """The body's JSON object, without the defaults of what was left out."""
+    return body.model_dump(mode="json", exclude_unset=True)
 
 
 def _refusal(error: ValidationError) -> Refusal:

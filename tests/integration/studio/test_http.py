@@ -130,13 +130,13 @@ def test_request_id_has_one_job(studio: StudioProcess) -> None:
     assert (conflict.status, conflict.code) == (409, "request_id_conflict")
 
 
-def test_twenty_concurrent_requests_with_one_id_are_one_job(studio: StudioProcess) -> None:
+def test_fifty_concurrent_requests_with_one_id_are_one_job(studio: StudioProcess) -> None:
     jobs: list[object] = []
 
     def send() -> None:
         jobs.append(studio.ask("patterns/create", {"requestId": "storm", "prompt": "waves"}).body["jobId"])
 
-    threads = [threading.Thread(target=send) for _ in range(20)]
+    threads = [threading.Thread(target=send) for _ in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -144,7 +144,7 @@ def test_twenty_concurrent_requests_with_one_id_are_one_job(studio: StudioProces
 
     query = "SELECT count(*) FROM record WHERE request_id = 'storm' AND verdict = 'accepted'"
     accepted = sqlite3.connect(Path(studio.home) / "studio.db").execute(query).fetchone()[0]
-    assert (len(jobs), len(set(jobs)), accepted) == (20, 1, 1)
+    assert (len(jobs), len(set(jobs)), accepted) == (50, 1, 1)
 
 
 def test_pictures_are_served_without_a_key(studio: StudioProcess) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,11 +13,14 @@ import pytest
 
 from studio.errors import Refusal
 from studio.offer import CATEGORIES
+from studio.operations.context import Caller
 from studio.pace import Pace
+from studio.requests import VISIBLE, CreatePattern, CreateProduct, GetJob
 from studio.service import Service
-from studio.store import Store, read_record
-from studio.wire import CreatePattern, CreateProduct, GetJob, read_body
+from studio.store import DEFAULT_ACCOUNT, Store, read_record
+from studio.wire import read_body
 
+CALLER = Caller(DEFAULT_ACCOUNT, "http://studio.test")
 AT = "http://studio.test/pictures"
 
 
@@ -47,17 +52,17 @@ class Studio:
         self.service = Service(self.store, pace=Pace.INSTANT, clock=self.clock)
 
     def pattern(self, request_id: str, prompt: str = "blue herons") -> dict[str, object]:
-        return self.service.create_pattern(CreatePattern(requestId=request_id, prompt=prompt), AT)
+        return self.service.patterns.create(CreatePattern(requestId=request_id, prompt=prompt), CALLER)
 
     def product(self, request_id: str, pattern_id: str, **change: str) -> dict[str, object]:
         body = {"categoryId": CATEGORIES[0].category_id("staging"), "patternId": pattern_id, **change}
         selections = {"size": "40x40", "fabric": "linen"}
-        return self.service.create_product(
-            CreateProduct(requestId=request_id, selections=selections, **body), AT
+        return self.service.products.create(
+            CreateProduct(requestId=request_id, selections=selections, **body), CALLER
         )
 
     def job(self, job: dict[str, object]) -> dict[str, object]:
-        return self.service.get_job(GetJob(jobId=str(job["jobId"])), AT)
+        return self.service.jobs.get(GetJob(jobId=str(job["jobId"])), CALLER)
 
     def made_pattern(self, request_id: str, prompt: str = "blue herons") -> str:
         job = self.pattern(request_id, prompt)
@@ -117,8 +122,8 @@ def test_request_id_has_one_body(studio: Studio) -> None:
     for other in (
         lambda: studio.pattern("r1", "red herons"),
         lambda: studio.product("r1", pattern_id),
-        lambda: studio.service.create_pattern(
-            read_body(CreatePattern, b'{"requestId":"r1","prompt":"blue herons","model":"x"}'), AT
+        lambda: studio.service.patterns.create(
+            read_body(CreatePattern, b'{"requestId":"r1","prompt":"blue herons","model":"x"}'), CALLER
         ),
     ):
         with pytest.raises(Refusal, match="already used") as refused:
@@ -131,7 +136,7 @@ def test_key_order_does_not_make_another_body(studio: Studio) -> None:
     job = studio.pattern("r1")
     turned = read_body(CreatePattern, b'{ "prompt": "blue herons", "requestId": "r1" }')
 
-    assert studio.service.create_pattern(turned, AT) == job
+    assert studio.service.patterns.create(turned, CALLER) == job
 
 
 def test_product_needs_a_finished_pattern(studio: Studio) -> None:
@@ -200,7 +205,7 @@ def test_selections_that_are_not_offered_are_refused_by_field(studio: Studio) ->
         selections={"size": "1x1", "fabric": "linen"},
     )
     with pytest.raises(Refusal, match="40x40, 50x50, 60x40") as refused:
-        studio.service.create_product(body, AT)
+        studio.service.products.create(body, CALLER)
 
     assert refused.value.status == 422
     assert [fault.field for fault in refused.value.faults] == ["selections.size"]
@@ -213,9 +218,9 @@ def test_picture_is_available_once_its_job_succeeded(studio: Studio) -> None:
     assert studio.service.picture(picture_id) is None
 
     studio.clock.pass_time(120)
-    order = studio.service.picture(picture_id)
-    assert order is not None
-    assert (order.prompt, order.category) == ("blue herons", None)
+    picture = studio.service.picture(picture_id)
+    assert picture is not None
+    assert (picture.order.design.prompt, picture.order.category) == ("blue herons", None)
     assert result(studio.job(job))["imageUrl"] == f"{AT}/{picture_id}.png"
     assert studio.service.picture("guess") is None
 
@@ -227,6 +232,13 @@ def test_record_is_append_only(studio: Studio, statement: str) -> None:
 
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         sqlite3.connect(studio.path).execute(statement)
+
+
+def test_document_and_studio_agree_on_what_is_blank() -> None:
+    """For every character there is."""
+    visible = re.compile(VISIBLE)
+
+    assert [one for one in map(chr, range(sys.maxunicode)) if bool(visible.match(one)) == one.isspace()] == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,107 @@
+"""Products: a pattern on a category's thing, with the options that were selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from studio import offer, rehearsal
+from studio.errors import FieldFault, Refusal, unknown
+from studio.operations.context import Answer, Caller, Context, listing, timestamp
+from studio.operations.jobs import Jobs, Work, picture_url
+from studio.operations.patterns import Patterns, parts
+from studio.requests import CreateProduct, GetProduct, Page
+from studio.store import Job
+
+
+@dataclass(frozen=True)
+class Article:
+    """What is sold: the category, every option's value, and what follows from them."""
+
+    category: offer.Category
+    selections: dict[str, str]
+
+    @property
+    def price(self) -> int:
+        """In minor units."""
+        return self.category.price(self.selections)
+
+    @property
+    def description(self) -> str:
+        return f"{self.category.name}, {', '.join(self.selections.values())}"
+
+
+class Products:
+    """`products/*`."""
+
+    def __init__(self, context: Context, jobs: Jobs, patterns: Patterns) -> None:
+        self._context = context
+        self._jobs = jobs
+        self._patterns = patterns
+
+    def create(self, body: CreateProduct, caller: Caller) -> Answer:
+        return self._jobs.start("products/create", body, caller, lambda: self._work(body, caller))
+
+    def get(self, body: GetProduct, caller: Caller) -> Answer:
+        return self._answer(self.find(body.productId, caller), caller)
+
+    def list(self, body: Page, caller: Caller) -> Answer:
+        def read(before: int | None, limit: int) -> list[tuple[int, Job]]:
+            now = self._context.clock()
+            return self._context.store.jobs.results(caller.account, "product", now, before, limit)
+
+        return listing("products", body, read, lambda job: self._answer(job, caller))
+
+    def find(self, product_id: str, caller: Caller) -> Job:
+        """The job that built this product. Raises Refusal (404): until it has succeeded, a product is unknown."""
+        job = self._context.store.jobs.of_result(caller.account, "product", product_id)
+        if job is None or not job.has_succeeded(self._context.clock()):
+            raise unknown("product", product_id)
+        return job
+
+    def _work(self, body: CreateProduct, caller: Caller) -> Work:
+        pattern = self._patterns.find(body.patternId, caller)
+        category = offer.find_category(self._context.environment, body.categoryId)
+        if category is None:
+            raise unknown("category", body.categoryId)
+        _check_selections(category, body.selections)
+        subject: dict[str, object] = {
+            **parts(pattern.subject, "prompt", "design"),
+            "pattern": body.patternId,
+            "category": category.key,
+            "selections": category.complete(body.selections),
+        }
+        return Work("product", subject, rehearsal.product_failure(str(pattern.subject["prompt"])))
+
+    def _answer(self, job: Job, caller: Caller) -> Answer:
+        article = article_of(job)
+        pattern_id = str(job.subject["pattern"])
+        pattern = self._patterns.find(pattern_id, caller)
+        files = f"{caller.origin}/files/{job.file_id}"
+        return {
+            "productId": job.result_id,
+            "patternId": pattern_id,
+            "categoryId": article.category.category_id(self._context.environment),
+            "selections": article.selections,
+            "price": offer.money(article.price),
+            "printSize": offer.millimetres(article.category.print_size(article.selections)),
+            "imageUrl": picture_url(caller, job.picture_id),
+            "patternImageUrl": picture_url(caller, pattern.picture_id),
+            "printFiles": {"pdf": f"{files}.pdf", "png": f"{files}.png"},
+            "createdAt": timestamp(job.ends_at),
+        }
+
+
+def article_of(job: Job) -> Article:
+    """What the product of this job is."""
+    key, selections = job.subject["category"], job.subject["selections"]
+    assert isinstance(selections, dict)
+    category = next(one for one in offer.CATEGORIES if one.key == key)
+    return Article(category, selections)
+
+
+def _check_selections(category: offer.Category, selections: dict[str, str]) -> None:
+    faults = offer.selection_faults(category, selections)
+    if faults:
+        said = "; ".join(fault.message for fault in faults)
+        fields = tuple(FieldFault(f"selections.{fault.option}", fault.message) for fault in faults)
+        raise Refusal(422, "invalid_selections", f"The selections cannot be made: {said}.", fields)

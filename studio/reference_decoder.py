@@ -1,0 +1,93 @@
+"""The decoding process of one uploaded picture: a file on standard input, a plain PNG on standard output.
+
+A file from outside may be made to exhaust or break what parses it. So it is parsed here, in a process that may use
+little time and memory and may write no file. What it writes is drawn anew from the pixels: nothing else of the
+file is left, no metadata, no colour profile, nothing after the end of the picture.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import resource
+import sys
+import warnings
+from contextlib import suppress
+
+from PIL import Image, ImageCms, ImageOps
+
+#: By their contents; a name or a stated type counts for nothing.
+FORMATS = ("PNG", "JPEG", "WEBP")
+PIXELS_LIMIT = 40_000_000
+MEMORY_LIMIT = 1_000_000_000
+CPU_SECONDS = 10
+#: A reference guides; more pixels than these on a side would guide no better.
+SIDE_LIMIT = 2048
+
+
+class NotUsable(Exception):
+    """The file is no picture that can be used; the message says why."""
+
+
+def decode(raw: bytes) -> Image.Image:
+    """The picture upright, in sRGB, on white where it is transparent. Raises NotUsable."""
+    try:
+        with Image.open(io.BytesIO(raw), formats=FORMATS) as image:
+            if image.width * image.height > PIXELS_LIMIT:
+                raise NotUsable(f"has {image.width} x {image.height} pixels; at most {PIXELS_LIMIT} are read")
+            image.draft("RGB", (SIDE_LIMIT, SIDE_LIMIT))
+            image.load()
+            return _plain(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise NotUsable("is no PNG, JPEG or WebP picture that can be read") from error
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    upright = ImageOps.exif_transpose(image)
+    upright.thumbnail((SIDE_LIMIT, SIDE_LIMIT))
+    seen = upright.convert("RGBA")
+    plain = Image.new("RGB", seen.size, "white")
+    plain.paste(seen, mask=seen.getchannel("A"))
+    return _in_srgb(plain, image.info.get("icc_profile"))
+
+
+def _in_srgb(image: Image.Image, profile: object) -> Image.Image:
+    """A profile that cannot be applied, such as one for CMYK, is passed over."""
+    if isinstance(profile, bytes):
+        with suppress(ImageCms.PyCMSError, OSError):
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(image, source, ImageCms.createProfile("sRGB"))
+            return image if converted is None else converted
+    return image
+
+
+def limit_resources() -> None:
+    """Of this process; where a system does not know a limit, the others hold."""
+    for kind, most in (
+        (resource.RLIMIT_AS, MEMORY_LIMIT),
+        (resource.RLIMIT_CPU, CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(kind, (most, most))
+
+
+def main() -> int:
+    """One line of JSON, with the size or the reason, then the PNG."""
+    limit_resources()
+    warnings.simplefilter("ignore")  # Pillow's, about pictures that are large or odd
+    try:
+        image = decode(sys.stdin.buffer.read())
+    except NotUsable as reason:
+        print(json.dumps({"error": str(reason)}))
+        return 0
+    png = io.BytesIO()
+    Image.frombytes("RGB", image.size, image.tobytes()).save(png, "PNG")
+    sys.stdout.buffer.write(json.dumps({"width": image.width, "height": image.height}).encode() + b"\n")
+    sys.stdout.buffer.write(png.getvalue())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""The request body of every operation, with the bounds of its fields.
+
+Only those of CreateFeedback are the interface's; all others are choices of this studio.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, JsonValue
+
+from studio.design import DEFAULT_MODEL, HexColour, Share
+from studio.wire import Body
+
+REQUEST_ID_LIMIT = 128
+PROMPT_LIMIT = 4000
+#: Of a picture before it is encoded in base64, in bytes.
+REFERENCE_LIMIT = 5_000_000
+LINES_LIMIT = 100
+QUANTITY_LIMIT = 1000
+PAGE_LIMIT = 100
+#: A character that str.strip() leaves, spelt out: languages differ in what their \s is.
+VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+#: The side of a pattern's picture in pixels.
+Size = Literal[256, 512, 1024, 2048]
+DEFAULT_SIZE: Size = 512
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be blank")
+    return text
+
+
+def _whole(number: object) -> object:
+    """JSON has one kind of number: 2.0 is 2."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _text(limit: int) -> Any:
+    """Bounds of a text with at least one visible character."""
+    return Field(min_length=1, max_length=limit, json_schema_extra={"pattern": VISIBLE})
+
+
+#: An optional field that may not be null: neither in the schema nor in what was sent has it a default.
+LEFT_OUT: Any = Field(default_factory=lambda: None)
+WHOLE = BeforeValidator(_whole)
+NOT_BLANK = AfterValidator(_not_blank)
+Identifier = Annotated[str, Field(min_length=1, max_length=200)]
+RequestIdField = Annotated[str, _text(REQUEST_ID_LIMIT), NOT_BLANK]
+Prompt = Annotated[str, _text(PROMPT_LIMIT), NOT_BLANK]
+Palette = Annotated[list[HexColour], Field(min_length=1, max_length=12)]
+#: JSON numbers from 2^53 on are not read alike everywhere.
+Seed = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
+Repeats = Annotated[int, Field(ge=1, le=3), WHOLE]
+
+
+class CreateBody(Body):
+    """The body of a create: safe to send again."""
+
+    requestId: RequestIdField
+
+
+class Page(Body):
+    """A part of a list, newest first: the first one, or the one that `cursor` leads to."""
+
+    limit: Annotated[int, Field(ge=1, le=PAGE_LIMIT), WHOLE] = 50
+    cursor: Annotated[str, Field(max_length=200)] = ""
+
+
+class Nothing(Body):
+    """An operation that takes no field."""
+
+
+class CreatePattern(CreateBody):
+    prompt: Prompt
+    model: Identifier = DEFAULT_MODEL
+    referenceIds: Annotated[tuple[Identifier, ...], Field(max_length=4)] = ()
+    size: Size = DEFAULT_SIZE
+    seed: Seed | None = None
+    palette: Annotated[tuple[HexColour, ...], Field(max_length=12)] = ()
+
+
+class GetPattern(Body):
+    patternId: Identifier
+
+
+class RefineBody(CreateBody):
+    """The body of a change to a pattern, of which a new pattern comes."""
+
+    patternId: Identifier
+
+
+class EditPattern(RefineBody):
+    prompt: Prompt
+
+
+class RecolorPattern(RefineBody):
+    palette: Palette
+
+
+class CropPattern(RefineBody):
+    """Shares of the tile's side, from its upper left corner."""
+
+    x: Share
+    y: Share
+    width: Annotated[float, Field(ge=0.1, le=1.0)]
+    height: Annotated[float, Field(ge=0.1, le=1.0)]
+
+
+class ExtendPattern(RefineBody):
+    columns: Repeats
+    rows: Repeats
+
+
+class CreateReference(CreateBody):
+    """`data` is the file in base64."""
+
+    data: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=REFERENCE_LIMIT * 4 // 3 + 4,
+            json_schema_extra={"contentEncoding": "base64"},
+        ),
+    ]
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class GetReference(Body):
+    referenceId: Identifier
+
+
+class GetModel(Body):
+    modelId: Identifier
+
+
+class GetCategory(Body):
+    categoryId: Identifier
+
+
+class CreateProduct(CreateBody):
+    patternId: Identifier
+    categoryId: Identifier
+    selections: dict[str, str]
+
+
+class GetProduct(Body):
+    productId: Identifier
+
+
+class GetJob(Body):
+    jobId: Identifier
+
+
+class CheckoutLine(Body):
+    productId: Identifier
+    quantity: Annotated[int, Field(ge=1, le=QUANTITY_LIMIT), WHOLE]
+
+
+class CreateCheckout(CreateBody):
+    lines: Annotated[list[CheckoutLine], Field(min_length=1, max_length=LINES_LIMIT)]
+
+
+class GetCheckout(Body):
+    checkoutId: Identifier
+
+
+class GetOrder(Body):
+    checkoutId: Identifier
+
+
+class ReportedRequest(Body):
+    body: JsonValue = LEFT_OUT
+    userAgent: Annotated[str, Field(max_length=500)] = LEFT_OUT
+
+
+class ReportedResponse(Body):
+    status: Annotated[int, Field(ge=0, le=599), WHOLE] = LEFT_OUT
+    body: JsonValue = LEFT_OUT
+    durationMs: Annotated[float, Field(ge=0, allow_inf_nan=False)] = LEFT_OUT
+
+
+class CreateFeedback(Body):
+    """Bounds as the interface has them. `requestId` names the report; it makes nothing safe to repeat."""
+
+    requestId: Annotated[str, Field(min_length=1, max_length=REQUEST_ID_LIMIT)]
+    text: Annotated[str, Field(min_length=1, max_length=4000)]
+    procedure: Annotated[str, Field(min_length=1, max_length=200)] = LEFT_OUT
+    request: ReportedRequest = LEFT_OUT
+    response: ReportedResponse = LEFT_OUT
+    agent: Annotated[str, Field(min_length=1, max_length=100)] = LEFT_OUT
+    reportedAt: AwareDatetime = LEFT_OUT

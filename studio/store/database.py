@@ -1,0 +1,77 @@
+"""One SQLite file: its connection, its transactions, and how an older file becomes a newer one.
+
+`synchronous=NORMAL` in WAL mode: what was acknowledged survives any death of the process (the operating
+system has it), and a power cut may cost the last moments. One connection, used from one thread.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NewType
+
+from studio.store.migrations import MIGRATIONS
+
+#: Whose an object is: each key belongs to one account.
+Account = NewType("Account", str)
+DEFAULT_ACCOUNT = Account("default")
+Row = tuple[object, ...]
+PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000")
+
+
+class Database:
+    """The open file."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        for pragma in PRAGMAS:
+            self._connection.execute(f"PRAGMA {pragma}")
+        self._migrate()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def execute(self, statement: str, values: Row = ()) -> int:
+        """Run one statement; the number of rows it changed."""
+        return self._connection.execute(statement, values).rowcount
+
+    def one(self, query: str, values: Row = ()) -> Row | None:
+        row: Row | None = self._connection.execute(query, values).fetchone()
+        return row
+
+    def all(self, query: str, values: Row = ()) -> list[Row]:
+        return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing; durable when it ends."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _migrate(self) -> None:
+        if self._version() == len(MIGRATIONS):
+            return
+        with self.transaction():
+            for statements in MIGRATIONS[self._version() :]:
+                for statement in statements:
+                    self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _version(self) -> int:
+        return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def instant(seconds: object) -> datetime:
+    return datetime.fromtimestamp(float(str(seconds)), UTC)
+
+
+def optional_instant(seconds: object) -> datetime | None:
+    return None if seconds is None else instant(seconds)

@@ -1,0 +1,139 @@
+"""Jobs, and the patterns and products that came of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NewType
+
+from studio.store.database import Account, Database, Row, instant
+
+JobId = NewType("JobId", str)
+#: What a job makes.
+Kind = Literal["pattern", "product"]
+COLUMNS = (
+    "job_id, account, operation, kind, request_id, subject, result_id, picture_id, file_id, failure,"
+    " started_at, ends_at"
+)
+SELECT = f"SELECT {COLUMNS} FROM job WHERE "  # noqa: S608
+INSERT = f"INSERT INTO job ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work, whose end was settled when it was accepted."""
+
+    job_id: JobId
+    account: Account
+    operation: str
+    kind: Kind
+    request_id: str
+    subject: dict[str, object]
+    result_id: str
+    picture_id: str
+    file_id: str | None
+    failure: str | None
+    started_at: datetime
+    ends_at: datetime
+
+    def is_running(self, now: datetime) -> bool:
+        return now < self.ends_at
+
+    def has_succeeded(self, now: datetime) -> bool:
+        return self.failure is None and self.ends_at <= now
+
+
+class JobTable:
+    """Reads and writes of the table `job`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, job: Job) -> None:
+        self._database.execute(INSERT, _row(job))
+
+    def get(self, account: Account, job_id: str) -> Job | None:
+        return self._one("job_id = ? AND account = ?", job_id, account)
+
+    def of_result(self, account: Account, kind: Kind, result_id: str) -> Job | None:
+        """The job that makes this pattern or product."""
+        return self._one("result_id = ? AND account = ? AND kind = ?", result_id, account, kind)
+
+    def of_picture(self, picture_id: str) -> Job | None:
+        return self._one("picture_id = ?", picture_id)
+
+    def of_file(self, file_id: str) -> Job | None:
+        return self._one("file_id = ?", file_id)
+
+    def page(self, account: Account, before: int | None, limit: int) -> list[tuple[int, Job]]:
+        """The newest jobs older than `before`, each with its place."""
+        return self._page("account = ?", (account,), before, limit)
+
+    def results(
+        self, account: Account, kind: Kind, now: datetime, before: int | None, limit: int
+    ) -> list[tuple[int, Job]]:
+        """The newest jobs of a kind that have succeeded, older than `before`, each with its place."""
+        condition = "account = ? AND kind = ? AND failure IS NULL AND ends_at <= ?"
+        return self._page(condition, (account, kind, now.timestamp()), before, limit)
+
+    def ends_after(self, now: datetime) -> Iterator[tuple[Account, datetime]]:
+        """Whose jobs are running, and when each ends."""
+        rows = self._database.all("SELECT account, ends_at FROM job WHERE ends_at > ?", (now.timestamp(),))
+        return ((Account(str(account)), instant(ends_at)) for account, ends_at in rows)
+
+    def prompt_was_asked(self, prompt: str) -> bool:
+        query = "SELECT 1 FROM job WHERE kind = 'pattern' AND json_extract(subject, '$.prompt') = ? LIMIT 1"
+        return self._database.one(query, (prompt,)) is not None
+
+    def _one(self, condition: str, *values: str) -> Job | None:
+        row = self._database.one(SELECT + condition, values)
+        return None if row is None else _job(row)
+
+    def _page(self, condition: str, values: Row, before: int | None, limit: int) -> list[tuple[int, Job]]:
+        query = f"SELECT seq, {COLUMNS} FROM job WHERE {condition} AND seq < ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
+        rows = self._database.all(query, (*values, LAST if before is None else before, limit))
+        return [(int(str(row[0])), _job(row[1:])) for row in rows]
+
+
+#: Larger than every place.
+LAST = 2**63 - 1
+
+
+def _row(job: Job) -> Row:
+    return (
+        job.job_id,
+        job.account,
+        job.operation,
+        job.kind,
+        job.request_id,
+        json.dumps(job.subject, ensure_ascii=False),
+        job.result_id,
+        job.picture_id,
+        job.file_id,
+        job.failure,
+        job.started_at.timestamp(),
+        job.ends_at.timestamp(),
+    )
+
+
+def _job(row: Row) -> Job:
+    job_id, account, operation, kind, request_id, subject, result_id, picture_id, file_id, failure, *times = (
+        row
+    )
+    assert kind in ("pattern", "product")
+    return Job(
+        job_id=JobId(str(job_id)),
+        account=Account(str(account)),
+        operation=str(operation),
+        kind="pattern" if kind == "pattern" else "product",
+        request_id=str(request_id),
+        subject=json.loads(str(subject)),
+        result_id=str(result_id),
+        picture_id=str(picture_id),
+        file_id=None if file_id is None else str(file_id),
+        failure=None if failure is None else str(failure),
+        started_at=instant(times[0]),
+        ends_at=instant(times[1]),
+    )

@@ -1,0 +1,99 @@
+"""A studio in this process, asked through its ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from PIL import Image
+
+from studio.app import build_app
+from studio.limits import Limit
+from studio.pace import Pace
+from studio.pictures import Pictures
+from studio.service import Service
+from studio.store import Store
+
+KEY = "key-for-tests"
+AUTHORIZED = {"Authorization": f"Bearer {KEY}"}
+
+
+@dataclass
+class InProcess:
+    """A studio whose jobs end at once, with short words for its operations."""
+
+    home: Path
+    service: Service
+    app: FastAPI
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls, home: Path, limits: tuple[Limit, ...] = (), pace: Pace = Pace.INSTANT
+    ) -> Iterator[InProcess]:
+        store = Store(home / "studio.db")
+        service = Service(store, home=home, pace=pace, limits=limits)
+        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
+        store.close()
+
+    def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
+        return asyncio.run(self.send(operation, body, key))
+
+    async def send(self, operation: str, body: object, key: str = KEY) -> httpx.Response:
+        async with self.client(key) as client:
+            return await client.post(f"/v1/{operation}", content=json.dumps(body))
+
+    def client(self, key: str = KEY) -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        return httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app), base_url="http://127.0.0.1", headers=headers
+        )
+
+    def ask(self, operation: str, /, **body: object) -> dict[str, Any]:
+        """The body of an answer that has to be a 200."""
+        answer = self.request(operation, body)
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert isinstance(found, dict)
+        return found
+
+    def result(self, operation: str, /, **body: object) -> dict[str, str]:
+        """The result of the job that this create starts."""
+        job = self.ask("jobs/get", jobId=self.ask(operation, **body)["jobId"])
+        assert job["status"] == "succeeded"
+        result = job["result"]
+        assert isinstance(result, dict)
+        return result
+
+    def pattern(self, request_id: str, prompt: str = "blue herons", **more: object) -> str:
+        return self.result("patterns/create", requestId=request_id, prompt=prompt, **more)["patternId"]
+
+    def product(self, request_id: str, pattern_id: str) -> str:
+        return self.result(
+            "products/create",
+            requestId=request_id,
+            patternId=pattern_id,
+            categoryId="cat_stg_mug",
+            selections={"size": "11oz", "finish": "matte"},
+        )["productId"]
+
+    def pay(self, checkout: dict[str, Any]) -> None:
+        found = self.service.checkouts.of_page(str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
+        assert found is not None
+        self.service.checkouts.pay(found)
+
+
+def encoded_picture(colour: str) -> str:
+    """A small JPEG, as an upload has it."""
+    file = io.BytesIO()
+    Image.new("RGB", (30, 20), colour).save(file, "JPEG")
+    return base64.b64encode(file.getvalue()).decode()

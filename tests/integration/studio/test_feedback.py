@@ -1,0 +1,126 @@
+"""`feedback/create`: exactly the bounds of the interface, what is kept of a report, and the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .in_process import KEY, InProcess
+
+LEAST = {"requestId": "f", "text": "t"}
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    with InProcess.open(tmp_path_factory.mktemp("feedback")) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"requestId": " "},
+        {"requestId": "r" * 128},
+        {"text": "t" * 4000},
+        {"procedure": "p"},
+        {"procedure": "p" * 200},
+        {"request": {}},
+        {"request": {"body": None, "userAgent": ""}},
+        {"request": {"body": [1, {"a": "b"}], "userAgent": "u" * 500}},
+        {"response": {}},
+        {"response": {"status": 0, "body": "x", "durationMs": 0}},
+        {"response": {"status": 599, "body": {}, "durationMs": 1e9}},
+        {"agent": "a"},
+        {"agent": "a" * 100},
+        {"reportedAt": "2026-01-31T12:00:00Z"},
+        {"reportedAt": "2026-01-31T12:00:00.5+02:00"},
+    ],
+)
+def test_reports_within_the_bounds_are_accepted(studio: InProcess, fields: dict[str, Any]) -> None:
+    """The answer echoes the report's identifier."""
+    report = {**LEAST, **fields}
+
+    assert studio.ask("feedback/create", **report) == {"requestId": report["requestId"]}
+    assert studio.service.store.feedback.all()[-1].report["text"] == report["text"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"requestId": ""}, "requestId"),
+        ({"requestId": "r" * 129}, "requestId"),
+        ({"text": ""}, "text"),
+        ({"text": "t" * 4001}, "text"),
+        ({"procedure": ""}, "procedure"),
+        ({"procedure": "p" * 201}, "procedure"),
+        ({"procedure": None}, "procedure"),
+        ({"request": []}, "request"),
+        ({"request": {"userAgent": "u" * 501}}, "request.userAgent"),
+        ({"response": "x"}, "response"),
+        ({"response": {"status": -1}}, "response.status"),
+        ({"response": {"status": 600}}, "response.status"),
+        ({"response": {"status": 1.5}}, "response.status"),
+        ({"response": {"durationMs": -0.1}}, "response.durationMs"),
+        ({"response": {"durationMs": "1"}}, "response.durationMs"),
+        ({"agent": ""}, "agent"),
+        ({"agent": "a" * 101}, "agent"),
+        ({"reportedAt": "yesterday"}, "reportedAt"),
+        ({"reportedAt": 12}, "reportedAt"),
+    ],
+)
+def test_reports_beyond_the_bounds_are_refused(studio: InProcess, fields: dict[str, Any], field: str) -> None:
+    answer = studio.request("feedback/create", {**LEAST, **fields})
+
+    assert answer.status_code == 400
+    assert [fault["field"] for fault in answer.json()["error"]["fields"]] == [field]
+
+
+@pytest.mark.parametrize("field", ["requestId", "text"])
+def test_required_fields_are_required(studio: InProcess, field: str) -> None:
+    assert studio.request("feedback/create", {**LEAST, field: None}).status_code == 400
+    assert (
+        studio.request("feedback/create", {"requestId" if field == "text" else "text": "x"}).status_code
+        == 400
+    )
+
+
+def test_delivered_twice_is_kept_twice(studio: InProcess) -> None:
+    """The requestId names a report; it is no idempotency key."""
+    before = len(studio.service.store.feedback.all())
+    for text in ("one", "one", "another"):
+        studio.ask("feedback/create", requestId="twice", text=text)
+
+    assert len(studio.service.store.feedback.all()) == before + 3
+
+
+def test_secrets_are_removed_before_it_is_kept(studio: InProcess) -> None:
+    """No byte of them is in the file."""
+    secret = "c4nary-in-feedback"
+    studio.ask(
+        "feedback/create",
+        requestId="s",
+        text=f"GET https://host/x?key={secret} with Bearer {secret}",
+        request={"body": {"deep": [{"password": secret}]}, "userAgent": f"x api_key={secret}"},
+        response={"body": f'{{"token": "{secret}"}}', "headers": {"set-cookie": secret}},
+    )
+
+    report = studio.service.store.feedback.all()[-1].report
+    assert report["request"] == {"body": {"deep": [{}]}, "userAgent": "x api_key=[removed]"}
+    written = b"".join(path.read_bytes() for path in studio.home.glob("studio.db*"))
+    assert secret.encode() not in written
+    assert b"https://host/x" in written
+
+
+def test_switched_off_it_is_unavailable(studio: InProcess) -> None:
+    """Until it is switched on; the key is looked at before."""
+    studio.service.feedback.switch(on=False)
+    off = studio.request("feedback/create", LEAST)
+    unauthorized = studio.request("feedback/create", LEAST, key=f"{KEY}x")
+    studio.service.feedback.switch(on=True)
+
+    assert (off.status_code, off.json()["error"]["code"]) == (503, "feedback_unavailable")
+    assert unauthorized.status_code == 401
+    assert studio.request("feedback/create", LEAST).status_code == 200

@@ -1,0 +1,397 @@
+"""Every operation group over HTTP, in this process: what it answers, what it refuses, and whose it is."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.keys import Keys
+from studio.limits import read_limit
+from studio.operations.table import OPERATIONS
+from studio.pace import Pace
+from studio.store import Account, read_record
+
+from .in_process import InProcess, encoded_picture
+
+MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "15oz", "finish": "matte"}}
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    with InProcess.open(tmp_path_factory.mktemp("operations")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pattern_id(studio: InProcess) -> str:
+    return studio.pattern("first", model="linocut", seed=7, size=256, palette=["#112233", "#ddeeff"])
+
+
+@pytest.fixture(scope="module")
+def product_id(studio: InProcess, pattern_id: str) -> str:
+    return studio.result("products/create", requestId="first-product", patternId=pattern_id, **MUG)[
+        "productId"
+    ]
+
+
+@pytest.fixture
+def other_key(studio: InProcess) -> str:
+    """A key of another account."""
+    return Keys(studio.service.store).create("other", Account("other"), studio.service.now())[1]
+
+
+def code(studio: InProcess, operation: str, body: object, key: str | None = None) -> tuple[int, str]:
+    answer = studio.request(operation, body, key) if key else studio.request(operation, body)
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def all_pages(studio: InProcess, operation: str, name: str, limit: int) -> list[dict[str, Any]]:
+    """Every page of a list, one after the other."""
+    found, cursor = [], ""
+    while cursor is not None:
+        page = studio.ask(operation, limit=limit, cursor=cursor)
+        assert len(page[name]) <= limit
+        found += page[name]
+        cursor = page["nextCursor"]
+    return found
+
+
+def test_pattern_shows_what_it_was_made_of(studio: InProcess, pattern_id: str) -> None:
+    pattern = studio.ask("patterns/get", patternId=pattern_id)
+
+    assert pattern["patternId"] == pattern_id
+    assert (pattern["prompt"], pattern["model"]) == ("blue herons", "linocut")
+    assert (pattern["seed"], pattern["size"]) == (7, 256)
+    assert pattern["palette"] == ["#112233", "#ddeeff"]
+    assert pattern["parentPatternId"] is None
+    assert pattern["change"] is None
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", pattern["createdAt"])
+
+
+def test_unknown_model_and_reference_are_refused(studio: InProcess) -> None:
+    body = {"requestId": "unknown-1", "prompt": "ferns"}
+
+    assert code(studio, "patterns/create", {**body, "model": "oil"}) == (404, "unknown_model")
+    assert code(studio, "patterns/create", {**body, "referenceIds": ["ref_x"]}) == (404, "unknown_reference")
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("edit", {"prompt": "with lemons"}),
+        ("recolor", {"palette": ["#101010", "#fafafa"]}),
+        ("crop", {"x": 0.25, "y": 0, "width": 0.5, "height": 0.5}),
+        ("extend", {"columns": 2, "rows": 1}),
+    ],
+)
+def test_refined_pattern_remembers_its_parent(
+    studio: InProcess, pattern_id: str, operation: str, fields: dict[str, Any]
+) -> None:
+    """It is a job that makes a new pattern: the parent's, and one change."""
+    body = {"requestId": f"refine-{operation}", "patternId": pattern_id, **fields}
+    job = studio.ask(f"refine/{operation}", **body)
+    assert (job["kind"], job["status"], job["result"]) == ("pattern", "running", None)
+    assert studio.ask(f"refine/{operation}", **body)["jobId"] == job["jobId"]
+
+    result = studio.ask("jobs/get", jobId=job["jobId"])["result"]
+    pattern = studio.ask("patterns/get", patternId=result["patternId"])
+    assert pattern["parentPatternId"] == pattern_id
+    assert pattern["change"] == {"operation": operation, **fields}
+    assert (pattern["prompt"], pattern["seed"], pattern["size"]) == ("blue herons", 7, 256)
+
+
+def test_changes_add_up(studio: InProcess, pattern_id: str) -> None:
+    """A product of a changed pattern is drawn with all of its changes."""
+    recolored = studio.result("refine/recolor", requestId="c-1", patternId=pattern_id, palette=["#ffffff"])
+    extended = studio.result(
+        "refine/extend", requestId="c-2", patternId=recolored["patternId"], columns=3, rows=3
+    )
+    product = studio.result("products/create", requestId="c-3", patternId=extended["patternId"], **MUG)
+
+    picture = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
+    assert picture is not None
+    assert [change.operation for change in picture.order.design.changes] == ["recolor", "extend"]
+    assert (picture.order.design.model, picture.order.category) == ("linocut", "mug")
+
+
+def test_impossible_changes_are_refused(studio: InProcess, pattern_id: str) -> None:
+    crop = {"requestId": "i-1", "patternId": pattern_id, "x": 0.6, "y": 0, "width": 0.5, "height": 1}
+    assert code(studio, "refine/crop", crop) == (422, "invalid_crop")
+    assert code(studio, "refine/crop", {**crop, "width": 0}) == (400, "invalid_fields")
+    unknown = {"requestId": "i-2", "patternId": "pat_x", "prompt": "more"}
+    assert code(studio, "refine/edit", unknown) == (404, "unknown_pattern")
+    refused = {"requestId": "i-3", "patternId": pattern_id, "prompt": "[refuse]"}
+    assert code(studio, "refine/edit", refused) == (422, "content_refused")
+
+    grown = pattern_id
+    for step in range(2):
+        grown = studio.result("refine/extend", requestId=f"i-4-{step}", patternId=grown, columns=3, rows=1)[
+            "patternId"
+        ]
+    more = {"requestId": "i-5", "patternId": grown, "columns": 2, "rows": 1}
+    assert code(studio, "refine/extend", more) == (422, "too_many_changes")
+
+
+def test_edit_can_be_rehearsed_to_fail(studio: InProcess, pattern_id: str) -> None:
+    job = studio.ask("refine/edit", requestId="f-1", patternId=pattern_id, prompt="[fail]")
+
+    failed = studio.ask("jobs/get", jobId=job["jobId"])
+    assert (failed["status"], failed["result"]) == ("failed", None)
+    assert "[fail]" in failed["error"]["message"]
+
+
+def test_reference_guides_a_pattern_and_is_deleted(studio: InProcess) -> None:
+    """Its picture stays, because a pattern is drawn with it; the reference cannot be used again."""
+    body = {"requestId": "ref-1", "data": encoded_picture("teal"), "name": "teal.jpg"}
+    reference = studio.ask("references/create", **body)
+    assert studio.ask("references/create", **body) == reference
+    assert studio.ask("references/get", referenceId=reference["referenceId"]) == reference
+    assert reference in studio.ask("references/list")["references"]
+    assert (reference["width"], reference["height"], reference["name"]) == (30, 20, "teal.jpg")
+
+    pattern_id = studio.pattern("with-reference", referenceIds=[reference["referenceId"]])
+    pattern = studio.ask("patterns/get", patternId=pattern_id)
+    assert pattern["referenceIds"] == [reference["referenceId"]]
+    assert studio.ask("references/delete", referenceId=reference["referenceId"])["deleted"] is True
+    gone = {"referenceId": reference["referenceId"]}
+    assert code(studio, "references/get", gone) == (404, "unknown_reference")
+    assert code(studio, "references/delete", gone) == (404, "unknown_reference")
+    assert studio.service.references.file_of(reference["sha256"]).exists()
+
+
+def test_unused_reference_leaves_no_file(studio: InProcess) -> None:
+    """As soon as the last reference to its picture is deleted."""
+    first, second = (
+        studio.ask("references/create", requestId=f"ref-{number}", data=encoded_picture("olive"))
+        for number in (2, 3)
+    )
+    file = studio.service.references.file_of(first["sha256"])
+    assert first["sha256"] == second["sha256"]
+
+    studio.ask("references/delete", referenceId=first["referenceId"])
+    assert file.exists()
+    studio.ask("references/delete", referenceId=second["referenceId"])
+    assert not file.exists()
+
+
+def test_record_does_not_hold_uploads(studio: InProcess) -> None:
+    data = encoded_picture("navy")
+    studio.ask("references/create", requestId="ref-4", data=data)
+
+    bodies = [line.body for line in read_record(studio.home / "studio.db") if line.request_id == "ref-4"]
+    assert bodies == [{"requestId": "ref-4", "data": f"{len(data)} characters"}]
+
+
+def test_models_differ_and_are_listed(studio: InProcess) -> None:
+    models = studio.ask("models/list")["models"]
+
+    assert len({model["description"] for model in models}) >= 3
+    assert [studio.ask("models/get", modelId=model["modelId"]) for model in models] == models
+    assert code(studio, "models/get", {"modelId": "oil"}) == (404, "unknown_model")
+
+
+def test_category_prices_add_up_to_the_product(studio: InProcess, product_id: str) -> None:
+    """The price of a product is its category's and the surcharges of its options."""
+    category = studio.ask("categories/get", categoryId="cat_stg_mug")
+    product = studio.ask("products/get", productId=product_id)
+    options = {option["name"]: option for option in category["options"]}
+    chosen = {**MUG["selections"], "colour": options["colour"]["default"]}  # type: ignore[dict-item]
+    surcharges = sum(options[name]["surcharges"][value] for name, value in chosen.items())
+
+    assert product["selections"] == chosen
+    assert product["price"] == {"amount": category["priceFrom"]["amount"] + surcharges, "currency": "EUR"}
+    assert product["printSize"] == options["size"]["printSizes"]["15oz"]
+
+
+def test_product_has_its_files(studio: InProcess, pattern_id: str, product_id: str) -> None:
+    product = studio.ask("products/get", productId=product_id)
+
+    assert (product["productId"], product["patternId"]) == (product_id, pattern_id)
+    assert product["categoryId"] == "cat_stg_mug"
+    assert product["patternImageUrl"] == studio.ask("patterns/get", patternId=pattern_id)["imageUrl"]
+    assert {url.rpartition(".")[2] for url in product["printFiles"].values()} == {"pdf", "png"}
+    file_id = product["printFiles"]["pdf"].rsplit("/", 1)[-1].removesuffix(".pdf")
+    file = studio.service.print_file(file_id)
+    assert file is not None
+    assert (file.order.category, file.size) == ("mug", (242, 105))
+    assert studio.service.print_file("guess") is None
+
+
+def test_lists_are_paged_newest_first(studio: InProcess, product_id: str) -> None:
+    """Each thing once, however small the page."""
+    made = [studio.pattern(f"page-{number}") for number in range(5)]
+
+    patterns = [one["patternId"] for one in all_pages(studio, "patterns/list", "patterns", 2)]
+    assert patterns[:5] == made[::-1]
+    assert len(set(patterns)) == len(patterns)
+    jobs = all_pages(studio, "jobs/list", "jobs", 3)
+    assert [job["requestId"] for job in jobs[:5]] == [f"page-{number}" for number in (4, 3, 2, 1, 0)]
+    assert jobs[0]["operation"] == "patterns/create"
+    products = all_pages(studio, "products/list", "products", 1)
+    assert product_id in [one["productId"] for one in products]
+    assert code(studio, "patterns/list", {"cursor": "x"}) == (404, "unknown_cursor")
+    assert code(studio, "patterns/list", {"limit": 101}) == (400, "invalid_fields")
+
+
+def test_checkout_keeps_prices_and_becomes_one_order(studio: InProcess, product_id: str) -> None:
+    """However often it is paid."""
+    body = {"requestId": "checkout-1", "lines": [{"productId": product_id, "quantity": 3.0}]}
+    checkout = studio.ask("checkouts/create", **body)
+    price = studio.ask("products/get", productId=product_id)["price"]["amount"]
+    assert checkout["status"] == "open"
+    assert checkout["checkoutUrl"].startswith("http://127.0.0.1/checkout/")
+    assert [line["quantity"] for line in checkout["lines"]] == [3]
+    assert checkout["total"] == {"amount": 3 * price, "currency": "EUR"}
+    assert studio.ask("checkouts/create", **body) == checkout
+    asked = {"checkoutId": checkout["checkoutId"]}
+    assert code(studio, "orders/get", asked) == (404, "unknown_order")
+
+    for _ in range(3):
+        studio.pay(checkout)
+    order = studio.ask("orders/get", **asked)
+    assert [one["orderId"] for one in studio.ask("orders/list")["orders"]] == [order["orderId"]]
+    assert (order["checkoutId"], order["total"]) == (checkout["checkoutId"], checkout["total"])
+    assert order["lines"] == checkout["lines"]
+    assert studio.ask("checkouts/get", **asked)["status"] == "paid"
+
+
+@pytest.mark.parametrize(
+    ("lines", "field"),
+    [
+        ([], "lines"),
+        ([{"productId": "p", "quantity": 0}], "lines.0.quantity"),
+        ([{"productId": "p", "quantity": 1001}], "lines.0.quantity"),
+        ([{"productId": "p", "quantity": 1.5}], "lines.0.quantity"),
+        ([{"productId": "p", "quantity": True}], "lines.0.quantity"),
+        ([{"productId": "p", "quantity": "1"}], "lines.0.quantity"),
+        ([{"quantity": 1}], "lines.0.productId"),
+        ([{"productId": "p", "quantity": 1}] * 101, "lines"),
+    ],
+)
+def test_invalid_lines_are_refused(studio: InProcess, lines: list[dict[str, Any]], field: str) -> None:
+    answer = studio.request("checkouts/create", {"requestId": "lines", "lines": lines})
+
+    assert answer.status_code == 400
+    assert [fault["field"] for fault in answer.json()["error"]["fields"]] == [field]
+
+
+def test_checkout_of_an_unknown_product_is_refused(studio: InProcess, pattern_id: str) -> None:
+    """And a pattern is no product."""
+    for product_id in ("prod_x", pattern_id):
+        body = {"requestId": "lines", "lines": [{"productId": product_id, "quantity": 1}]}
+        assert code(studio, "checkouts/create", body) == (404, "unknown_product")
+
+
+def test_request_id_is_for_one_operation(studio: InProcess, pattern_id: str, product_id: str) -> None:
+    """Over jobs, references and checkouts alike."""
+    lines = [{"productId": product_id, "quantity": 1}]
+    for operation, body in (
+        ("checkouts/create", {"lines": lines}),
+        ("references/create", {"data": encoded_picture("red")}),
+        ("refine/edit", {"patternId": pattern_id, "prompt": "more"}),
+    ):
+        assert code(studio, operation, {"requestId": "first", **body}) == (409, "request_id_conflict")
+
+
+def test_another_account_finds_nothing(
+    studio: InProcess, pattern_id: str, product_id: str, other_key: str
+) -> None:
+    """What is not its own is unknown to it: reading, using, deleting, listing."""
+    job = studio.ask("patterns/create", requestId="mine", prompt="ferns")
+    reference = studio.ask("references/create", requestId="mine-too", data=encoded_picture("pink"))
+    lines = [{"productId": product_id, "quantity": 1}]
+    checkout = studio.ask("checkouts/create", requestId="mine-as-well", lines=lines)
+    studio.pay(checkout)
+
+    for operation, body, what in (
+        ("jobs/get", {"jobId": job["jobId"]}, "job"),
+        ("patterns/get", {"patternId": pattern_id}, "pattern"),
+        ("refine/extend", {"requestId": "o", "patternId": pattern_id, "columns": 1, "rows": 2}, "pattern"),
+        (
+            "patterns/create",
+            {"requestId": "o", "prompt": "x", "referenceIds": [reference["referenceId"]]},
+            "reference",
+        ),
+        ("products/create", {"requestId": "o", "patternId": pattern_id, **MUG}, "pattern"),
+        ("products/get", {"productId": product_id}, "product"),
+        ("references/get", {"referenceId": reference["referenceId"]}, "reference"),
+        ("references/delete", {"referenceId": reference["referenceId"]}, "reference"),
+        ("checkouts/create", {"requestId": "o", "lines": lines}, "product"),
+        ("checkouts/get", {"checkoutId": checkout["checkoutId"]}, "checkout"),
+        ("orders/get", {"checkoutId": checkout["checkoutId"]}, "checkout"),
+    ):
+        assert code(studio, operation, body, other_key) == (404, f"unknown_{what}"), operation
+    for name in ("jobs", "patterns", "products", "references", "orders"):
+        assert studio.request(f"{name}/list", {}, other_key).json()[name] == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("patterns/create", {"prompt": "waves"}),
+        ("refine/edit", {"prompt": "with shells"}),
+        ("references/create", {"data": encoded_picture("gold")}),
+        ("products/create", MUG),
+        ("checkouts/create", {}),
+    ],
+)
+def test_fifty_at_once_on_one_request_id_are_one(
+    studio: InProcess, pattern_id: str, product_id: str, operation: str, body: dict[str, Any]
+) -> None:
+    request_id = f"fifty-{operation}"
+    more = {"checkouts/create": {"lines": [{"productId": product_id, "quantity": 1}]}}.get(operation, {})
+    sent = {"requestId": request_id, "patternId": pattern_id, **body, **more}
+
+    async def storm() -> list[Any]:
+        return await asyncio.gather(*(studio.send(operation, sent) for _ in range(count)))
+
+    count = 10 if operation == "references/create" else 50
+    ids = {
+        next(value for name, value in one.json().items() if name.endswith("Id"))
+        for one in asyncio.run(storm())
+    }
+
+    verdicts = [
+        line.verdict for line in read_record(studio.home / "studio.db") if line.request_id == request_id
+    ]
+    assert len(ids) == 1
+    assert sorted(verdicts) == ["accepted", *["repeated"] * (count - 1)]
+
+
+def test_limited_requests_are_refused(tmp_path: Path) -> None:
+    """A rate, and jobs at once; a repeated request is never refused for the jobs that are running."""
+    limits = (read_limit("jobs/get=2/m"), read_limit("creates=1,undeclared"))
+    with InProcess.open(tmp_path, limits, pace=Pace.REALISTIC) as studio:
+        job = studio.ask("patterns/create", requestId="a", prompt="ferns")
+        for _ in range(2):
+            studio.ask("jobs/get", jobId=job["jobId"])
+        polled = studio.request("jobs/get", {"jobId": job["jobId"]})
+        created = studio.request("patterns/create", {"requestId": "b", "prompt": "ferns"})
+
+        assert (polled.status_code, polled.json()["error"]["code"]) == (429, "rate_limited")
+        assert 1 <= int(polled.headers["retry-after"]) <= 60
+        assert (created.status_code, created.json()["error"]["code"]) == (429, "too_many_jobs")
+        assert "retry-after" not in created.headers
+        assert studio.ask("patterns/create", requestId="a", prompt="ferns") == job
+
+
+def test_every_operation_is_in_the_document(studio: InProcess) -> None:
+    """With its bodies, its errors and the key."""
+    document = asyncio.run(_get(studio, "/openapi.json"))
+
+    assert document["openapi"].startswith("3.1")
+    assert set(document["paths"]) == {f"/{one.name}" for one in OPERATIONS}
+    for path in document["paths"].values():
+        assert path["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert {"200", "400", "401", "429"} <= set(path["post"]["responses"])
+    assert document["security"] == [{"bearer": []}]
+
+
+async def _get(studio: InProcess, path: str) -> Any:
+    async with studio.client() as client:
+        return (await client.get(path)).json()

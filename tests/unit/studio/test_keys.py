@@ -1,0 +1,81 @@
+"""API keys: shown once, kept as a digest, each of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from studio.errors import Refusal
+from studio.key_commands import main
+from studio.keys import Keys
+from studio.store import Account, Store
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "studio.db")
+    yield made
+    made.close()
+
+
+def test_key_opens_its_account_until_it_is_revoked(store: Store) -> None:
+    keys = Keys(store, ["configured"])
+    record, key = keys.create("ci", Account("shop"), NOW)
+
+    assert keys.account(f"Bearer {key}") == "shop"
+    assert keys.account("bearer configured") == "default"
+    assert keys.revoke(record.key_id, NOW)
+    assert not keys.revoke(record.key_id, NOW)
+    with pytest.raises(Refusal) as refused:
+        keys.account(f"Bearer {key}")
+    assert (refused.value.status, refused.value.code) == (401, "invalid_key")
+
+
+def test_use_of_a_key_is_noted(store: Store) -> None:
+    keys = Keys(store)
+    _, key = keys.create("ci", Account("shop"), NOW)
+    assert keys.list()[0].used_at is None
+
+    keys.account(f"Bearer {key}")
+
+    assert keys.list()[0].used_at is not None
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", "Basic x", "Bearer x", "Bearer \udcff", "x"])
+def test_other_headers_are_refused(store: Store, header: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        Keys(store, ["configured"]).account(header)
+    assert refused.value.status == 401
+
+
+def test_keys_are_not_in_the_file(store: Store, tmp_path: Path) -> None:
+    """Nor a part of one that would help to guess the rest."""
+    _, key = Keys(store).create("ci", Account("shop"), NOW)
+
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"ci" in written
+    assert key.removeprefix("studio_")[:8].encode() not in written
+
+
+def test_key_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The key alone on standard output; the list has all of it but the key."""
+    home = ["--home", str(tmp_path)]
+    assert main([*home, "create", "nightly run", "--account", "shop"]) == 0
+    key, note = capsys.readouterr()
+    assert main([*home, "list"]) == 0
+    listed = capsys.readouterr().out
+    key_id = listed.split()[0]
+
+    assert key.startswith("studio_")
+    assert key_id in note
+    assert key.strip() not in note + listed
+    assert "nightly run" in listed and "never used" in listed
+    assert main([*home, "revoke", key_id]) == 0
+    assert main([*home, "revoke", key_id]) == 1
+    assert main([*home, "list"]) == 0
+    assert "revoked" in capsys.readouterr().out
