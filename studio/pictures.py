@@ -7,42 +7,76 @@ import hashlib
 import json
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from studio.service import PictureOrder
+from studio.design import Design
 
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
-DRAWING = 1
+DRAWING = 2
+#: A drawing that takes longer is given up, its process ended, in seconds; print files are large.
+DRAWING_LIMIT = 60.0
+PRINT_LIMIT = 600.0
+PrintFormat = Literal["pdf", "png"]
 
 
 class PictureFault(Exception):
-    """A picture could not be drawn."""
+    """A picture could not be drawn, or is none."""
 
 
-class Pictures:
-    """The pictures in one directory, and the process that draws them.
+@dataclass(frozen=True)
+class PictureOrder:
+    """What a picture shows: a pattern alone, or on a product.
 
-    Drawing holds Python's interpreter lock for a good part of a second, so it never happens in the service's
-    own process. The drawing process reads orders from its standard input and ends with it, however the
-    service ends.
+    `references` are the traits of the design's reference pictures, as `Pictures.read_reference` gave them.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._directory.mkdir(parents=True, exist_ok=True)
+    design: Design
+    category: str | None = None
+    selections: Mapping[str, str] = field(default_factory=dict)
+    references: tuple[Mapping[str, Any], ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        return {**asdict(self), "design": self.design.model_dump(mode="json")}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An uploaded picture: its size in pixels, and the traits that guide a pattern, as JSON to be kept."""
+
+    width: int
+    height: int
+    traits: Mapping[str, Any]
+
+
+class _Drawer:
+    """A process that does one order at a time. Drawing holds Python's interpreter lock for a good part of a second,
+    so it never happens in the service's own process. The process reads orders from its standard input and ends
+    with it, however the service ends.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
         self._one_at_a_time = asyncio.Lock()
         self._process: Process | None = None
 
-    async def path(self, order: PictureOrder, width: int) -> Path:
-        """The file of this picture. Raises PictureFault."""
-        path = self._directory / f"{name(order)}-{width}.png"
-        if not path.exists():
-            async with self._one_at_a_time:
-                if not path.exists():
-                    await self._draw(order, width, path)
-        return path
+    async def draw(self, order: Mapping[str, Any], path: Path | None) -> dict[str, Any]:
+        """Its answer; nothing is done when the file is there already. Raises PictureFault."""
+        async with self._one_at_a_time:
+            if _is_there(path):
+                return {}
+            line = json.dumps(order)
+            answer = await self._ask(line) or await self._ask(line)
+        if not answer:
+            raise PictureFault("The drawing process ended without an answer.")
+        answered: dict[str, Any] = json.loads(answer)
+        if answered.get("error"):
+            raise PictureFault(f"The picture could not be drawn: {answered['error']}")
+        return answered
 
     async def close(self) -> None:
         process, self._process = self._process, None
@@ -50,36 +84,24 @@ class Pictures:
             process.stdin.close()
             await process.wait()
 
-    async def _draw(self, order: PictureOrder, width: int, path: Path) -> None:
-        line = json.dumps(
-            {
-                "prompt": order.prompt,
-                "category": order.category,
-                "selections": order.selections,
-                "width": width,
-                "path": str(path),
-            }
-        )
-        answer = await self._ask(line) or await self._ask(line)
-        if not answer:
-            raise PictureFault("The drawing process ended without an answer.")
-        said = json.loads(answer)
-        if said.get("error"):
-            raise PictureFault(f"The picture could not be drawn: {said['error']}")
-
     async def _ask(self, line: str) -> bytes:
-        """The drawing process's answer, or nothing when it died."""
-        process = await self._drawing_process()
+        """The drawing process's answer, or nothing when it died. Raises PictureFault when it takes too long."""
+        process = await self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
-            return await process.stdout.readline()
+            return await asyncio.wait_for(process.stdout.readline(), self._limit)
         except (BrokenPipeError, ConnectionResetError):
             return b""
+        except TimeoutError:
+            self._process = None
+            process.kill()
+            await process.wait()
+            raise PictureFault(f"The drawing took longer than {self._limit:.0f} s.") from None
 
-    async def _drawing_process(self) -> Process:
+    async def _started(self) -> Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "studio.art.drawing", stdin=PIPE, stdout=PIPE
@@ -87,7 +109,53 @@ class Pictures:
         return self._process
 
 
+def _is_there(path: Path | None) -> bool:
+    return path is not None and path.exists()
+
+
+class Pictures:
+    """The pictures in one directory, and the processes that draw them: one for the screen, one for print files."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._drawer = _Drawer(DRAWING_LIMIT)
+        self._printer = _Drawer(PRINT_LIMIT)
+
+    async def path(self, order: PictureOrder, width: int) -> Path:
+        """The PNG of this picture, drawn if need be. Raises PictureFault."""
+        path = self._directory / f"{name(order)}-{width}.png"
+        if not path.exists():
+            asked = {"task": "picture", **order.body(), "width": width, "path": str(path)}
+            await self._drawer.draw(asked, path)
+        return path
+
+    async def print_file(
+        self, order: PictureOrder, width_mm: float, height_mm: float, format: PrintFormat
+    ) -> Path:
+        """The print-ready file of the order's pattern at this size, drawn if need be. Raises PictureFault."""
+        pattern = PictureOrder(order.design, references=order.references)
+        path = self._directory / f"{name(pattern)}-{width_mm:g}x{height_mm:g}.{format}"
+        if not path.exists():
+            asked = {"task": "print", **pattern.body(), "width_mm": width_mm, "height_mm": height_mm}
+            await self._printer.draw({**asked, "path": str(path)}, path)
+        return path
+
+    async def read_reference(self, source: Path, path: Path) -> Reference:
+        """Re-encode an uploaded picture as a PNG without metadata at `path`, and measure it.
+
+        Raises PictureFault when it is no picture of an accepted format or size.
+        """
+        asked = {"task": "reference", "source": str(source), "path": str(path)}
+        answer = await self._drawer.draw(asked, None)
+        return Reference(answer["width"], answer["height"], answer["traits"])
+
+    async def close(self) -> None:
+        await self._drawer.close()
+        await self._printer.close()
+
+
 def name(order: PictureOrder) -> str:
     """The same for the same picture, whichever job asks for it."""
-    what = [DRAWING, order.prompt, order.category, sorted(order.selections.items())]
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+    what = json.dumps([DRAWING, order.body()], sort_keys=True)
+    return hashlib.sha256(what.encode()).hexdigest()[:32]

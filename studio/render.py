@@ -7,8 +7,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from studio.design import Design
 from studio.offer import CATEGORIES
 from studio.pictures import WIDTHS
+
+MODELS = ("atelier", "linocut", "watercolour", "embroidery")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,6 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("prompt")
     parser.add_argument("file", type=Path, help="the PNG to write")
+    parser.add_argument("--model", choices=MODELS, default=MODELS[0])
+    parser.add_argument("--seed", type=int, help="another drawing of the same prompt")
+    parser.add_argument(
+        "--palette", nargs="+", default=[], metavar="#RRGGBB", help="the ground, then the inks"
+    )
     parser.add_argument("--category", choices=keys, help="show the pattern on this product")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a selection")
     parser.add_argument("--width", type=int, choices=WIDTHS, default=max(WIDTHS))
@@ -25,7 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from studio.art.drawing import picture, save  # the drawing libraries take a moment to load
 
     selections = dict(str(pair).split("=", 1) for pair in options.option)
-    save(picture(options.prompt, options.category, selections, options.width), options.file)
+    design = Design(
+        prompt=options.prompt, model=options.model, seed=options.seed, palette=tuple(options.palette)
+    )
+    save(picture(design, options.category, selections, options.width), options.file)
     return 0
 
 

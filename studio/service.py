@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from studio import offer, rehearsal, wire
+from studio.design import Design
 from studio.errors import FieldFault, Refusal, request_id_conflict, unknown
 from studio.pace import Pace, duration
+from studio.pictures import PictureOrder
 from studio.store import Job, JobId, Kind, RecordLine, RequestId, Store, Verdict
 
 Clock = Callable[[], datetime]
@@ -18,15 +19,6 @@ Answer = dict[str, object]
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class PictureOrder:
-    """What a picture shows: a pattern alone, or on a product."""
-
-    prompt: str
-    category: str | None
-    selections: dict[str, str]
 
 
 class Service:
@@ -74,7 +66,8 @@ class Service:
         selections = subject.get("selections", {})
         assert isinstance(selections, dict)
         category = subject.get("category")
-        return PictureOrder(str(subject["prompt"]), None if category is None else str(category), selections)
+        design = Design(prompt=str(subject["prompt"]))
+        return PictureOrder(design, None if category is None else str(category), selections)
 
     def _create(
         self,

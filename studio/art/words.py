@@ -302,7 +302,9 @@ SCALES = MappingProxyType(
     {
         "tiny": 0.5, "micro": 0.45, "mini": 0.55, "small": 0.65, "little": 0.65, "delicate": 0.75, "ditsy": 0.55,
         "fine": 0.7, "dainty": 0.65, "large": 1.5, "big": 1.5, "bold": 1.35, "oversized": 1.9, "giant": 1.9,
-        "huge": 1.9, "statement": 1.6, "grand": 1.5, "wide": 1.4, "narrow": 0.65, "thin": 0.6,
+        "huge": 1.9, "statement": 1.6, "grand": 1.5, "wide": 1.4, "larger": 1.4,
+        "bigger": 1.4, "smaller": 0.7, "denser": 0.7, "finer": 0.7, "maxi": 1.7, "enormous": 2.0, "miniature": 0.5,
+        "narrow": 0.65, "thin": 0.6,
     }
 )  # fmt: skip
 

@@ -215,7 +215,7 @@ def test_picture_is_available_once_its_job_succeeded(studio: Studio) -> None:
     studio.clock.pass_time(120)
     order = studio.service.picture(picture_id)
     assert order is not None
-    assert (order.prompt, order.category) == ("blue herons", None)
+    assert (order.design.prompt, order.category) == ("blue herons", None)
     assert result(studio.job(job))["imageUrl"] == f"{AT}/{picture_id}.png"
     assert studio.service.picture("guess") is None
 
