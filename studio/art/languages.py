@@ -1,4 +1,4 @@
-"""Prompts in German, French, Spanish and Japanese, word by word in English: colours, motifs, and what goes with them."""
+"""Prompts in German, French, Spanish and Japanese, word by word in English."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _JAPANESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff々]")
 
 @dataclass(frozen=True)
 class Language:
-    """A language's words, and how its forms are led back to those. `alone` do not tell it from English by themselves."""
+    """A language's words, and how its forms are led back to those. Words in `alone` may be English ones."""
 
     table: Mapping[str, str]
     forms: Callable[[str], Iterator[str]]
     alone: frozenset[str] = frozenset()
     #: Colours stand after the thing they are said of.
     colour_follows: bool = False
+    #: Words are written together: `Herbstblatt`.
+    compounds: bool = False
 
 
 def in_english(prompt: str) -> list[str]:
@@ -34,10 +36,29 @@ def in_english(prompt: str) -> list[str]:
         return _japanese(text)
     tokens = [_plain(token) for token in _WORD.findall(text)]
     best = max(_LANGUAGES, key=lambda language: _known(tokens, language))
-    return _translated(tokens, best) if _known(tokens, best) else _ENGLISH.findall(prompt.lower())
+    needed = 2 if _ENGLISH_ONLY.intersection(tokens) else 1
+    return _translated(tokens, best) if _known(tokens, best) >= needed else _ENGLISH.findall(prompt.lower())
 
 
 _ENGLISH = re.compile(r"[a-z0-9]+")
+_ENGLISH_ONLY = frozenset({"the", "and", "of", "with", "for", "an", "to"})
+#: English as well as foreign, and so common that they speak for no language.
+_SHARED = _ENGLISH_ONLY | {
+    "a",
+    "in",
+    "or",
+    "on",
+    "y",
+    "e",
+    "d",
+    "me",
+    "son",
+    "die",
+    "hell",
+    "no",
+    "des",
+    "as",
+}
 
 
 def _plain(text: str) -> str:
@@ -48,10 +69,8 @@ def _plain(text: str) -> str:
 
 def _known(tokens: list[str], language: Language) -> int:
     """How many words speak for this language: those that English does not have."""
-    found = (
-        _form(token, language) for token in tokens if token not in language.alone and not _english(token)
-    )
-    return sum(one is not None for one in found)
+    telling = (token for token in tokens if token not in language.alone | _SHARED and not _english(token))
+    return sum(_form(token, language) is not None for token in telling)
 
 
 @lru_cache(4096)
@@ -61,7 +80,18 @@ def _english(word: str) -> bool:
 
 
 def _form(token: str, language: Language) -> str | None:
-    """The English for this form of a word."""
+    """The English for this form of a word, or for the two that it is written from."""
+    whole = _simple(token, language)
+    if whole is not None or not language.compounds:
+        return whole
+    for place in range(len(token) - 4, 2, -1):
+        first, second = _simple(token[:place], language), _simple(token[place:], language)
+        if first is not None and second is not None:
+            return f"{first} {second}"
+    return None
+
+
+def _simple(token: str, language: Language) -> str | None:
     return next((language.table[form] for form in language.forms(token) if form in language.table), None)
 
 
@@ -88,6 +118,9 @@ def _reordered(phrases: list[str]) -> list[str]:
         if ordered[place] in words.COLOUR_CHANGES and _is_colour(ordered[place - 1]):
             ordered[place - 1 : place + 1] = [f"{ordered[place]} {ordered[place - 1]}", ""]
     ordered = [one for one in ordered if one]
+    for place in range(1, len(ordered)):
+        if ordered[place] == "roses" and _is_subject(ordered[place - 1]):
+            ordered[place] = "pink"
     place = 0
     while place < len(ordered):
         if _is_subject(ordered[place]):
@@ -179,7 +212,10 @@ def _with_two_letters(text: str) -> dict[str, str]:
 
 _LANGUAGES = (
     Language(
-        _with_two_letters(GERMAN), _german, frozenset({"rot", "hell", "gold", "rosa", "rose", "tee", "anker"})
+        _with_two_letters(GERMAN),
+        _german,
+        frozenset({"rot", "hell", "gold", "rosa", "rose", "tee", "anker"}),
+        compounds=True,
     ),
     Language(
         _table(FRENCH),
