@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,12 +158,9 @@ def sheet(designs: Sequence[Shown], columns: int = COLUMNS) -> Image.Image:
 
 
 def _fitting(label: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont) -> str:
-    """As much of the label as its cell holds; the letters of other scripts are not in every font."""
-    shown = (
-        label
-        if label.isascii() or not any(ord(one) > 0x2E80 for one in label)
-        else f"Japanese: {_ROMAN[label]}"
-    )
+    """As much of the label as its cell holds, in the letters that every font has."""
+    roman = _ROMAN.get(label, label)
+    shown = "".join(one for one in unicodedata.normalize("NFKD", roman.replace("ß", "ss")) if one.isascii())
     while font.getlength(shown) > CELL:
         shown = shown[:-2].rstrip() + "…"
     return shown
@@ -170,11 +168,11 @@ def _fitting(label: str, font: ImageFont.FreeTypeFont | ImageFont.ImageFont) -> 
 
 #: What the Japanese prompts say, for sheets that are drawn without a Japanese font.
 _ROMAN = {
-    "紺地に白い鶴と金色の雲": "white cranes, gold clouds on navy",
-    "桜の花、淡いピンクの背景": "cherry blossom on pale pink",
-    "青海波、藍色": "seigaiha waves, indigo",
-    "赤い金魚と水色の波": "red goldfish, pale blue waves",
-    "秋の紅葉ときのこ": "autumn maple and mushrooms",
+    "紺地に白い鶴と金色の雲": "Japanese: white cranes, gold clouds on navy",
+    "桜の花、淡いピンクの背景": "Japanese: cherry blossom on pale pink",
+    "青海波、藍色": "Japanese: seigaiha waves, indigo",
+    "赤い金魚と水色の波": "Japanese: red goldfish, pale blue waves",
+    "秋の紅葉ときのこ": "Japanese: autumn maple and mushrooms",
 }
 
 

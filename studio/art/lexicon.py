@@ -53,6 +53,9 @@ large = groß, große, riesig; scattered = gestreut, verstreut; mirrored = gespi
 watercolour = aquarell; ink = tusche, gezeichnet; lino = linolschnitt; autumn = herbst, herbstlich;
 winter = winterlich; spring = frühling; summer = sommer; christmas = weihnachten, weihnachtlich;
 midnight = mitternacht; sea = meer; tropical = tropisch; forest = wald;
+desert = wüste; jungle = dschungel, urwald; garden = garten; night = nacht; sunset = sonnenuntergang;
+unicorn = einhorn, einhörner; octopus = krake, tintenfisch; hydrangea = hortensie; ginkgo = ginkgo;
+grapes = trauben, weintraube; bow = schleife; thistle = distel, kornblume; skull = totenkopf;
 """
 
 FRENCH = """
@@ -101,6 +104,8 @@ scattered = éparpillé, semis; mirrored = en miroir; watercolour = aquarelle; i
 lino = linogravure; autumn = automne; winter = hiver; spring = printemps; summer = été;
 christmas = noël; midnight = minuit; sea = mer; tropical = tropical, tropicale, tropicaux;
 forest = forêt; garden = jardin;
+desert = désert; jungle = jungle; night = nuit; sunset = coucher de soleil; unicorn = licorne;
+octopus = pieuvre; hydrangea = hortensia; grapes = grappe; bow = nœud; thistle = chardon, bleuet;
 """
 
 SPANISH = """
@@ -145,6 +150,8 @@ un, una; of = de, del; small = pequeño, diminuto; large = grande, gigante; scat
 mirrored = espejo, reflejado; watercolour = acuarela; ink = tinta, dibujado; lino = linograbado;
 autumn = otoño; winter = invierno; spring = primavera; summer = verano; christmas = navidad;
 midnight = medianoche; sea = mar; tropical = tropical; forest = bosque; garden = jardín;
+desert = desierto; jungle = selva; night = noche; sunset = atardecer; unicorn = unicornio; octopus = pulpo;
+hydrangea = hortensia; grapes = uvas; bow = lazo; thistle = cardo; skull = calavera;
 """
 
 JAPANESE = """
@@ -189,4 +196,6 @@ geometric = 幾何学, 幾何学模様; herringbone = ヘリンボーン; hounds
 scattered = 散らし, 散りばめた; watercolour = 水彩, 水彩画; ink = 墨絵, 線画; autumn = 秋, 秋の;
 winter = 冬, 冬の; spring = 春, 春の; summer = 夏, 夏の; christmas = クリスマス; midnight = 真夜中, 夜;
 sea = 海; tropical = 南国, トロピカル; forest = 森; japanese = 和風, 和柄;
+desert = 砂漠; jungle = ジャングル; night = 夜空; unicorn = ユニコーン; octopus = 蛸, タコ; hydrangea = 紫陽花,
+あじさい, アジサイ; ginkgo = 銀杏, いちょう, イチョウ; grapes = ブドウ; bow = リボン; thistle = 薊, アザミ;
 """

@@ -60,6 +60,12 @@ def tiger(inks: Inks) -> str:
     return "".join([*parts, moved(_muzzle(inks), y=6, scale=1.15)])
 
 
+def unicorn(inks: Inks) -> str:
+    """A horse's head with a horn."""
+    horn = inks.paint("M-6,-30L-24,-50L2,-36Z", inks.accent) + inks.stroke("M-16,-40L-10,-44", inks.line, 1.4)
+    return moved(horn, x=2, y=2) + horse(inks)
+
+
 def zebra(inks: Inks) -> str:
     """A zebra's head and neck."""
     deep = dark(inks) if inks.line == inks.ground else inks.line
@@ -162,6 +168,10 @@ def squirrel(inks: Inks) -> str:
     )
 
 
+def peacock(inks: Inks) -> str:
+    return moved(_fan(inks), y=2, scale=0.84)
+
+
 def penguin(inks: Inks) -> str:
     body = (
         "M0,-44C18,-44 24,-30 24,-18C32,-4 34,24 22,38"
@@ -227,7 +237,7 @@ def parrot(inks: Inks) -> str:
     )
 
 
-def peacock(inks: Inks) -> str:
+def _fan(inks: Inks) -> str:
     """A peacock that spreads its tail."""
     parts = []
     for turn in range(-84, 85, 21):
@@ -283,7 +293,7 @@ def horse(inks: Inks) -> str:
 DRAWINGS = {
     one.__name__: one
     for one in (
-        elephant, lion, tiger, zebra, giraffe, deer, hedgehog, squirrel, penguin, parrot, peacock, horse,
+        elephant, lion, tiger, zebra, giraffe, deer, hedgehog, squirrel, penguin, parrot, peacock, horse, unicorn,
     )
 }  # fmt: skip
 UPRIGHT = frozenset(DRAWINGS)

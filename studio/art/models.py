@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -11,7 +11,17 @@ import numpy as np
 from studio.art import colour as colours
 from studio.art.colour import Colour
 from studio.art.inks import Point
-from studio.art.outlines import Waver, area, closed, hatches, outlines, resampled, segments_of
+from studio.art.outlines import (
+    Outline,
+    Waver,
+    area,
+    closed,
+    hatches,
+    inside,
+    outlines,
+    resampled,
+    segments_of,
+)
 from studio.art.scene import Scene, Segment, Shape, read_scene, write_svg
 from studio.art.sheet import Sheet
 from studio.design import DEFAULT_MODEL
@@ -41,42 +51,63 @@ def linocut(svg: str, sheet: Sheet) -> str:
     key, second = _key_and_second(palette.ground, palette.inks)
     knife = Waver.of(sheet.recipe.seed & 0xFFFF, scene.width, scene.height, length=34, size=2.1)
     blocks = (palette.ground, key, second)
-    shapes = [_flat_ground(scene)]
-    for shape in scene.shapes[1:]:
+    shapes = [scene.shapes[0]]
+    for shape in _cut_out(scene.shapes[1:], blocks):
         shapes += _carved(shape, blocks, knife, scene)
     return write_svg(replace(scene, shapes=tuple(shapes)))
 
 
 def _key_and_second(ground: Colour, inks: tuple[Colour, ...]) -> tuple[Colour, Colour]:
-    """The ink that stands out most from the ground prints the key block; the most different of the rest the other."""
-    key = max(inks[:4], key=lambda ink: colours.distance(ink, ground))
+    """The leading ink prints the key block, unless it is hard to see; the most different of the rest the other."""
+    key = (
+        inks[0]
+        if colours.distance(inks[0], ground) > 0.25
+        else max(inks[:4], key=lambda one: colours.distance(one, ground))
+    )
     rest = [ink for ink in inks[:4] if ink != key]
     return key, max(rest, key=lambda ink: min(colours.distance(ink, key), colours.distance(ink, ground)))
 
 
-def _flat_ground(scene: Scene) -> Shape:
-    return scene.shapes[0]
+def _cut_out(shapes: Sequence[Shape], blocks: tuple[Colour, Colour, Colour]) -> Iterator[Shape]:
+    """The shapes in the blocks' colours; a detail of the block that it lies on is cut out of it."""
+    below: list[tuple[Shape, Colour, Outline]] = []
+    for shape in shapes:
+        if shape.order == 0:
+            below.clear()
+        outline = np.vstack(outlines(shape.path))
+        ink = shape.fill or shape.stroke or blocks[0]
+        block = _nearest(ink, blocks, shape.fill_opacity if shape.fill else shape.stroke_opacity)
+        under = next((one for one in reversed(below) if inside(outline.mean(axis=0), one[2])), None)
+        if under and under[1] == block != blocks[0] and _is_detail(shape, outline, under[0], under[2]):
+            block = blocks[0]
+        if shape.fill:
+            below.append((shape, block, outline))
+        yield replace(
+            shape,
+            fill=block if shape.fill else None,
+            stroke=block if shape.stroke else None,
+            fill_opacity=1.0,
+            stroke_opacity=1.0,
+        )
+
+
+def _is_detail(shape: Shape, outline: Outline, under: Shape, under_outline: Outline) -> bool:
+    """Whether a shape is seen on the one under it: in another colour, and smaller."""
+    ink = shape.fill or shape.stroke
+    differs = ink is not None and under.fill is not None and colours.distance(ink, under.fill) > 0.03
+    return differs and (shape.fill is None or area(outline) < 0.6 * area(under_outline))
 
 
 def _carved(
     shape: Shape, blocks: tuple[Colour, Colour, Colour], knife: Waver, scene: Scene
 ) -> Iterator[Shape]:
     off = np.array([2.6, -2.2])
-    fill = None if shape.fill is None else _nearest(shape.fill, blocks, shape.fill_opacity)
-    stroke = None if shape.stroke is None else _nearest(shape.stroke, blocks, shape.stroke_opacity)
-    moved = off if (fill or stroke) == blocks[2] else 0.0
+    fill = shape.fill
+    moved = off if (fill or shape.stroke) == blocks[2] else 0.0
     close = closed(shape.path)
     cut = [knife.moved(resampled(one, 8.5, close=close) + moved) for one in outlines(shape.path)]
     path = tuple(one for outline in cut for one in segments_of(outline, close=close))
-    yield replace(
-        shape,
-        path=path,
-        fill=fill,
-        stroke=stroke,
-        fill_opacity=1.0,
-        stroke_opacity=1.0,
-        width=max(shape.width, 2.2),
-    )
+    yield replace(shape, path=path, width=max(shape.width, 2.2))
     if fill is not None and fill != blocks[0] and sum(map(area, cut)) > 700:
         yield from _gouges(shape, cut, blocks[0], knife, scene)
 
@@ -88,7 +119,7 @@ def _nearest(ink: Colour, blocks: tuple[Colour, Colour, Colour], opacity: float)
 
 def _gouges(
     shape: Shape,
-    cut: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]],
+    cut: list[Outline],
     light: Colour,
     knife: Waver,
     scene: Scene,

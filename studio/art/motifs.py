@@ -38,6 +38,11 @@ DRAWINGS: MappingProxyType[str, Callable[[Inks], str]] = MappingProxyType(
     }
 )
 NAMES = frozenset(DRAWINGS)
+BLOOMS = frozenset(blooms.DRAWINGS)
+#: Upright by themselves, but an arrangement that is named may turn them: a mandala of lotus flowers.
+TURNABLE = frozenset(
+    {"lotus", "tulip", "wildflower", "dandelion", "lavender", "wheat", "thistle", "shell", "heart"}
+)
 
 #: These are never turned far from upright.
 UPRIGHT = frozenset(
@@ -134,5 +139,7 @@ NATURAL = MappingProxyType(
         **dict.fromkeys(("elephant",), "#8b96a3"),
         **dict.fromkeys(("grapes", "thistle"), "#7a4f95"),
         **dict.fromkeys(("hydrangea",), "#7f97d0"),
+        **dict.fromkeys(("penguin", "zebra", "bat"), "#2c333d"),
+        **dict.fromkeys(("peacock",), "#1f6f7a"),
     }
 )

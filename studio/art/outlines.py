@@ -55,6 +55,15 @@ def area(outline: Outline) -> float:
     return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2
 
 
+def inside(point: NDArray[np.float64], outline: Outline) -> bool:
+    """Whether the point lies in the outline (even-odd)."""
+    x, y = outline[:, 0], outline[:, 1]
+    after_x, after_y = np.roll(x, -1), np.roll(y, -1)
+    cut = (y > point[1]) != (after_y > point[1])
+    at = x[cut] + (point[1] - y[cut]) / (after_y[cut] - y[cut]) * (after_x[cut] - x[cut])
+    return bool((at > point[0]).sum() % 2)
+
+
 def segments_of(outline: Outline, *, close: bool) -> tuple[Segment, ...]:
     """The points as lines."""
     pairs = [(float(x), float(y)) for x, y in outline]

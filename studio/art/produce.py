@@ -144,7 +144,7 @@ def pomegranate(inks: Inks) -> str:
         (11, 20),
         (-1, 26),
     ):
-        parts.append(inks.paint(ellipse(x, y, 3.7, 4.7), inks.accent))
+        parts.append(inks.paint(ellipse(x, y, 3.7, 4.7), mix(inks.main, "#5a0f1c", 0.45)))
     return "".join(parts)
 
 

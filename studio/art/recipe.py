@@ -146,11 +146,24 @@ def _palette(reading: Reading, dice: Dice, covering: Mention | None) -> Palette:
         said.remove(own)
     ground = reading.ground or own or _ground_for(said, mood if reading.moods else None, dice)
     others = mood[1:] if reading.moods else _companions(said or list(mood[1:3]), ground, dice)
+    if (
+        covering is not None
+        and not reading.moods
+        and len(set(said)) + (reading.ground is not None or own is not None) > 1
+    ):
+        others = _shades(said, ground)
     return Palette(ground, _apart(_distinct([*said, *others], ground), ground))
 
 
+def _shades(said: list[Colour], ground: Colour) -> list[Colour]:
+    """Tones of the colours said, and no others: what was ordered in navy and white has nothing pink in it."""
+    return [colours.mix(one, ground, share) for share in (0.35, 0.6) for one in said]
+
+
 def _mood(reading: Reading, dice: Dice) -> tuple[Colour, ...]:
-    name = reading.moods[0] if reading.moods else dice.pick(words.DEFAULT_MOODS)
+    """The first that is a mood and nothing else: in `rainbows, pastel` it is pastel."""
+    moods = [one for one in reading.moods if one not in words.SUBJECTS] or reading.moods
+    name = moods[0] if moods else dice.pick(words.DEFAULT_MOODS)
     return tuple(dice.pick(words.MOODS[name]).split())
 
 
@@ -227,6 +240,8 @@ def subject(mention: Mention, palette: Palette, style: str, place: int, plain: b
     own = [colours.apart(one, palette.ground, 0.14) for one in mention.colours]
     natural = _natural(mention.subject, palette, plain)
     main = own[0] if own else natural or palette.inks[place % len(palette.inks)]
+    if not own and natural is None and mention.subject in motifs.BLOOMS and is_green(main):
+        main = next((ink for ink in palette.turned(main) if not is_green(ink)), main)
     rest = [ink for ink in (*own[1:], *palette.turned(main)[1:])]
     leaf = _leaf(palette, main)
     line = line_colour(palette, main)
@@ -284,6 +299,8 @@ def line_colour(palette: Palette, main: Colour) -> Colour:
 
 def _layout(reading: Reading, dice: Dice, standing: list[Mention], *, wider: bool) -> str:
     upright = bool(standing) and standing[0].subject in motifs.UPRIGHT
+    if upright and reading.layout is not None:
+        upright = standing[0].subject not in motifs.TURNABLE
     allowed = layout.UPRIGHT if upright else layout.NAMES
     if reading.layout in allowed:
         return str(reading.layout)

@@ -220,4 +220,4 @@ DRAWINGS = {
         bicycle, lighthouse, car, camper, key, umbrella, skull, ghost, bow, eye, bolt, crown, note,
     )
 }  # fmt: skip
-UPRIGHT = frozenset(DRAWINGS) - {"key", "bow", "eye", "bolt", "note"}
+UPRIGHT = frozenset(DRAWINGS) - {"key", "bow", "bolt", "note"}

@@ -110,6 +110,7 @@ MOODS = MappingProxyType(
         "minimal": ("#f5f2eb #3f4446 #c9b79c #8f9a94 #b5694f",),
         "luxury": ("#16222a #d3aa5a #f0e4c9 #3f6a64 #8a4450",),
         "sea": ("#edf4f1 #1f6580 #5fb0b0 #f0866b #17445f",),
+        "outer space": ("#171633 #e8d9f2 #c978c4 #f2c14e #5f6fd0",),
     }
 )  # fmt: skip
 
@@ -153,7 +154,7 @@ SUBJECTS = MappingProxyType(
         "hyacinth": "lavender", "foxglove": "lavender", "wildflower": "wildflower", "wild flower": "wildflower",
         "meadow": "wildflower", "dandelion": "dandelion", "bluebell": "tulip", "iris": "tulip",
         "bouquet": "wildflower",
-        "ditsy": "daisy", "bird": "bird", "robin": "bird", "sparrow": "bird", "finch": "bird", "wren": "bird",
+        "bird": "bird", "robin": "bird", "sparrow": "bird", "finch": "bird", "wren": "bird",
         "songbird": "bird", "parrot": "parrot", "hummingbird": "swallow", "swallow": "swallow", "gull": "swallow",
         "seagull": "swallow", "dove bird": "swallow", "heron": "heron", "crane": "heron", "egret": "heron",
         "stork": "heron", "flamingo": "flamingo", "owl": "owl", "peacock": "peacock", "feather": "feather",
@@ -199,7 +200,7 @@ SUBJECTS = MappingProxyType(
         "zebra": "zebra", "deer": "deer", "stag": "deer", "reindeer": "deer", "moose": "deer", "fawn": "deer",
         "hedgehog": "hedgehog", "squirrel": "squirrel", "penguin": "penguin", "toucan": "parrot", "macaw": "parrot",
         "cockatoo": "parrot", "pheasant": "peacock", "snail": "snail", "frog": "frog", "toad": "frog",
-        "dinosaur": "dinosaur", "dino": "dinosaur", "horse": "horse", "pony": "horse", "unicorn": "horse",
+        "dinosaur": "dinosaur", "dino": "dinosaur", "horse": "horse", "pony": "horse", "unicorn": "unicorn",
         "octopus": "octopus", "seahorse": "seahorse", "bat": "bat", "bicycle": "bicycle", "bike": "bicycle",
         "lighthouse": "lighthouse", "car": "car", "truck": "car", "camper": "camper", "caravan": "camper",
         "van": "camper", "key": "key", "umbrella": "umbrella", "parasol": "umbrella", "chili": "chili",
@@ -236,10 +237,23 @@ SUBJECTS = MappingProxyType(
         "arches": "arch", "bauhaus": "bauhaus", "argyle": "argyle", "diamond": "argyle", "harlequin": "argyle",
         "ripple": "wave", "marble": "wave", "basketweave": "basketweave", "weave": "basketweave",
         "circle": "circles",
-        "ring": "circles", "rainbow arch": "arch", "squiggle": "memphis", "brush": "cutout",
+        "ring": "circles", "rainbow arch": "arch", "rainbow arches": "arch", "squiggle": "memphis", "brush": "cutout",
         "brushstroke": "cutout",
     }
 )  # fmt: skip
+
+#: What a word shows besides its drawing, when no colour is said before it: limes are green oranges.
+OWN_COLOURS = MappingProxyType(
+    {
+        "limes": "#a6c843", "oranges": "#e8823a", "peaches": "#f6bd96", "plums": "#6a2f54", "lobster": "#c8362f",
+        "blueberry": "#4a5c9c", "blueberries": "#4a5c9c", "goldfish": "#e8823a", "koi": "#e8723a",
+        "robin": "#c4562f", "cornflower": "#4a66b8", "grapefruit": "#ee7f6f", "bluebell": "#6673b8",
+        "avocado": "#7b9a4a", "holly": "#b8282f", "raspberries": "#b4264f",
+    }
+)  # fmt: skip
+
+#: Two words of which neither means what it says: nobody wants cups on a tea towel.
+OTHER_THINGS = frozenset({"tea towel", "tea towels", "star sign", "sun room", "apple watch", "bow tie"})
 
 #: Words that are a colour and a subject: what they mean when nothing beside them decides.
 DOUBTFUL = MappingProxyType(
@@ -309,7 +323,10 @@ LAYOUTS = MappingProxyType(
         "half drop": "half_drop", "halfdrop": "half_drop", "brick": "brick", "grid": "grid", "row": "grid",
         "mirrored": "pmm", "mirror": "pmm", "symmetrical": "pmm", "kaleidoscope": "p4m", "medallion": "p4m",
         "mandala": "p4m", "rosette": "p6", "pinwheel": "p4", "tile": "p4", "trailing": "pg", "climbing": "pg",
-        "damask": "cm", "swirling": "p3", "rotating": "p4",
+        "damask": "cm", "swirling": "p3", "rotating": "p4", "zigzagging": "pmg", "ogival": "cmm", "whirling": "p4g",
+        "triangular": "p3m1", "trefoil": "p31m", "kaleidoscopic": "p6m", "hexagonal": "p6m", "islamic": "p6m",
+        "p2": "p2", "pm": "pm", "pg": "pg", "cm": "cm", "pmm": "pmm", "pmg": "pmg", "pgg": "pgg", "cmm": "cmm",
+        "p4": "p4", "p4m": "p4m", "p4g": "p4g", "p3": "p3", "p3m1": "p3m1", "p31m": "p31m", "p6": "p6", "p6m": "p6m",
     }
 )  # fmt: skip
 
