@@ -17,7 +17,7 @@ from studio.art.sheet import FILLER, Loose, Patch, Sheet, pixels_of, upright
 from studio.design import Crop, Extend
 
 #: No tile grows beyond so many drawing units a side, and no ground into more parts.
-LARGEST = 6 * TILE
+LARGEST = 3 * TILE
 MOST_PATCHES = 400
 #: Drawings may come so near to one another after a cut, as a part of the sum of their radii.
 NEAREST = 0.82
@@ -32,7 +32,7 @@ def cropped(sheet: Sheet, crop: Crop) -> Sheet:
 
     Drawings whose middle lies in it are kept whole and wrapped; of two that would meet at the new edges, the smaller
     goes. A regular ground is cut at its own repeat, so that the area may grow or shrink by part of one; a ground
-    without one is mirrored.
+    without one is mirrored; where that would make the tile too large, nothing is cut.
     """
     width, height = crop.width * sheet.width, crop.height * sheet.height
     left, top = crop.x * sheet.width, crop.y * sheet.height
@@ -51,7 +51,10 @@ def cropped(sheet: Sheet, crop: Crop) -> Sheet:
         loose=tuple(_kept_loose(sheet, area)),
         patches=tuple(_cut(sheet.patches, area, sheet.width, sheet.height)),
     )
-    return _mirrored(cut) if mirror and len(cut.patches) * 4 <= MOST_PATCHES else cut
+    if not mirror:
+        return cut
+    too_large = 2 * max(width, height) > LARGEST or len(cut.patches) * 4 > MOST_PATCHES
+    return sheet if too_large else _mirrored(cut)
 
 
 def _snapped(length: float, period: float, most: float) -> float:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +25,8 @@ from studio.design import Design
 
 Order = Mapping[str, Any]
 Answer = dict[str, object]
+#: Bytes of address space, libraries and their threads among them.
+MOST_MEMORY = 4 << 30
 
 
 def picture(
@@ -97,5 +100,14 @@ TASKS: MappingProxyType[str, Callable[[Order], Answer]] = MappingProxyType(
 )
 
 
+def _bound() -> None:
+    """What strangers sent can make this process fail, but not take the machine's memory."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
 if __name__ == "__main__":
+    _bound()
     serve(sys.stdin, sys.stdout)

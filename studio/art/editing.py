@@ -20,6 +20,7 @@ _REPLACED = re.compile(
     r"\b(?:replace|change|swap|turn|make)\b(.+?)\b(?:with|to|into|by|for)\b(.+)", re.DOTALL
 )
 _INSTEAD = re.compile(r"(.+)\b(?:instead of|rather than)\b(.+)", re.DOTALL)
+_GROUND = re.compile(r"\b(?:back)?ground\b")
 _WITHOUT = re.compile(r"\b(?:without|remove|no|drop|delete)\b(.+)", re.DOTALL)
 
 
@@ -45,6 +46,8 @@ def edited(recipe: Recipe, prompt: str) -> Edited:
     """The recipe with what these words name."""
     old, new = _sides(prompt)
     reading, gone = read_prompt(new), read_prompt(old)
+    if _GROUND.search(old) and reading.ground is None and reading.colours:
+        reading.ground = reading.colours.pop(0)
     changed = _coloured(recipe, reading, gone)
     changed, roles, added = _with_subjects(changed, reading, gone)
     ground = next((one.subject for one in reading.mentions if one.subject in fields.NAMES), recipe.field)
@@ -88,8 +91,6 @@ def _coloured(recipe: Recipe, reading: Reading, gone: Reading) -> Recipe:
     ground, inks = reading.ground or palette.ground, list(palette.inks)
     claimed = {colour for mention in reading.mentions for colour in mention.colours}
     free = [colour for colour in reading.colours if colour not in claimed]
-    if gone.ground is not None and free and reading.ground is None:
-        ground, *free = free
     for place, colour in enumerate(free):
         lost = gone.colours[place] if place < len(gone.colours) else None
         inks[_place(inks, place, lost)] = colours.apart(colour, ground, 0.14)

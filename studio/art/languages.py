@@ -34,10 +34,14 @@ def in_english(prompt: str) -> list[str]:
     text = unicodedata.normalize("NFKC", prompt).casefold()
     if _JAPANESE.search(text):
         return _japanese(text)
-    tokens = [_plain(token) for token in _WORD.findall(text)]
+    tokens = _WORD.findall(text)
     best = max(_LANGUAGES, key=lambda language: _known(tokens, language))
     needed = 2 if _ENGLISH_ONLY.intersection(tokens) else 1
-    return _translated(tokens, best) if _known(tokens, best) >= needed else _ENGLISH.findall(prompt.lower())
+    return (
+        _translated([_plain(one) for one in tokens], best)
+        if _known(tokens, best) >= needed
+        else _ENGLISH.findall(prompt.lower())
+    )
 
 
 _ENGLISH = re.compile(r"[a-z0-9]+")
@@ -70,13 +74,14 @@ def _plain(text: str) -> str:
 def _known(tokens: list[str], language: Language) -> int:
     """How many words speak for this language: those that English does not have."""
     telling = (token for token in tokens if token not in language.alone | _SHARED and not _english(token))
-    return sum(_form(token, language) is not None for token in telling)
+    return sum(_form(_plain(token), language) is not None for token in telling)
 
 
 @lru_cache(4096)
 def _english(word: str) -> bool:
     tables = (words.COLOURS, words.SUBJECTS, words.MOODS, words.LAYOUTS, words.SCALES, words.STYLES)
-    return any(word in table for table in tables)
+    forms = (word, word.removesuffix("s"), word.removesuffix("es"), word.removesuffix("ies") + "y")
+    return any(form in table for table in tables for form in forms)
 
 
 def _form(token: str, language: Language) -> str | None:

@@ -110,6 +110,7 @@ MOODS = MappingProxyType(
         "minimal": ("#f5f2eb #3f4446 #c9b79c #8f9a94 #b5694f",),
         "luxury": ("#16222a #d3aa5a #f0e4c9 #3f6a64 #8a4450",),
         "sea": ("#edf4f1 #1f6580 #5fb0b0 #f0866b #17445f",),
+        "primary": ("#f7f3e8 #cf2e2a #1f4e9c #f0bc2c #2f7d4f",),
         "outer space": ("#171633 #e8d9f2 #c978c4 #f2c14e #5f6fd0",),
     }
 )  # fmt: skip

@@ -75,7 +75,7 @@ def test_drawing_of_a_prompt_is_pinned(prompt: str, digest: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_same_design_has_the_same_bytes(model: str) -> None:
-    one = Design(prompt="koi and lotus", model=model, seed=7)
+    one = Design(prompt="large red hearts", model=model, seed=7)
 
     assert tile_image(one, side=96).tobytes() == tile_image(one, side=96).tobytes()
 
@@ -90,7 +90,7 @@ def test_seed_makes_another_drawing_of_the_same_prompt() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("prompt", PROMPTS[:3])
+@pytest.mark.parametrize("prompt", PROMPTS[:2])
 def test_every_model_is_seamless(model: str, prompt: str) -> None:
     assert seams_are_hidden(drawn(design(prompt, model=model)))
 
@@ -117,7 +117,7 @@ def test_cut_tiles_are_seamless(prompt: str, changes: tuple[Change, ...]) -> Non
 
 
 @pytest.mark.parametrize(
-    "order", itertools.permutations((CROP, EXTEND, RECOLOR, Edit(prompt="add butterflies")))
+    "order", list(itertools.permutations((CROP, EXTEND, RECOLOR, Edit(prompt="add butterflies"))))
 )
 def test_changes_go_in_any_order(order: tuple[Change, ...]) -> None:
     """Each finds something to work on, whatever came before."""
@@ -210,12 +210,13 @@ def test_extended_tile_shows_the_old_one(prompt: str) -> None:
 
 
 def test_repeat_has_a_largest_size() -> None:
-    """However often it is extended, or mirrored by a crop."""
+    """However often it is extended, or mirrored by a crop; and it has no seam then."""
     more = (Extend(columns=3, rows=3), Crop(x=0.1, y=0.1, width=0.99, height=0.98))
     sheet = sheet_of(design("geometric in navy", *more, *more, *more))
 
-    assert max(sheet.width, sheet.height) <= 2 * LARGEST
+    assert max(sheet.width, sheet.height) <= LARGEST
     assert len(sheet.patches) <= MOST_PATCHES
+    assert seams_are_hidden(np.asarray(render(sheet, side=SMALL), dtype=np.float64))
 
 
 @pytest.mark.parametrize(
@@ -251,6 +252,14 @@ def test_edit_keeps_what_it_does_not_name() -> None:
         < sum(a.role != b.role for a, b in zip(before.placements, added.placements, strict=True))
         < len(before.placements)
     )
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["change the background to navy", "make the background navy", "navy background", "auf Marineblau"],
+)
+def test_edit_of_the_ground(words: str) -> None:
+    assert sheet_of(design("blue herons on cream", Edit(prompt=words))).recipe.palette.ground == "#1d2c4d"
 
 
 def test_edit_recolours_what_it_names() -> None:
