@@ -42,7 +42,7 @@ def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> Fas
     for operation in OPERATIONS:
         _add_operation(app, service, known, operation)
     _add_pictures(app, service, pictures)
-    _add_files(app, service)
+    _add_print_files(app, service, pictures)
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
     _add_everything_else(app, known)
@@ -86,12 +86,17 @@ def _add_pictures(app: FastAPI, service: Service, pictures: Pictures) -> None:
     _add(app, "/references/{picture_id}.png", reference, "GET")
 
 
-def _add_files(app: FastAPI, service: Service) -> None:
+def _add_print_files(app: FastAPI, service: Service, pictures: Pictures) -> None:
     async def file(request: Request) -> Response:
-        file_id, kind = str(request.path_params["file_id"]), str(request.path_params["kind"])
-        if kind not in ("pdf", "png") or service.print_file(file_id) is None:
+        file_id, kind = str(request.path_params["file_id"]), request.path_params["kind"]
+        found = service.print_file(file_id)
+        if found is None or (kind != "pdf" and kind != "png"):
             raise unknown("file", f"{file_id}.{kind}")
-        raise Refusal(501, "not_implemented", "Print-ready files are not made yet.")
+        try:
+            path = await pictures.print_file(found.order, *found.size, kind)
+        except PictureFault as fault:
+            raise Refusal(500, "file_failed", str(fault)) from fault
+        return FileResponse(path, headers=FOR_EVER)
 
     _add(app, "/files/{file_id}.{kind}", file, "GET")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from studio.design import DEFAULT_MODEL
+
 
 @dataclass(frozen=True)
 class Model:
@@ -15,9 +17,26 @@ class Model:
 
 
 MODELS = (
-    Model("atelier", "Atelier", "Clear shapes in flat inks with a fine texture: drawn for screen printing."),
-    Model("linocut", "Linocut", "One or two inks with carved edges, a little out of register."),
-    Model("watercolour", "Watercolour", "Soft washes that bleed at their edges, on paper."),
+    Model(
+        DEFAULT_MODEL,
+        "Atelier",
+        "Clean shapes in flat colours, print, ink or watercolour manner as the prompt says.",
+    ),
+    Model(
+        "linocut",
+        "Linocut",
+        "Two inks from two carved blocks: faceted edges, gouged light, a slight misregistration.",
+    ),
+    Model(
+        "watercolour",
+        "Watercolour",
+        "Soft washes laid over one another, running edges, pigment gathered at them, stained paper.",
+    ),
+    Model(
+        "embroidery",
+        "Embroidery",
+        "Satin stitch: every shape filled with threads in a direction of its own.",
+    ),
 )
 
 

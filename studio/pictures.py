@@ -7,42 +7,62 @@ import hashlib
 import json
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from studio.service import PictureOrder
+from studio.design import Design
 
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
-DRAWING = 1
+DRAWING = 2
+#: A drawing that takes longer is given up, its process ended, in seconds; print files are large.
+DRAWING_LIMIT = 60.0
+PRINT_LIMIT = 600.0
+PrintFormat = Literal["pdf", "png"]
 
 
 class PictureFault(Exception):
     """A picture could not be drawn."""
 
 
-class Pictures:
-    """The pictures in one directory, and the process that draws them.
+@dataclass(frozen=True)
+class PictureOrder:
+    """What a picture shows: a pattern alone, or on a product."""
 
-    Drawing holds Python's interpreter lock for a good part of a second, so it never happens in the service's
-    own process. The drawing process reads orders from its standard input and ends with it, however the
-    service ends.
+    design: Design
+    category: str | None = None
+    selections: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        return {**asdict(self), "design": self.design.model_dump(mode="json")}
+
+
+class _Drawer:
+    """A process that does one order at a time. Drawing holds Python's interpreter lock for a good part of a second,
+    so it never happens in the service's own process. The process reads orders from its standard input and ends
+    with it, however the service ends.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._directory.mkdir(parents=True, exist_ok=True)
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
         self._one_at_a_time = asyncio.Lock()
         self._process: Process | None = None
 
-    async def path(self, order: PictureOrder, width: int) -> Path:
-        """The file of this picture. Raises PictureFault."""
-        path = self._directory / f"{name(order)}-{width}.png"
-        if not path.exists():
-            async with self._one_at_a_time:
-                if not path.exists():
-                    await self._draw(order, width, path)
-        return path
+    async def draw(self, order: Mapping[str, Any], path: Path) -> None:
+        """Have the order's file drawn, unless it is there already. Raises PictureFault."""
+        async with self._one_at_a_time:
+            if _is_there(path):
+                return
+            line = json.dumps(order)
+            answer = await self._ask(line) or await self._ask(line)
+        if not answer:
+            raise PictureFault("The drawing process ended without an answer.")
+        error = json.loads(answer).get("error")
+        if error:
+            raise PictureFault(f"The picture could not be drawn: {error}")
 
     async def close(self) -> None:
         process, self._process = self._process, None
@@ -50,36 +70,24 @@ class Pictures:
             process.stdin.close()
             await process.wait()
 
-    async def _draw(self, order: PictureOrder, width: int, path: Path) -> None:
-        line = json.dumps(
-            {
-                "prompt": order.prompt,
-                "category": order.category,
-                "selections": order.selections,
-                "width": width,
-                "path": str(path),
-            }
-        )
-        answer = await self._ask(line) or await self._ask(line)
-        if not answer:
-            raise PictureFault("The drawing process ended without an answer.")
-        said = json.loads(answer)
-        if said.get("error"):
-            raise PictureFault(f"The picture could not be drawn: {said['error']}")
-
     async def _ask(self, line: str) -> bytes:
-        """The drawing process's answer, or nothing when it died."""
-        process = await self._drawing_process()
+        """The drawing process's answer, or nothing when it died. Raises PictureFault when it takes too long."""
+        process = await self._started()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             process.stdin.write(line.encode() + b"\n")
             await process.stdin.drain()
-            return await process.stdout.readline()
+            return await asyncio.wait_for(process.stdout.readline(), self._limit)
         except (BrokenPipeError, ConnectionResetError):
             return b""
+        except TimeoutError:
+            self._process = None
+            process.kill()
+            await process.wait()
+            raise PictureFault(f"The drawing took longer than {self._limit:.0f} s.") from None
 
-    async def _drawing_process(self) -> Process:
+    async def _started(self) -> Process:
         if self._process is None or self._process.returncode is not None:
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable, "-m", "studio.art.drawing", stdin=PIPE, stdout=PIPE
@@ -87,7 +95,52 @@ class Pictures:
         return self._process
 
 
+def _is_there(path: Path) -> bool:
+    return path.exists()
+
+
+class Pictures:
+    """The pictures in one directory, and the processes that draw them: one for the screen, one for print files.
+
+    `references` is where uploaded pictures are kept, by their digests; unless it is named, next to the directory.
+    """
+
+    def __init__(self, directory: Path, references: Path | None = None) -> None:
+        self._directory = directory
+        self._references = references or directory.with_name("references")
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._drawer = _Drawer(DRAWING_LIMIT)
+        self._printer = _Drawer(PRINT_LIMIT)
+
+    async def path(self, order: PictureOrder, width: int) -> Path:
+        """The PNG of this picture, drawn if need be. Raises PictureFault."""
+        path = self._directory / f"{name(order)}-{width}.png"
+        if not path.exists():
+            asked = {"task": "picture", **self._body(order), "width": width, "path": str(path)}
+            await self._drawer.draw(asked, path)
+        return path
+
+    async def print_file(
+        self, order: PictureOrder, width_mm: float, height_mm: float, format: PrintFormat
+    ) -> Path:
+        """The print-ready file of the order's pattern at this size, drawn if need be. Raises PictureFault."""
+        pattern = PictureOrder(order.design)
+        path = self._directory / f"{name(pattern)}-{width_mm:g}x{height_mm:g}.{format}"
+        if not path.exists():
+            asked = {"task": "print", **self._body(pattern), "width_mm": width_mm, "height_mm": height_mm}
+            await self._printer.draw({**asked, "path": str(path)}, path)
+        return path
+
+    def _body(self, order: PictureOrder) -> dict[str, Any]:
+        references = [str(self._references / f"{digest}.png") for digest in order.design.references]
+        return {**order.body(), "references": references}
+
+    async def close(self) -> None:
+        await self._drawer.close()
+        await self._printer.close()
+
+
 def name(order: PictureOrder) -> str:
     """The same for the same picture, whichever job asks for it."""
-    what = [DRAWING, order.prompt, order.category, sorted(order.selections.items())]
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:32]
+    what = json.dumps([DRAWING, order.body()], sort_keys=True)
+    return hashlib.sha256(what.encode()).hexdigest()[:32]

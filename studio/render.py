@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from studio.design import DEFAULT_MODEL, Design
+from studio.models import MODELS
 from studio.offer import CATEGORIES
 from studio.pictures import WIDTHS
 
@@ -18,6 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("prompt")
     parser.add_argument("file", type=Path, help="the PNG to write")
+    parser.add_argument("--model", choices=[model.model_id for model in MODELS], default=DEFAULT_MODEL)
+    parser.add_argument("--seed", type=int, help="another drawing of the same prompt")
+    parser.add_argument(
+        "--palette", nargs="+", default=[], metavar="#RRGGBB", help="the ground, then the inks"
+    )
     parser.add_argument("--category", choices=keys, help="show the pattern on this product")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a selection")
     parser.add_argument("--width", type=int, choices=WIDTHS, default=max(WIDTHS))
@@ -25,7 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     from studio.art.drawing import picture, save  # the drawing libraries take a moment to load
 
     selections = dict(str(pair).split("=", 1) for pair in options.option)
-    save(picture(options.prompt, options.category, selections, options.width), options.file)
+    design = Design(
+        prompt=options.prompt, model=options.model, seed=options.seed, palette=tuple(options.palette)
+    )
+    save(picture(design, options.category, selections, options.width), options.file)
     return 0
 
 

@@ -148,7 +148,7 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
         pace=options.pace,
         limits=options.limit,
     )
-    app = build_app(service, Pictures(picture_directory(options.home)), keys)
+    app = build_app(service, Pictures(picture_directory(options.home), service.references.directory), keys)
     config = uvicorn.Config(
         own_name_only(app, options.host),
         log_level="warning",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from studio.design import Design
 from studio.limits import Limit, Limits
 from studio.offer import PrintSize
 from studio.operations.checkouts import Checkouts
@@ -19,25 +18,13 @@ from studio.operations.products import Products, article_of
 from studio.operations.range import Range
 from studio.operations.references import References
 from studio.pace import Pace
+from studio.pictures import PictureOrder
 from studio.requests import DEFAULT_SIZE
 from studio.store import Job, Store
 
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True)
-class PictureOrder:
-    """What a picture shows: a pattern alone, or on a product."""
-
-    design: Design
-    category: str | None
-    selections: dict[str, str]
-
-    @property
-    def prompt(self) -> str:
-        return self.design.prompt
 
 
 @dataclass(frozen=True)
@@ -105,6 +92,6 @@ class Service:
 
 def _order(job: Job) -> PictureOrder:
     if job.kind == "pattern":
-        return PictureOrder(design_of(job.subject), None, {})
+        return PictureOrder(design_of(job.subject))
     article = article_of(job)
     return PictureOrder(design_of(job.subject), article.category.key, article.selections)

@@ -8,22 +8,38 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from types import MappingProxyType
+from typing import IO, Any
 
 from PIL import Image
 
 from studio.art.products import product_image
+from studio.art.references import Traits, measure
 from studio.art.tile import tile_image
+from studio.design import Design
+
+Order = Mapping[str, Any]
+Answer = dict[str, object]
+#: Bytes of address space, libraries and their threads among them.
+MOST_MEMORY = 4 << 30
 
 
-def picture(prompt: str, category: str | None, selections: Mapping[str, str], width: int) -> Image.Image:
+def picture(
+    design: Design,
+    category: str | None,
+    selections: Mapping[str, str],
+    width: int,
+    references: tuple[Traits, ...] = (),
+) -> Image.Image:
     """The picture of a pattern, or of a product when a category is given."""
     if category is not None:
-        return product_image(prompt, category, selections, width)
-    whole = tile_image(prompt)
-    return whole if whole.width == width else whole.resize((width, width), Image.Resampling.BOX)
+        return product_image(design, category, selections, width, references)
+    whole = tile_image(design, references)
+    height = max(1, round(whole.height * width / whole.width))
+    return whole if whole.width == width else whole.resize((width, height), Image.Resampling.BOX)
 
 
 def save(image: Image.Image, path: Path) -> None:
@@ -39,22 +55,51 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
         answers.flush()
 
 
-def _answer(order: dict[str, object]) -> dict[str, str]:
+def _answer(order: Order) -> Answer:
     """One bad order must not end the process: whatever goes wrong is said to who asked."""
-    category, selections = order["category"], order["selections"]
-    assert isinstance(selections, dict)
     try:
-        image = picture(
-            str(order["prompt"]),
-            None if category is None else str(category),
-            selections,
-            int(str(order["width"])),
-        )
-        save(image, Path(str(order["path"])))
+        return TASKS[order["task"]](order)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _draw(order: Order) -> Answer:
+    image = picture(
+        _design(order), order["category"], order["selections"], int(order["width"]), _traits(order)
+    )
+    save(image, Path(order["path"]))
     return {}
 
 
+def _print(order: Order) -> Answer:
+    from studio.print_ready import write_print  # its libraries are seldom needed
+
+    size = float(order["width_mm"]), float(order["height_mm"])
+    write_print(_design(order), _traits(order), *size, Path(order["path"]))
+    return {}
+
+
+def _design(order: Order) -> Design:
+    return Design.model_validate(order["design"])
+
+
+def _traits(order: Order) -> tuple[Traits, ...]:
+    return tuple(measure(Image.open(path)) for path in order["references"])
+
+
+TASKS: MappingProxyType[str, Callable[[Order], Answer]] = MappingProxyType(
+    {"picture": _draw, "print": _print}
+)
+
+
+def _bound() -> None:
+    """What strangers sent can make this process fail, but not take the machine's memory."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
 if __name__ == "__main__":
+    _bound()
     serve(sys.stdin, sys.stdout)

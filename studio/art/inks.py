@@ -143,3 +143,8 @@ def moved(
     """The drawing in another place, size and direction."""
     sizes = f"{-scale if flip else scale:.4f} {scale:.4f}"
     return f'<g transform="translate({x:.3f} {y:.3f}) rotate({angle:.2f}) scale({sizes})">{content}</g>'
+
+
+def dark(inks: Inks) -> str:
+    """What eyes and noses are drawn in."""
+    return mix(inks.main, "#14110f", 0.78)

@@ -9,12 +9,28 @@ from types import MappingProxyType
 import numpy as np
 from PIL import Image
 
+from studio.art.changes import sheet_of
 from studio.art.colour import Colour, mix, rgb, shift
 from studio.art.inks import ellipse
-from studio.art.recipe import Recipe, recipe_for
+from studio.art.layout import TILE
+from studio.art.references import Traits
 from studio.art.room import ellipse_svg, lamp, plant, sideboard, skirting_and_floor
-from studio.art.surface import CANVAS, Grid, draw_over, finished, lay, mask, over, pixels, shade, shadow
+from studio.art.sheet import Sheet
+from studio.art.surface import (
+    CANVAS,
+    Grid,
+    Printed,
+    draw_over,
+    finished,
+    lay,
+    mask,
+    over,
+    pixels,
+    shade,
+    shadow,
+)
 from studio.art.tile import SIDE, render
+from studio.design import Design
 
 Selections = Mapping[str, str]
 
@@ -26,10 +42,16 @@ MATERIALS = MappingProxyType(
 )  # fmt: skip
 
 
-def product_image(prompt: str, category: str, selections: Selections, width: int = SIDE) -> Image.Image:
-    """The picture of a product: the pattern of this prompt on this category's thing, `width` pixels wide."""
-    recipe, tile = _rendered(prompt)
-    wall = _wall_colour(recipe.palette.ground)
+def product_image(
+    design: Design,
+    category: str,
+    selections: Selections,
+    width: int = SIDE,
+    references: tuple[Traits, ...] = (),
+) -> Image.Image:
+    """The picture of a product: the pattern of this design on this category's thing, `width` pixels wide."""
+    sheet, tile = _rendered(design, references)
+    wall = _wall_colour(sheet.recipe.palette.ground)
     # Composed at twice the width: a small picture takes a small part of the time of a large one.
     before = CANVAS.set(2 * max(width, SIDE // 2))
     try:
@@ -39,10 +61,10 @@ def product_image(prompt: str, category: str, selections: Selections, width: int
 
 
 @lru_cache(32)
-def _rendered(prompt: str) -> tuple[Recipe, Image.Image]:
+def _rendered(design: Design, references: tuple[Traits, ...]) -> tuple[Sheet, Printed]:
     """The products of a catalog come in groups that share a pattern."""
-    recipe = recipe_for(prompt)
-    return recipe, render(recipe)
+    sheet = sheet_of(design, references)
+    return sheet, Printed(render(sheet, design.model), sheet.width / TILE, sheet.height / TILE)
 
 
 def _wall_colour(ground: Colour) -> Colour:
@@ -63,7 +85,7 @@ def _backdrop(wall: Colour, floor: Colour | None = None, horizon: int = 800) -> 
     return shadow(colours, f'<rect y="{horizon - 6}" width="1000" height="14"/>', 9, 0.16)
 
 
-def cushion(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def cushion(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     half = {"40x40": (335, 335), "50x50": (372, 372), "60x40": (430, 290)}.get(
         selections.get("size", ""), (350, 350)
     )
@@ -104,7 +126,7 @@ def _cushion_shape(x: float, y: float, a: float, b: float) -> str:
     )
 
 
-def mug(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def mug(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     big = selections.get("size") == "15oz"
     left, right, top, bottom, bend = 245.0, 665.0, (215.0 if big else 265.0), 800.0, 38.0
     middle, radius = (left + right) / 2, (right - left) / 2
@@ -148,7 +170,7 @@ def mug(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
     return draw_over(picture, rim)
 
 
-def tote_bag(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def tote_bag(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     wide = 300.0 if selections.get("size") == "large" else 262.0
     strap = MATERIALS.get(selections.get("handles", "natural"), "#d9c6a3")
     top, bottom = 340.0, 915.0
@@ -194,7 +216,7 @@ def tote_bag(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
     return draw_over(shadow(picture, front, 6, 0.3), hem + front + stitches)
 
 
-def wallpaper(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def wallpaper(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     period = {"small": 0.15, "large": 0.34}.get(selections.get("scale", ""), 0.22)
     place = pixels()
     rows = {"vinyl": 0.0, "grasscloth": 0.022}.get(selections.get("finish", ""), 0.006)
@@ -213,7 +235,7 @@ def _window_light(colours: Grid) -> Grid:
     return shade(colours, 1 + 0.1 * glow, 0.05 * glow)
 
 
-def scarf(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def scarf(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     large = selections.get("size") == "90x90"
     half = 372.0 if large else 325.0
     place = pixels()
@@ -248,9 +270,9 @@ def scarf(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
     return draw_over(picture, stitch)
 
 
-def _strong(tile: Image.Image) -> Colour:
+def _strong(tile: Printed) -> Colour:
     """The darkest of the tile's common colours: the hem's."""
-    common = tile.quantize(6).convert("RGB").getcolors(SIDE * SIDE) or []
+    common = tile.image.quantize(6).convert("RGB").getcolors(SIDE * SIDE) or []
     darkest = min((colour for count, colour in common if count > SIDE), key=_brightness)
     assert isinstance(darkest, tuple)
     return "#" + "".join(f"{part:02x}" for part in darkest)
@@ -261,7 +283,7 @@ def _brightness(colour: object) -> float:
     return float(sum(colour))
 
 
-def poster(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
+def poster(tile: Printed, wall: Colour, selections: Selections) -> Grid:
     frame = selections.get("frame", "none")
     width = 226.0 if selections.get("size") == "A3" else 256.0
     height, middle = width * 1.41, 420.0
@@ -298,7 +320,7 @@ def poster(tile: Image.Image, wall: Colour, selections: Selections) -> Grid:
     return draw_over(picture, plant(880, 960))
 
 
-SCENES: MappingProxyType[str, Callable[[Image.Image, Colour, Selections], Grid]] = MappingProxyType(
+SCENES: MappingProxyType[str, Callable[[Printed, Colour, Selections], Grid]] = MappingProxyType(
     {
         "cushion": cushion,
         "mug": mug,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from studio.art import words
 from studio.art.colour import Colour, shift
+from studio.art.languages import in_english
 
-WORD = re.compile(r"[a-z0-9]+")
 #: A colour belongs to the next subject only when at most this many words lie between.
 REACH = 3
 
@@ -38,7 +37,7 @@ class Reading:
 
 def read_prompt(prompt: str) -> Reading:
     """Read a prompt word by word, longest phrases first."""
-    return _Reader([singular(word) for word in WORD.findall(prompt.lower())]).read()
+    return _Reader([singular(word) for word in in_english(prompt)]).read()
 
 
 def singular(word: str) -> str:
@@ -81,7 +80,9 @@ class _Reader:
     def _take(self, place: int) -> int:
         """Understand the words at this place; how many there were."""
         pair = " ".join(self._tokens[place : place + 2])
-        if pair in words.SUBJECTS or pair in words.LAYOUTS:
+        if pair in words.OTHER_THINGS:
+            return 2
+        if pair in words.SUBJECTS or pair in words.LAYOUTS or pair in words.MOODS:
             self._word(place, pair)
             return 2
         change = words.COLOUR_CHANGES.get(self._tokens[place])
@@ -106,7 +107,7 @@ class _Reader:
         elif word in words.COLOURS and not self._is_subject(place):
             self._colour(place, words.COLOURS[word])
         elif (word in words.SUBJECTS or word.rstrip("s") in words.DOUBTFUL) and not self._is_mood(word):
-            self._subject(place, words.SUBJECTS.get(word) or words.SUBJECTS[word.rstrip("s")])
+            self._subject(place, words.SUBJECTS.get(word) or words.SUBJECTS[word.rstrip("s")], word)
         if word in words.MOODS:
             reading.moods.append(word)
         reading.layout = words.LAYOUTS.get(word, reading.layout)
@@ -130,8 +131,10 @@ class _Reader:
             self._waiting.append((place, colour))
         self._for_ground = False
 
-    def _subject(self, place: int, subject: str) -> None:
+    def _subject(self, place: int, subject: str, word: str) -> None:
         near = tuple(colour for at, colour in self._waiting if place - at <= REACH + len(self._waiting))
+        if not near and word in words.OWN_COLOURS:
+            near = (words.OWN_COLOURS[word],)
         self._waiting.clear()
         if subject not in {mention.subject for mention in self._reading.mentions}:
             self._reading.mentions.append(Mention(subject, near))

@@ -14,6 +14,7 @@ from studio.art import fields, layout, motifs, words
 from studio.art.colour import Colour
 from studio.art.inks import Inks
 from studio.art.reading import Mention, Reading, read_prompt
+from studio.art.references import Traits, guided
 
 Anything = TypeVar("Anything")
 #: Colours that go well beside warm and beside cool ones.
@@ -79,17 +80,25 @@ class Recipe:
     texture: str
 
 
-def seed_of(prompt: str) -> int:
-    """The same for prompts that differ only in case, outer spaces or the spelling of their characters."""
+def seed_of(prompt: str, seed: int | None = None) -> int:
+    """The same for prompts that differ only in case, outer spaces or the spelling of their characters.
+
+    Another `seed` is another drawing of the same prompt; None is the prompt's own.
+    """
     plain = " ".join(unicodedata.normalize("NFKC", prompt).casefold().split())
-    return int.from_bytes(hashlib.sha256(plain.encode()).digest()[:8])
+    text = plain if seed is None else f"{plain}\n{seed}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
-def recipe_for(prompt: str) -> Recipe:
-    """The recipe of a prompt: what its words say, and for the rest the dice that its seed throws."""
-    reading = read_prompt(prompt)
-    seed = seed_of(prompt)
-    dice = Dice(seed)
+def recipe_for(
+    prompt: str, seed: int | None = None, *, style: str | None = None, traits: Sequence[Traits] = ()
+) -> Recipe:
+    """The recipe of a prompt: what its words say, and for the rest the dice that its seed throws.
+
+    `style` is the model's own, where it has one; `traits` are those of the reference pictures.
+    """
+    reading = guided(read_prompt(prompt), traits)
+    dice = Dice(seed_of(prompt, seed))
     mentions = _mentions(reading, dice)
     covering = [one for one in mentions if one.subject in fields.NAMES]
     covering.sort(key=lambda one: one.subject in words.COMMON_FIELDS)
@@ -97,16 +106,16 @@ def recipe_for(prompt: str) -> Recipe:
     standing = [one for one in mentions if one.subject in motifs.NAMES][:3]
     palette = _palette(reading, dice, ground_field if not standing else None)
     plain = not reading.colours and not reading.moods
-    style = reading.style or dice.pick(("flat", "flat", "flat", "print"))
+    chosen = style or reading.style or dice.pick(("flat", "flat", "flat", "print"))
     return Recipe(
-        seed=seed,
+        seed=seed_of(prompt, seed),
         palette=palette,
         field=None if ground_field is None else ground_field.subject,
-        subjects=tuple(_subject(one, palette, style, place, plain) for place, one in enumerate(standing)),
-        layout=_layout(reading, dice, standing),
+        subjects=tuple(subject(one, palette, chosen, place, plain) for place, one in enumerate(standing)),
+        layout=_layout(reading, dice, standing, wider=seed is not None or style is not None),
         scale=min(2.0, max(0.45, reading.scale)),
-        style=style,
-        texture=reading.texture or _texture(style, dice),
+        style=chosen,
+        texture=reading.texture or _texture(chosen, dice),
     )
 
 
@@ -137,11 +146,24 @@ def _palette(reading: Reading, dice: Dice, covering: Mention | None) -> Palette:
         said.remove(own)
     ground = reading.ground or own or _ground_for(said, mood if reading.moods else None, dice)
     others = mood[1:] if reading.moods else _companions(said or list(mood[1:3]), ground, dice)
+    if (
+        covering is not None
+        and not reading.moods
+        and len(set(said)) + (reading.ground is not None or own is not None) > 1
+    ):
+        others = _shades(said, ground)
     return Palette(ground, _apart(_distinct([*said, *others], ground), ground))
 
 
+def _shades(said: list[Colour], ground: Colour) -> list[Colour]:
+    """Tones of the colours said, and no others: what was ordered in navy and white has nothing pink in it."""
+    return [colours.mix(one, ground, share) for share in (0.35, 0.6) for one in said]
+
+
 def _mood(reading: Reading, dice: Dice) -> tuple[Colour, ...]:
-    name = reading.moods[0] if reading.moods else dice.pick(words.DEFAULT_MOODS)
+    """The first that is a mood and nothing else: in `rainbows, pastel` it is pastel."""
+    moods = [one for one in reading.moods if one not in words.SUBJECTS] or reading.moods
+    name = moods[0] if moods else dice.pick(words.DEFAULT_MOODS)
     return tuple(dice.pick(words.MOODS[name]).split())
 
 
@@ -213,14 +235,16 @@ def _apart(inks: Sequence[Colour], ground: Colour) -> tuple[Colour, ...]:
     return tuple(seen[:6])
 
 
-def _subject(mention: Mention, palette: Palette, style: str, place: int, plain: bool) -> Subject:
+def subject(mention: Mention, palette: Palette, style: str, place: int, plain: bool) -> Subject:
     """`plain`: nobody said a colour or a mood, so that a lemon is yellow whatever the palette."""
     own = [colours.apart(one, palette.ground, 0.14) for one in mention.colours]
     natural = _natural(mention.subject, palette, plain)
     main = own[0] if own else natural or palette.inks[place % len(palette.inks)]
+    if not own and natural is None and mention.subject in motifs.BLOOMS and is_green(main):
+        main = next((ink for ink in palette.turned(main) if not is_green(ink)), main)
     rest = [ink for ink in (*own[1:], *palette.turned(main)[1:])]
     leaf = _leaf(palette, main)
-    line = _line_colour(palette, main)
+    line = line_colour(palette, main)
     accents = [ink for ink in rest if colours.distance(ink, main) > 0.08] or rest
     if mention.subject in motifs.PALE and main == natural:
         accents = [words.COLOURS["honey"], *accents]
@@ -249,7 +273,7 @@ def _natural(name: str, palette: Palette, plain: bool) -> Colour | None:
 
 def _leaf(palette: Palette, main: Colour) -> Colour:
     """A green of the palette, else a green that is as quiet or loud as the palette is."""
-    greens = [ink for ink in palette.inks if _is_green(ink) and ink != main]
+    greens = [ink for ink in palette.inks if is_green(ink) and ink != main]
     if greens:
         return greens[0]
     chroma = sum(colours.to_oklch(ink)[1] for ink in palette.inks) / len(palette.inks)
@@ -260,12 +284,12 @@ def _leaf(palette: Palette, main: Colour) -> Colour:
     return colours.apart(green, palette.ground, 0.15)
 
 
-def _is_green(ink: Colour) -> bool:
+def is_green(ink: Colour) -> bool:
     _, chroma, hue = colours.to_oklch(ink)
     return _turn(hue, 135) < 32 and chroma > 0.02
 
 
-def _line_colour(palette: Palette, main: Colour) -> Colour:
+def line_colour(palette: Palette, main: Colour) -> Colour:
     """What details are drawn in on the main colour."""
     level, chroma, hue = colours.to_oklch(main)
     if colours.distance(palette.ground, main) > 0.28 and level < 0.8:
@@ -273,13 +297,15 @@ def _line_colour(palette: Palette, main: Colour) -> Colour:
     return colours.from_oklch(level - 0.25 if level > 0.5 else level + 0.3, chroma * 0.9, hue)
 
 
-def _layout(reading: Reading, dice: Dice, standing: list[Mention]) -> str:
+def _layout(reading: Reading, dice: Dice, standing: list[Mention], *, wider: bool) -> str:
     upright = bool(standing) and standing[0].subject in motifs.UPRIGHT
+    if upright and reading.layout is not None:
+        upright = standing[0].subject not in motifs.TURNABLE
     allowed = layout.UPRIGHT if upright else layout.NAMES
     if reading.layout in allowed:
         return str(reading.layout)
-    common = layout.USUAL_UPRIGHT if upright else layout.USUAL
-    return dice.pick(common)
+    common = layout.WIDER if wider else layout.USUAL
+    return dice.pick(layout.USUAL_UPRIGHT if upright else common)
 
 
 def _texture(style: str, dice: Dice) -> str:

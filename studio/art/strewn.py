@@ -5,12 +5,24 @@ Shapes are strewn on a torus; what crosses an edge is drawn again on the other s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from studio.art.cloth import Cloth, fill, line
 from studio.art.colour import mix
 from studio.art.inks import Point, around, circle, number, polygon, smooth
 from studio.art.layout import TILE
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One loose shape around its own origin, where it lies, and how far it reaches."""
+
+    shape: str
+    x: float
+    y: float
+    reach: float
 
 
 def _scattered(cloth: Cloth, count: int, spread: float, taken: Sequence[Point] = ()) -> list[Point]:
@@ -29,19 +41,19 @@ def _gap(one: float, other: float) -> float:
     return min(abs(one - other), TILE - abs(one - other))
 
 
-def _wrapped(shape: str, x: float, y: float, reach: float) -> str:
-    """A shape around the origin, drawn at (x, y) and again wherever it crosses an edge."""
-    across = [step for step in (-TILE, 0, TILE) if -reach < x + step < TILE + reach]
-    down = [step for step in (-TILE, 0, TILE) if -reach < y + step < TILE + reach]
+def wrapped(piece: Piece, width: float = TILE, height: float = TILE) -> str:
+    """A shape, drawn again wherever it crosses an edge of a tile of this size."""
+    across = [step for step in (-width, 0, width) if -piece.reach < piece.x + step < width + piece.reach]
+    down = [step for step in (-height, 0, height) if -piece.reach < piece.y + step < height + piece.reach]
     return "".join(
-        f'<g transform="translate({number(x + right)} {number(y + low)})">{shape}</g>'
+        f'<g transform="translate({number(piece.x + right)} {number(piece.y + low)})">{piece.shape}</g>'
         for right in across
         for low in down
     )
 
 
-def terrazzo(cloth: Cloth) -> str:
-    drawn = []
+def terrazzo(cloth: Cloth) -> list[Piece]:
+    drawn: list[Piece] = []
     taken: list[Point] = []
     for part, share in ((112.0, 5.0), (70.0, 4.0), (34.0, 3.0)):
         size = part * cloth.scale
@@ -56,15 +68,15 @@ def terrazzo(cloth: Cloth) -> str:
                 for step in range(sides)
             ]
             drawn.append(
-                _wrapped(
+                Piece(
                     fill(polygon(corners), cloth.ink(int(cloth.dice.between(0, len(cloth.inks))))), x, y, size
                 )
             )
-    return "".join(drawn)
+    return drawn
 
 
-def confetti(cloth: Cloth) -> str:
-    drawn = []
+def confetti(cloth: Cloth) -> list[Piece]:
+    drawn: list[Piece] = []
     size = 34 * cloth.scale
     for index, (x, y) in enumerate(_scattered(cloth, int(230 / cloth.scale**2), size * 1.4)):
         angle = cloth.dice.between(0, 180)
@@ -74,12 +86,12 @@ def confetti(cloth: Cloth) -> str:
             cloth.ink(index % 5),
             size * 0.3,
         )
-        drawn.append(_wrapped(shape, x, y, size))
-    return "".join(drawn)
+        drawn.append(Piece(shape, x, y, size))
+    return drawn
 
 
-def memphis(cloth: Cloth) -> str:
-    drawn = []
+def memphis(cloth: Cloth) -> list[Piece]:
+    drawn: list[Piece] = []
     size = 62 * cloth.scale
     for index, (x, y) in enumerate(_scattered(cloth, int(70 / cloth.scale**2), size * 1.5)):
         colour, other, angle = cloth.ink(index % 4), cloth.ink((index + 1) % 4), cloth.dice.between(0, 360)
@@ -95,7 +107,7 @@ def memphis(cloth: Cloth) -> str:
             fill("M-38,0A38,38 0 0 1 38,0Z", colour) + line("M-38,11H38", other, 6),
         )
         drawn.append(
-            _wrapped(
+            Piece(
                 f'<g transform="rotate({angle:.1f}) scale({size / 62:.3f})">{shapes[index % 6]}</g>',
                 x,
                 y,
@@ -103,13 +115,13 @@ def memphis(cloth: Cloth) -> str:
             )
         )
     for x, y in _scattered(cloth, int(120 / cloth.scale**2), size * 0.8):
-        drawn.insert(0, _wrapped(fill(circle(0, 0, size * 0.07), cloth.ink(3)), x, y, size))
-    return "".join(drawn)
+        drawn.insert(0, Piece(fill(circle(0, 0, size * 0.07), cloth.ink(3)), x, y, size))
+    return drawn
 
 
-def cutout(cloth: Cloth) -> str:
+def cutout(cloth: Cloth) -> list[Piece]:
     """Shapes as if cut from paper: seaweeds, pebbles, hills."""
-    drawn = []
+    drawn: list[Piece] = []
     size = 120 * cloth.scale
     for index, (x, y) in enumerate(_scattered(cloth, int(24 / cloth.scale**2), size * 1.45)):
         angle, colour = cloth.dice.between(0, 360), cloth.ink(index % 4)
@@ -118,7 +130,7 @@ def cutout(cloth: Cloth) -> str:
         detail = fill(_pebble(bend), cloth.ground) if index % 4 == 1 else ""
         inner = f'<g transform="scale(.42)">{detail}</g>' if detail else ""
         drawn.append(
-            _wrapped(
+            Piece(
                 f'<g transform="rotate({angle:.1f}) scale({size / 100:.3f})">'
                 f"{fill(shapes[index % 4], colour)}{inner}</g>",
                 x,
@@ -127,8 +139,8 @@ def cutout(cloth: Cloth) -> str:
             )
         )
     for index, (x, y) in enumerate(_scattered(cloth, int(60 / cloth.scale**2), size * 0.95)):
-        drawn.insert(0, _wrapped(fill(circle(0, 0, size * 0.07), cloth.ink(index % 4 + 1)), x, y, size))
-    return "".join(drawn)
+        drawn.insert(0, Piece(fill(circle(0, 0, size * 0.07), cloth.ink(index % 4 + 1)), x, y, size))
+    return drawn
 
 
 def _frond() -> str:
@@ -150,8 +162,8 @@ def _hills(bend: float) -> str:
     )
 
 
-def leopard(cloth: Cloth) -> str:
-    drawn = []
+def leopard(cloth: Cloth) -> list[Piece]:
+    drawn: list[Piece] = []
     size = 92 * cloth.scale
     dark = cloth.ink(0)
     middle = mix(cloth.ground, cloth.ink(1), 0.55)
@@ -168,14 +180,17 @@ def leopard(cloth: Cloth) -> str:
             ]
             inner = [around(start + turn, size * 0.31) for turn in (78, 42, 6)]
             shape += fill(smooth([*outer, *inner]), dark)
-        drawn.append(_wrapped(f'<g transform="rotate({angle:.1f})">{shape}</g>', x, y, size))
-    return "".join(drawn)
+        drawn.append(Piece(f'<g transform="rotate({angle:.1f})">{shape}</g>', x, y, size))
+    return drawn
 
 
-FIELDS = {
-    "terrazzo": terrazzo,
-    "confetti": confetti,
-    "memphis": memphis,
-    "cutout": cutout,
-    "leopard": leopard,
-}
+PIECES: MappingProxyType[str, Callable[[Cloth], list[Piece]]] = MappingProxyType(
+    {"terrazzo": terrazzo, "confetti": confetti, "memphis": memphis, "cutout": cutout, "leopard": leopard}
+)
+
+
+def _field(pieces: Callable[[Cloth], list[Piece]]) -> Callable[[Cloth], str]:
+    return lambda cloth: "".join(wrapped(piece) for piece in pieces(cloth))
+
+
+FIELDS = {name: _field(pieces) for name, pieces in PIECES.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
-from studio.art.tile import rasterise
+from studio.art.raster import rasterise
 
 #: The side at which a picture is composed, to be averaged down after; blurs are given for the largest.
 LARGEST = 1024
@@ -33,29 +33,43 @@ def pixels() -> Pixels:
     return Pixels(x, y)
 
 
-def lay(tile: Image.Image, u: Grid, v: Grid, period: float) -> Grid:
-    """The tile's colours at coordinates u, v (canvas sides); it repeats every `period` canvas sides."""
-    side = max(32, round(period * CANVAS.get()))
-    sized = np.asarray(_resized(tile, side), dtype=np.float64)
-    across, down = (np.mod(part / period, 1.0) * side for part in (u, v))
+@dataclass(frozen=True)
+class Printed:
+    """A tile as it is printed: its picture, and how wide and high it is, in regular tiles."""
+
+    image: Image.Image
+    across: float = 1.0
+    down: float = 1.0
+
+
+def lay(tile: Printed, u: Grid, v: Grid, period: float) -> Grid:
+    """The tile's colours at coordinates u, v (canvas sides); a regular one repeats every `period` canvas sides."""
+    periods = period * tile.across, period * tile.down
+    width, height = (max(8, round(one * CANVAS.get())) for one in periods)
+    if periods == (period, period):
+        width = height = max(32, width)
+    sized = np.asarray(_resized(tile.image, width, height), dtype=np.float64)
+    across = np.mod(u / periods[0], 1.0) * width
+    down = np.mod(v / periods[1], 1.0) * height
     left, top = np.floor(across).astype(int), np.floor(down).astype(int)
     right_share, low_share = (across - left)[..., None], (down - top)[..., None]
-    left, top = left % side, top % side
-    right, low = (left + 1) % side, (top + 1) % side
+    left, top = left % width, top % height
+    right, low = (left + 1) % width, (top + 1) % height
     upper = sized[top, left] * (1 - right_share) + sized[top, right] * right_share
     lower = sized[low, left] * (1 - right_share) + sized[low, right] * right_share
     laid: Grid = upper * (1 - low_share) + lower * low_share
     return laid
 
 
-def _resized(tile: Image.Image, side: int) -> Image.Image:
+def _resized(tile: Image.Image, across: int, down: int) -> Image.Image:
     """The tile in another size; its surroundings are itself, so that no seam appears."""
-    width = tile.width
-    around = Image.new("RGB", (width * 3, width * 3))
+    width, height = tile.size
+    around = Image.new("RGB", (width * 3, height * 3))
     for column in range(3):
         for row in range(3):
-            around.paste(tile, (column * width, row * width))
-    return around.resize((side, side), Image.Resampling.LANCZOS, box=(width, width, width * 2, width * 2))
+            around.paste(tile, (column * width, row * height))
+    box = (width, height, width * 2, height * 2)
+    return around.resize((across, down), Image.Resampling.LANCZOS, box=box)
 
 
 def shade(colours: Grid, light: Grid, gloss: Grid | float = 0.0) -> Grid:

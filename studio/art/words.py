@@ -110,6 +110,8 @@ MOODS = MappingProxyType(
         "minimal": ("#f5f2eb #3f4446 #c9b79c #8f9a94 #b5694f",),
         "luxury": ("#16222a #d3aa5a #f0e4c9 #3f6a64 #8a4450",),
         "sea": ("#edf4f1 #1f6580 #5fb0b0 #f0866b #17445f",),
+        "primary": ("#f7f3e8 #cf2e2a #1f4e9c #f0bc2c #2f7d4f",),
+        "outer space": ("#171633 #e8d9f2 #c978c4 #f2c14e #5f6fd0",),
     }
 )  # fmt: skip
 
@@ -133,7 +135,7 @@ SUBJECTS = MappingProxyType(
         "leaf": "leaf", "leave": "leaf", "leaves": "leaf", "foliage": "sprig", "botanical": "sprig",
         "herb": "sprig",
         "sprig": "sprig", "branch": "sprig", "vine": "sprig", "ivy": "sprig", "willow": "willow",
-        "bamboo": "willow",
+        "bamboo": "bamboo",
         "eucalyptus": "eucalyptus", "fern": "fern", "bracken": "fern", "frond": "fern", "palm": "palm",
         "monstera": "monstera", "oak": "oak", "maple": "oak", "acorn": "acorn", "cactus": "cactus",
         "cacti": "cactus",
@@ -153,10 +155,10 @@ SUBJECTS = MappingProxyType(
         "hyacinth": "lavender", "foxglove": "lavender", "wildflower": "wildflower", "wild flower": "wildflower",
         "meadow": "wildflower", "dandelion": "dandelion", "bluebell": "tulip", "iris": "tulip",
         "bouquet": "wildflower",
-        "ditsy": "daisy", "bird": "bird", "robin": "bird", "sparrow": "bird", "finch": "bird", "wren": "bird",
-        "songbird": "bird", "parrot": "bird", "hummingbird": "swallow", "swallow": "swallow", "gull": "swallow",
+        "bird": "bird", "robin": "bird", "sparrow": "bird", "finch": "bird", "wren": "bird",
+        "songbird": "bird", "parrot": "parrot", "hummingbird": "swallow", "swallow": "swallow", "gull": "swallow",
         "seagull": "swallow", "dove bird": "swallow", "heron": "heron", "crane": "heron", "egret": "heron",
-        "stork": "heron", "flamingo": "flamingo", "owl": "owl", "peacock": "feather", "feather": "feather",
+        "stork": "heron", "flamingo": "flamingo", "owl": "owl", "peacock": "peacock", "feather": "feather",
         "swan": "swan", "duck": "swan", "goose": "swan", "geese": "swan", "butterfly": "butterfly",
         "butterflies": "butterfly", "moth": "butterfly", "bee": "bee", "bumblebee": "bee", "honeybee": "bee",
         "dragonfly": "dragonfly", "dragonflies": "dragonfly", "ladybird": "ladybird", "ladybug": "ladybird",
@@ -181,9 +183,9 @@ SUBJECTS = MappingProxyType(
         "peaches": "apple",
         "pear": "pear", "berry": "berries", "berries": "berries", "blueberry": "berries",
         "blueberries": "berries",
-        "currant": "berries", "grape": "berries", "holly": "berries", "mistletoe": "berries",
+        "currant": "berries", "grape": "grapes", "holly": "berries", "mistletoe": "berries",
         "raspberries": "berries",
-        "fig": "fig", "pomegranate": "fig", "pineapple": "pineapple", "watermelon": "watermelon",
+        "fig": "fig", "pomegranate": "pomegranate", "pineapple": "pineapple", "watermelon": "watermelon",
         "melon": "watermelon",
         "pumpkin": "pumpkin", "fruit": "citrus", "avocado": "pear", "plums": "apple", "mushroom": "mushroom",
         "toadstool": "mushroom", "fungi": "mushroom", "mountain": "mountain", "peak": "mountain",
@@ -195,6 +197,21 @@ SUBJECTS = MappingProxyType(
         "rabbit": "rabbit", "bunny": "rabbit", "bunnies": "rabbit", "hare": "rabbit", "dog": "dog",
         "puppy": "dog",
         "puppies": "dog", "paisley": "paisley", "teacup": "cup", "tea": "cup", "cup": "cup",
+        "elephant": "elephant", "lion": "lion", "safari": "lion", "tiger": "tiger", "giraffe": "giraffe",
+        "zebra": "zebra", "deer": "deer", "stag": "deer", "reindeer": "deer", "moose": "deer", "fawn": "deer",
+        "hedgehog": "hedgehog", "squirrel": "squirrel", "penguin": "penguin", "toucan": "parrot", "macaw": "parrot",
+        "cockatoo": "parrot", "pheasant": "peacock", "snail": "snail", "frog": "frog", "toad": "frog",
+        "dinosaur": "dinosaur", "dino": "dinosaur", "horse": "horse", "pony": "horse", "unicorn": "unicorn",
+        "octopus": "octopus", "seahorse": "seahorse", "bat": "bat", "bicycle": "bicycle", "bike": "bicycle",
+        "lighthouse": "lighthouse", "car": "car", "truck": "car", "camper": "camper", "caravan": "camper",
+        "van": "camper", "key": "key", "umbrella": "umbrella", "parasol": "umbrella", "chili": "chili",
+        "chilli": "chili", "chillies": "chili", "pepper": "chili", "carrot": "carrot", "vegetable": "carrot",
+        "ice cream": "ice_cream", "gelato": "ice_cream", "sorbet": "ice_cream", "cupcake": "cupcake",
+        "cake": "cupcake", "muffin": "cupcake", "skull": "skull", "ghost": "ghost", "bow": "bow", "ribbon": "bow",
+        "eye": "eye", "evil eye": "eye", "lightning": "bolt", "bolt": "bolt", "crown": "crown", "music": "note",
+        "ginkgo": "ginkgo", "gingko": "ginkgo", "hydrangea": "hydrangea", "delphinium": "hydrangea",
+        "thistle": "thistle", "protea": "thistle", "artichoke": "thistle", "cornflower": "thistle",
+        "vineyard": "grapes", "grapes": "grapes", "savanna": "giraffe",
         # fields: these cover the whole ground
         "stripe": "stripe", "striped": "stripe", "ticking": "stripe", "pinstripe": "stripe", "dot": "dot",
         "dotted": "dot", "polka": "dot", "polka dot": "dot", "spot": "dot", "check": "gingham",
@@ -221,10 +238,23 @@ SUBJECTS = MappingProxyType(
         "arches": "arch", "bauhaus": "bauhaus", "argyle": "argyle", "diamond": "argyle", "harlequin": "argyle",
         "ripple": "wave", "marble": "wave", "basketweave": "basketweave", "weave": "basketweave",
         "circle": "circles",
-        "ring": "circles", "rainbow arch": "arch", "squiggle": "memphis", "brush": "cutout",
+        "ring": "circles", "rainbow arch": "arch", "rainbow arches": "arch", "squiggle": "memphis", "brush": "cutout",
         "brushstroke": "cutout",
     }
 )  # fmt: skip
+
+#: What a word shows besides its drawing, when no colour is said before it: limes are green oranges.
+OWN_COLOURS = MappingProxyType(
+    {
+        "limes": "#a6c843", "oranges": "#e8823a", "peaches": "#f6bd96", "plums": "#6a2f54", "lobster": "#c8362f",
+        "blueberry": "#4a5c9c", "blueberries": "#4a5c9c", "goldfish": "#e8823a", "koi": "#e8723a",
+        "robin": "#c4562f", "cornflower": "#4a66b8", "grapefruit": "#ee7f6f", "bluebell": "#6673b8",
+        "avocado": "#7b9a4a", "holly": "#b8282f", "raspberries": "#b4264f",
+    }
+)  # fmt: skip
+
+#: Two words of which neither means what it says: nobody wants cups on a tea towel.
+OTHER_THINGS = frozenset({"tea towel", "tea towels", "star sign", "sun room", "apple watch", "bow tie"})
 
 #: Words that are a colour and a subject: what they mean when nothing beside them decides.
 DOUBTFUL = MappingProxyType(
@@ -294,7 +324,10 @@ LAYOUTS = MappingProxyType(
         "half drop": "half_drop", "halfdrop": "half_drop", "brick": "brick", "grid": "grid", "row": "grid",
         "mirrored": "pmm", "mirror": "pmm", "symmetrical": "pmm", "kaleidoscope": "p4m", "medallion": "p4m",
         "mandala": "p4m", "rosette": "p6", "pinwheel": "p4", "tile": "p4", "trailing": "pg", "climbing": "pg",
-        "damask": "cm", "swirling": "p3", "rotating": "p4",
+        "damask": "cm", "swirling": "p3", "rotating": "p4", "zigzagging": "pmg", "ogival": "cmm", "whirling": "p4g",
+        "triangular": "p3m1", "trefoil": "p31m", "kaleidoscopic": "p6m", "hexagonal": "p6m", "islamic": "p6m",
+        "p2": "p2", "pm": "pm", "pg": "pg", "cm": "cm", "pmm": "pmm", "pmg": "pmg", "pgg": "pgg", "cmm": "cmm",
+        "p4": "p4", "p4m": "p4m", "p4g": "p4g", "p3": "p3", "p3m1": "p3m1", "p31m": "p31m", "p6": "p6", "p6m": "p6m",
     }
 )  # fmt: skip
 
@@ -302,7 +335,9 @@ SCALES = MappingProxyType(
     {
         "tiny": 0.5, "micro": 0.45, "mini": 0.55, "small": 0.65, "little": 0.65, "delicate": 0.75, "ditsy": 0.55,
         "fine": 0.7, "dainty": 0.65, "large": 1.5, "big": 1.5, "bold": 1.35, "oversized": 1.9, "giant": 1.9,
-        "huge": 1.9, "statement": 1.6, "grand": 1.5, "wide": 1.4, "narrow": 0.65, "thin": 0.6,
+        "huge": 1.9, "statement": 1.6, "grand": 1.5, "wide": 1.4, "larger": 1.4,
+        "bigger": 1.4, "smaller": 0.7, "denser": 0.7, "finer": 0.7, "maxi": 1.7, "enormous": 2.0, "miniature": 0.5,
+        "narrow": 0.65, "thin": 0.6,
     }
 )  # fmt: skip
 

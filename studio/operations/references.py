@@ -25,7 +25,7 @@ class References:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._directory = context.home / "references"
+        self.directory = context.home / "references"
 
     async def create(self, body: CreateReference, caller: Caller) -> Answer:
         """The only operation that takes long itself: other requests are answered meanwhile."""
@@ -33,7 +33,7 @@ class References:
         earlier = creation.earlier()
         if earlier is not None:
             return self._answer_to(earlier, caller)
-        picture = await upload(body.data, self._directory)
+        picture = await upload(body.data, self.directory)
         return self._keep(creation, body, caller, picture)
 
     def get(self, body: GetReference, caller: Caller) -> Answer:
@@ -66,7 +66,7 @@ class References:
 
     def file_of(self, sha256: str) -> Path:
         """Where the picture of this digest is kept."""
-        return self._directory / f"{sha256}.png"
+        return self.directory / f"{sha256}.png"
 
     def _keep(
         self, creation: Creation, body: CreateReference, caller: Caller, picture: ReferencePicture

@@ -42,7 +42,11 @@ class InProcess:
     ) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
         service = Service(store, home=home, pace=pace, limits=limits)
-        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY})))
+        yield cls(
+            home,
+            service,
+            build_app(service, Pictures(home / "pictures", service.references.directory), frozenset({KEY})),
+        )
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:

@@ -10,6 +10,7 @@ from PIL import Image
 
 from studio.art.products import SCENES, product_image
 from studio.art.tile import SIDE
+from studio.design import Design
 from studio.offer import CATEGORIES
 from studio.render import main
 
@@ -24,9 +25,9 @@ def test_product_shows_its_pattern(category: object) -> None:
     key = getattr(category, "key", "")
     first = {option.name: option.values[0] for option in getattr(category, "options", ())}
     red, blue = (
-        np.asarray(product_image(f"{colour} gingham on white", key, first, width), dtype=float).mean(
-            axis=(0, 1)
-        )
+        np.asarray(
+            product_image(Design(prompt=f"{colour} gingham on white"), key, first, width), dtype=float
+        ).mean(axis=(0, 1))
         for colour, width in (("red", SIDE), ("blue", SIDE // 2))
     )
 

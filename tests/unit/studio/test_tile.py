@@ -10,21 +10,23 @@ from studio.art import layout, motifs
 from studio.art.inks import Inks
 from studio.art.layout import TILE, Wish, arrange, cells, compose, motions
 from studio.art.recipe import Dice, recipe_for
-from studio.art.tile import render, texture, to_svg
+from studio.art.sheet import sheet_for, to_svg
+from studio.art.tile import render_recipe, texture
 
 #: One with drawings on a plain ground, one turned and mirrored, one on a field. More in the integration tier.
 PROMPTS = ("blue herons on cream", "cherry blossom mandala", "bees on honeycomb")
 
 
+Pixels = NDArray[np.float64]
 #: Small tiles say as much about seams, in a tenth of the time.
 SMALL = 160
 
 
-def pixels(prompt: str, side: int = SMALL) -> NDArray[np.float64]:
-    return np.asarray(render(recipe_for(prompt), side=side), dtype=np.float64)
+def pixels(prompt: str, side: int = SMALL) -> Pixels:
+    return np.asarray(render_recipe(recipe_for(prompt), side=side), dtype=np.float64)
 
 
-def seam_and_inside(image: NDArray[np.float64], axis: int) -> tuple[float, float]:
+def seam_and_inside(image: Pixels, axis: int) -> tuple[float, float]:
     """The mean step across the seam, and the greatest mean step between neighbours inside."""
     steps = np.abs(np.diff(np.concatenate([image, np.take(image, [0], axis)], axis), axis=axis))
     means = steps.mean(axis=(1 - axis, 2))
@@ -53,7 +55,7 @@ def test_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
     """The drawing lives on a torus: moving it by whole pixels only moves its pixels around the edges."""
     recipe = recipe_for(prompt)
     shift = (50, 33)
-    moved = np.asarray(render(recipe, side=SMALL, shift=shift), dtype=np.float64)
+    moved = np.asarray(render_recipe(recipe, side=SMALL, shift=shift), dtype=np.float64)
     rolled = np.roll(pixels(prompt), (shift[1], shift[0]), axis=(0, 1))
 
     difference = np.abs(moved - rolled).max(axis=2)
@@ -78,7 +80,9 @@ def test_textures_are_periodic_and_faint(name: str) -> None:
 
 
 def test_same_recipe_is_the_same_svg() -> None:
-    assert to_svg(recipe_for("koi fish and waves")) == to_svg(recipe_for("koi fish and waves"))
+    assert to_svg(sheet_for(recipe_for("koi fish and waves"))) == to_svg(
+        sheet_for(recipe_for("koi fish and waves"))
+    )
 
 
 @pytest.mark.parametrize("name", sorted(layout.NAMES - {"toss", "grid"}))

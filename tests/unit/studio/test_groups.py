@@ -1,0 +1,87 @@
+"""The seventeen wallpaper groups: every motion of the group carries the drawn placements into themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from studio.art.layout import HEXAGONAL, TILE, Motion, Wish, arrange, cells, compose, motions
+from studio.art.recipe import Dice, recipe_for
+from studio.art.tile import render_recipe
+from tests.unit.studio.test_tile import seam_and_inside
+
+#: The group, and how many motions it has in a cell of the lattice as it is written here (centred cells count double).
+GROUPS = {
+    "half_drop": 2, "p2": 2, "pm": 2, "pg": 2, "cm": 4, "pmm": 4, "pmg": 4, "pgg": 4, "cmm": 8, "p4": 4, "p4m": 8,
+    "p4g": 8, "p3": 6, "p3m1": 12, "p31m": 12, "p6": 12, "p6m": 24,
+}  # fmt: skip
+
+
+def test_there_are_seventeen() -> None:
+    """Half-drop is p1 in a centred cell; each other one has its own name."""
+    assert len(GROUPS) == 17
+    assert all(len(motions(name, 300.0, 300.0)) == count for name, count in GROUPS.items())
+
+
+@pytest.mark.parametrize("name", sorted(GROUPS))
+def test_placements_have_the_symmetry_of_the_group(name: str) -> None:
+    """Position and orientation, for drawings in general places; a drawing on a centre or mirror stands for itself."""
+    columns, rows = cells(name, 1.0)
+    width = TILE / columns
+    height = width * 3**0.5 if name in HEXAGONAL else TILE / rows
+    squeeze = TILE / rows / height
+    group = motions(name, width, height)
+    placed = [
+        _unsqueezed(one.motion, squeeze)
+        for one in arrange(name, 1.0, [Wish(0, 90, 5), Wish(0, 60, 5)], Dice(5))
+    ]
+    period = (TILE, height * rows)
+    general = [one for one in placed if _is_general(one, group, (width, height))]
+
+    assert len(general) >= GROUPS[name] * columns * rows
+    for one in general:
+        for motion in group:
+            image = compose(motion, one)
+            assert any(_same(image, other, period) for other in placed)
+
+
+def _unsqueezed(motion: Motion, squeeze: float) -> Motion:
+    a, b, c, d, x, y = motion
+    return a, b / squeeze, c, d / squeeze, x, y / squeeze
+
+
+def _is_general(one: Motion, group: tuple[Motion, ...], cell: tuple[float, float]) -> bool:
+    """Whether no motion but rest leaves the place where it is."""
+    images = [compose(motion, one) for motion in group]
+    places = {(round(x % cell[0], 2) % cell[0], round(y % cell[1], 2) % cell[1]) for *_, x, y in images}
+    return len(places) == len(group)
+
+
+def _same(one: Motion, other: Motion, period: tuple[float, float]) -> bool:
+    gaps = [abs(a - b) % whole for a, b, whole in zip(one[4:], other[4:], period, strict=True)]
+    near = all(min(gap, whole - gap) < 1e-3 for gap, whole in zip(gaps, period, strict=True))
+    return near and np.allclose(one[:4], other[:4], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [*sorted(GROUPS), "toss", "grid", "brick"])
+@pytest.mark.parametrize("side", [96, 260])
+def test_every_layout_is_seamless_at_every_size(name: str, side: int) -> None:
+    """The name of a group in the prompt arranges the drawings so."""
+    recipe = recipe_for(f"daisies and leaves {name.replace('_', ' ')}")
+    image = np.asarray(render_recipe(recipe, side=side), dtype=np.float64)
+
+    assert recipe.layout == name
+    assert all(
+        seam <= inside * 1.1 + 0.5 for seam, inside in (seam_and_inside(image, axis) for axis in (0, 1))
+    )
+
+
+@pytest.mark.parametrize("name", ["p2", "pmm", "pmg", "pgg", "cmm", "p4", "p4m", "p4g", "p6", "p6m"])
+def test_pixels_have_the_half_turn_of_the_group(name: str) -> None:
+    """These groups turn by half around the tile's corner: the picture, turned over, correlates with itself."""
+    recipe = recipe_for(f"feathers {name}")
+    image = np.asarray(render_recipe(recipe, side=128).convert("L"), dtype=np.float64)
+    turned = image[::-1, ::-1]
+
+    assert recipe.layout == name
+    assert np.corrcoef(image.ravel(), turned.ravel())[0, 1] > 0.8

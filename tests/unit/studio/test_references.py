@@ -1,0 +1,65 @@
+"""Reference pictures: what is measured in them, and what it does to a pattern."""
+
+from __future__ import annotations
+
+import pytest
+from PIL import Image
+
+from studio.art import words
+from studio.art.changes import sheet_of
+from studio.art.colour import distance
+from studio.art.references import Traits, measure
+from studio.design import Design
+
+RED, NAVY, CREAM = (200, 54, 47), (29, 44, 77), (245, 236, 215)
+
+
+def striped(*, upright: bool, step: int = 12) -> Image.Image:
+    """Red and navy stripes on cream."""
+    image = Image.new("RGB", (192, 192), CREAM)
+    for place in range(0, 192, step * 3):
+        for band, colour in ((0, RED), (step, NAVY)):
+            box = (place + band, 0, place + band + step // 2, 192)
+            image.paste(colour, box if upright else (box[1], box[0], box[3], box[2]))
+    return image
+
+
+def test_dominant_colours_are_found() -> None:
+    traits = measure(striped(upright=True))
+
+    assert distance(traits.colours[0], "#f5ecd7") < 0.03
+    assert all(
+        min(distance(one, wanted) for one in traits.colours) < 0.05 for wanted in ("#c8362f", "#1d2c4d")
+    )
+
+
+@pytest.mark.parametrize(("upright", "direction"), [(True, "upright"), (False, "level")])
+def test_direction_is_that_of_the_lines(upright: bool, direction: str) -> None:
+    assert measure(striped(upright=upright)).direction == direction
+
+
+def test_fine_pictures_have_more_detail() -> None:
+    assert measure(striped(upright=True, step=6)).detail > measure(striped(upright=True, step=24)).detail
+    assert measure(Image.new("RGB", (50, 50), RED)) == Traits(("#c8362f",), 0.0, "none")
+
+
+def test_reference_guides_what_the_prompt_leaves_open() -> None:
+    """Its commonest colour is the ground; what the prompt says is said."""
+    traits = (measure(striped(upright=True)),)
+    open_, said = (
+        sheet_of(Design(prompt=prompt), traits).recipe
+        for prompt in ("swallows", "green swallows on white, tossed")
+    )
+
+    assert distance(open_.palette.ground, "#f5ecd7") < 0.03
+    assert open_.layout == "pg"
+    assert (said.palette.ground, said.layout) == (words.COLOURS["white"], "toss")
+
+
+def test_reference_of_fine_detail_makes_small_motifs() -> None:
+    fine, coarse = (
+        sheet_of(Design(prompt="swallows"), (Traits(("#ffffff", "#c8362f"), detail, "none"),)).recipe.scale
+        for detail in (0.9, 0.1)
+    )
+
+    assert fine < coarse
