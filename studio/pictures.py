@@ -19,7 +19,7 @@ WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
 DRAWING = 2
 #: A drawing that takes longer is given up, its process ended, in seconds; print files are large.
-DRAWING_LIMIT = 60.0
+DRAWING_LIMIT = 120.0
 PRINT_LIMIT = 600.0
 PrintFormat = Literal["pdf", "png"]
 
