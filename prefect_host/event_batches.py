@@ -75,8 +75,8 @@ class EventsBatch:
 
     #: How many events servers accepted from this process: it grows as long as sending proceeds.
     accepted: ClassVar[int] = 0
-    #: How many events of this process wait to be sent.
-    waiting: ClassVar[int] = 0
+    #: Those of this process that still send, each on a thread of its own.
+    _sending: ClassVar[set[EventsBatch]] = set()
     #: This process's part of what may be unrecorded.
     most_unrecorded: ClassVar[int] = MOST_UNRECORDED
 
@@ -96,6 +96,7 @@ class EventsBatch:
         self._last: _Sent | None = None
 
     async def __aenter__(self) -> Self:
+        EventsBatch._sending.add(self)
         self._sender = asyncio.create_task(self._send_all())
         return self
 
@@ -103,7 +104,10 @@ class EventsBatch:
         """Send what is left."""
         self._closed, self._give_up_at = True, time.monotonic() + CLOSING_SECONDS
         self._changed.set()
-        await self._sender
+        try:
+            await self._sender
+        finally:
+            EventsBatch._sending.discard(self)
 
     async def emit(self, event: Event) -> None:
         """Send an event with the next request. It replaces one of the same task run that was not sent yet."""
@@ -116,13 +120,17 @@ class EventsBatch:
         self._pending[about or event.id] = _Pending(
             event.model_dump_json(), about, event.occurred, event.follows
         )
-        self._count_waiting()
         self._changed.set()
+
+    @classmethod
+    def waiting(cls) -> int:
+        """How many events of this process wait to be sent."""
+        return sum(batch._waiting for batch in tuple(cls._sending))
 
     @classmethod
     def is_pressed(cls) -> bool:
         """Whether too many events wait to be sent."""
-        return cls.waiting > MOST_PENDING
+        return cls.waiting() > MOST_PENDING
 
     async def _send_all(self) -> None:
         while self._is_sending():
@@ -134,14 +142,13 @@ class EventsBatch:
                     self._posted = self._take()
                 done = await self._send(self._posted)
                 del self._posted[:done]
-                self._count_waiting()
                 await asyncio.sleep(done / RATE if done else RETRY_SECONDS)
-        if EventsBatch.waiting:
-            logger.warning("The Prefect server did not accept %d events.", EventsBatch.waiting)
-        EventsBatch.waiting = 0
+        if self._waiting:
+            logger.warning("The Prefect server did not accept %d events.", self._waiting)
 
-    def _count_waiting(self) -> None:
-        EventsBatch.waiting = len(self._posted) + len(self._pending)
+    @property
+    def _waiting(self) -> int:
+        return len(self._posted) + len(self._pending)
 
     async def _await_room(self) -> None:
         """Wait until the server has recorded enough of what it accepted; it has more room when that was quick."""

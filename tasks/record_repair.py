@@ -66,7 +66,7 @@ async def _await_sender() -> None:
     """Until nothing waits to be sent, or the server accepts nothing."""
     accepted, since = -1, 0.0
     loop = asyncio.get_running_loop()
-    while EventsBatch.waiting and (
+    while EventsBatch.waiting() and (
         EventsBatch.accepted != accepted or loop.time() - since < _SENDING_SECONDS
     ):
         if EventsBatch.accepted != accepted:

@@ -239,6 +239,22 @@ def test_too_many_pending_events_press(taking: bool, monkeypatch: pytest.MonkeyP
     assert not EventsBatch.is_pressed()
 
 
+def test_batches_of_a_process_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends with nothing to send does not hide what another has."""
+    monkeypatch.setattr(event_batches, "MOST_PENDING", 20)
+    monkeypatch.setattr(event_batches, "CLOSING_SECONDS", 0.2)
+
+    async def run() -> None:
+        async with served(lambda _: 500), get_client() as client, EventsBatch(client) as batch:
+            for event in events(30):
+                await batch.emit(event)
+            async with EventsBatch(client):
+                pass
+            assert EventsBatch.is_pressed()
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
 def task_run_event(number: int, state: str, follows: UUID | None = None) -> Event:
     resource = {"prefect.resource.id": f"prefect.task-run.{UUID(int=number)}"}
     return Event(event=f"{state}-{number}", resource=resource, follows=follows)
