@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.hostile import Hostile, Plan, Rule
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
@@ -22,6 +24,7 @@ for plan in sys.argv[2:]:
 CHANGED = Plan(rules=(Rule("categories/get", "edit", {"remove": ["options"], "set": {"choices": []}}),))
 
 
+@pytest.mark.soak
 def test_change_of_the_service_fails_the_run(environment: dict[str, str], ask: Ask, tmp_path: Path) -> None:
     """The first run has nothing to compare with; the second names the change, in its state and on its page."""
     with Hostile(Plan(), tmp_path / "service") as service:

@@ -53,10 +53,9 @@ def test_every_fault_and_every_kind_of_end_occurred() -> None:
 
 
 def test_seed_replays_exactly() -> None:
-    """Byte for byte: requests with their times, the ledger's events, rows; in another process too."""
+    """Byte for byte in another process: requests with their times, the ledger's events, rows."""
     seed = QUICK
     here = play(mixed_setup(seed)).trace()
-    assert play(mixed_setup(seed)).trace() == here
     there = subprocess.run(
         [sys.executable, "-m", "tests.integration.simulation", str(seed)],
         env=os.environ | {"PYTHONHASHSEED": "77"},

@@ -14,10 +14,10 @@ from tests.unit.service.limits_simulation import CASES, simulate
     ("name", "least"),
     [
         ("6 + 6, fixed window, no hint", 0.9),
-        ("6 + 6, sliding window, no hint", 0.9),
-        ("6 + 6, token bucket, burst 10, Retry-After", 0.9),
-        ("20 patterns + 3 products", 0.9),
         ("12 together, burst 10, no hint", 0.9),
+        ("20 patterns + 3 products", 0.9),
+        pytest.param("6 + 6, sliding window, no hint", 0.9, marks=pytest.mark.soak),
+        pytest.param("6 + 6, token bucket, burst 10, Retry-After", 0.9, marks=pytest.mark.soak),
     ],
 )
 def test_each_limit_is_made_use_of(name: str, least: float) -> None:
