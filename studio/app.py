@@ -15,7 +15,9 @@ from fastapi.responses import FileResponse
 from starlette.routing import request_response
 
 from studio import wire
+from studio.control import BODY_LIMIT, PREFIX, Control
 from studio.errors import Refusal, unknown
+from studio.intervention import Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
@@ -29,7 +31,7 @@ FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 log = logging.getLogger(__name__)
 
 
-def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> FastAPI:
+def build_app(service: Service, pictures: Pictures, keys: frozenset[str], rig: Rig | None = None) -> FastAPI:
     """The application. `keys` are bearer keys that may ask, next to those that are stored."""
 
     @asynccontextmanager
@@ -38,13 +40,18 @@ def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> Fas
         await pictures.close()
 
     app = FastAPI(title="Embedded studio", version="1", lifespan=lifespan, openapi_url=None)
-    known = Keys(service.store, keys)
+    known = Keys(service.store, keys, service.now)
     for operation in OPERATIONS:
         _add_operation(app, service, known, operation)
     _add_pictures(app, service, pictures)
     _add_files(app, service)
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
+    if rig is not None:
+        if rig.needed:
+            app.add_middleware(Intervention, rig=rig, store=service.store, keys=known)
+        if rig.control is not None:
+            _add_control(app, rig.control)
     _add_everything_else(app, known)
     return app
 
@@ -94,6 +101,16 @@ def _add_files(app: FastAPI, service: Service) -> None:
         raise Refusal(501, "not_implemented", "Print-ready files are not made yet.")
 
     _add(app, "/files/{file_id}.{kind}", file, "GET")
+
+
+def _add_control(app: FastAPI, control: Control) -> None:
+    async def command(request: Request) -> Response:
+        client = "" if request.client is None else request.client.host
+        control.check(client, request.headers.get("authorization", ""))
+        name = str(request.path_params["name"])
+        return _json(200, await control.perform(name, await _read(request, BODY_LIMIT)))
+
+    _add(app, f"{PREFIX}{{name:path}}", command, "POST")
 
 
 def _add_plain(app: FastAPI, path: str, body: dict[str, Any]) -> None:

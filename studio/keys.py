@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
 from studio.errors import Refusal
@@ -20,10 +20,17 @@ PREFIX = "studio_"
 USE_PRECISION = timedelta(minutes=1)
 
 
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Keys:
     """Creates, lists, revokes and checks keys; other processes may do so on the same file."""
 
-    def __init__(self, store: Store, configured: Iterable[str] = ()) -> None:
+    def __init__(
+        self, store: Store, configured: Iterable[str] = (), clock: Callable[[], datetime] = _utc_now
+    ) -> None:
+        self._clock = clock
         self._table = store.keys
         self._configured = frozenset(_sha256(key) for key in configured)
 
@@ -57,7 +64,7 @@ class Keys:
         key = self._table.find(digest)
         if key is None or key.revoked_at is not None:
             raise _unauthorized("invalid_key", "The API key is not one of this studio's.")
-        now = datetime.now(UTC)
+        now = self._clock()
         if key.used_at is None or now - key.used_at > USE_PRECISION:
             self._table.mark_used(key.key_id, now)
         return key.account

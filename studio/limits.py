@@ -55,6 +55,10 @@ class Limits:
     """The limits of a studio, and what was used of them since it started."""
 
     def __init__(self, limits: Sequence[Limit] = (), running: Iterable[tuple[str, datetime]] = ()) -> None:
+        self.change(limits, running)
+
+    def change(self, limits: Sequence[Limit], running: Iterable[tuple[str, datetime]]) -> None:
+        """From now on these hold, and nothing but the running jobs is used of them."""
         self._limits = tuple(limits)
         #: When the next request would be due if all were evenly spread, by limit and account.
         self._due: dict[tuple[Limit, str], datetime] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NewType
@@ -44,6 +44,15 @@ class Database:
 
     def all(self, query: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
+
+    def copy_to(self, path: Path) -> None:
+        """Write the whole file as it stands to a new one."""
+        with closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
+
+    def replace_with(self, other: Database) -> None:
+        """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""
+        other._connection.backup(self._connection)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -83,6 +83,12 @@ class JobTable:
         rows = self._database.all("SELECT account, ends_at FROM job WHERE ends_at > ?", (now.timestamp(),))
         return ((Account(str(account)), instant(ends_at)) for account, ends_at in rows)
 
+    def next_end(self, now: datetime, latest: datetime) -> datetime | None:
+        """The first end of a running job that is not later than `latest`."""
+        query = "SELECT min(ends_at) FROM job WHERE ends_at > ? AND ends_at <= ?"
+        row = self._database.one(query, (now.timestamp(), latest.timestamp()))
+        return None if row is None or row[0] is None else instant(row[0])
+
     def prompt_was_asked(self, prompt: str) -> bool:
         query = "SELECT 1 FROM job WHERE kind = 'pattern' AND json_extract(subject, '$.prompt') = ? LIMIT 1"
         return self._database.one(query, (prompt,)) is not None

@@ -123,4 +123,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT""",
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     ),
+    (
+        """CREATE TABLE fault_count (
+            fault       TEXT NOT NULL,            -- the name that it has in its plan
+            subject     TEXT NOT NULL,            -- what the calls were about; empty: all calls
+            calls       INTEGER NOT NULL DEFAULT 0,
+            fired       INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (fault, subject)
+        ) STRICT, WITHOUT ROWID""",
+    ),
 )
