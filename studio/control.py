@@ -23,8 +23,8 @@ from studio.errors import FieldFault, Refusal, invalid_fields
 from studio.fates import NEVER
 from studio.fault_plan import FaultPlan
 from studio.instruments import Instruments
-from studio.limit_profiles import PROFILES
-from studio.limits import Limit, read_limit
+from studio.limit_profiles import PROFILES, read_known_limit
+from studio.limits import Limit
 from studio.meter import read_meter
 from studio.operations.context import Answer, Caller, timestamp
 from studio.service import Service
@@ -76,7 +76,7 @@ class SetLimits(ControlBody):
         if self.like not in PROFILES:
             raise invalid_fields((FieldFault("like", f"has to be one of {', '.join(PROFILES)}"),))
         try:
-            return [*PROFILES[self.like], *(read_limit(text) for text in self.limits)]
+            return [*PROFILES[self.like], *(read_known_limit(text) for text in self.limits)]
         except ValueError as error:
             raise invalid_fields((FieldFault("limits", str(error)),)) from None
 

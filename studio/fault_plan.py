@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from studio.calls import Call
 from studio.errors import Refusal
-from studio.limits import Limit
-from studio.operations.table import OPERATIONS
+from studio.operations.table import OPERATIONS, operations_of
 from studio.wire import read_body
 
 NAMES = tuple(one.name for one in OPERATIONS)
@@ -92,12 +90,6 @@ Effect = Annotated[
     Field(discriminator="kind"),
 ]
 JobEffect = FailJob | NeverEndJob | TimeJob
-
-
-@cache
-def operations_of(name: str) -> frozenset[str]:
-    """The operations that an operation's own name, `creates`, `polls` or `all` stands for."""
-    return frozenset(one for one in NAMES if Limit(name, 1, None).holds_for(one))
 
 
 class Fault(_Value):

@@ -11,8 +11,7 @@ from studio.answer_shapes import Shapes, read_shape
 from studio.clock import read_clock
 from studio.fault_plan import FaultPlan, load_plan
 from studio.instruments import Start
-from studio.limit_profiles import PROFILES
-from studio.limits import read_limit
+from studio.limit_profiles import PROFILES, read_known_limit
 
 Value = TypeVar("Value")
 
@@ -39,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--like", choices=list(PROFILES), default="unlimited", help="limits under a name")
     group.add_argument(
         "--limit",
-        type=_reading(read_limit),
+        type=_reading(read_known_limit),
         action="append",
         default=[],
         metavar="NAME=COUNT[/s|/m|/h][,undeclared]",

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from studio.limits import Limit, read_limit
+from studio.operations.table import operations_of
+
+
+def read_known_limit(text: str) -> Limit:
+    """As `read_limit`, for the operations that there are. Raises ValueError."""
+    limit = read_limit(text)
+    if not operations_of(limit.name):
+        raise ValueError(f"there is no operation {limit.name!r}")
+    return limit
 
 
 def _limits(*texts: str) -> tuple[Limit, ...]:
-    return tuple(read_limit(text) for text in texts)
+    return tuple(read_known_limit(text) for text in texts)
 
 
 PROFILES: dict[str, tuple[Limit, ...]] = {

@@ -36,8 +36,13 @@ class Limit:
     declared: bool = True
 
     def holds_for(self, operation: str) -> bool:
-        group = GROUPS.get(self.name)
-        return operation == self.name if group is None else group.fullmatch(operation) is not None
+        return stands_for(self.name, operation)
+
+
+def stands_for(name: str, operation: str) -> bool:
+    """Whether it is the operation's own name, or that of a group which has it."""
+    group = GROUPS.get(name)
+    return operation == name if group is None else group.fullmatch(operation) is not None
 
 
 def read_limit(text: str) -> Limit:

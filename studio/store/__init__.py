@@ -41,6 +41,9 @@ __all__ = [
     "read_record",
 ]
 
+#: The file's name in a studio's home.
+DATABASE = "studio.db"
+
 
 #: The file's name in a studio's home.
 DATABASE = "studio.db"
