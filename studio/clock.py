@@ -49,7 +49,11 @@ class ManualClock:
 
     def reload(self) -> None:
         stored = self._settings.get(SETTING)
-        self._now = datetime.fromisoformat(stored) if stored else self._start or datetime.now(UTC)
+        self._now = (
+            datetime.fromisoformat(stored)
+            if stored
+            else self._start or datetime.now(UTC).replace(microsecond=0)
+        )
         if stored is None:
             self._settings.set(SETTING, self._now.isoformat())
 

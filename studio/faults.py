@@ -50,7 +50,7 @@ class Faults:
         """Take another plan; counting begins anew."""
         with self._store.transaction():
             self._store.faults.clear()
-            self._store.settings.set(SETTING, plan.model_dump_json(exclude_defaults=True))
+            self._store.settings.set(SETTING, plan.model_dump_json())
         self.reload()
 
     def on_exchange(self, call: Call) -> Fault | None:
