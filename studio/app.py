@@ -16,6 +16,7 @@ from starlette.routing import request_response
 
 from studio import wire
 from studio.errors import Refusal, unknown
+from studio.inspector import Inspector, Recorder, note_caller
 from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
@@ -29,7 +30,9 @@ FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 log = logging.getLogger(__name__)
 
 
-def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> FastAPI:
+def build_app(
+    service: Service, pictures: Pictures, keys: frozenset[str], inspector: Inspector | None = None
+) -> FastAPI:
     """The application. `keys` are bearer keys that may ask, next to those that are stored."""
 
     @asynccontextmanager
@@ -46,6 +49,8 @@ def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> Fas
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
     _add_everything_else(app, known)
+    if inspector is not None:
+        app.add_middleware(Recorder, inspector=inspector)
     return app
 
 
@@ -54,7 +59,9 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
     takes_long = inspect.iscoroutinefunction(perform)
 
     async def answer(request: Request) -> Response:
-        account = keys.account(request.headers.get("authorization", ""))
+        holder = keys.holder(request.headers.get("authorization", ""))
+        account = holder.account
+        note_caller(request.scope, account, holder.key_name)
         service.limits.admit_request(operation.name, account, service.now())
         body = wire.read_body(operation.body, await _read(request, operation.body_limit))
         found: Any = perform(body, Caller(account, origin(request)))

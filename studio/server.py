@@ -23,6 +23,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
+from studio.inspector import Inspector
 from studio.limits import Limit, read_limit
 from studio.openapi import VERSION
 from studio.pace import Pace
@@ -32,6 +33,7 @@ from studio.store import Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
 DATABASE = "studio.db"
+INSPECTOR = "inspector.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
@@ -138,7 +140,8 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
         pace=options.pace,
         limits=options.limit,
     )
-    app = build_app(service, Pictures(picture_directory(options.home)), keys)
+    inspector = Inspector(options.home / INSPECTOR)
+    app = build_app(service, Pictures(picture_directory(options.home)), keys, inspector)
     config = uvicorn.Config(
         own_name_only(app, options.host),
         log_level="warning",
@@ -152,6 +155,7 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
         await server.serve(sockets=[listener])
     finally:
         watch.cancel()
+        inspector.close()
         store.close()
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
