@@ -17,6 +17,7 @@ from starlette.routing import request_response
 from studio import wire
 from studio.control import BODY_LIMIT, PREFIX, Control
 from studio.errors import Refusal, unknown
+from studio.inspector import Inspector, Recorder, note_caller
 from studio.intervention import Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
@@ -31,7 +32,13 @@ FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 log = logging.getLogger(__name__)
 
 
-def build_app(service: Service, pictures: Pictures, keys: frozenset[str], rig: Rig | None = None) -> FastAPI:
+def build_app(
+    service: Service,
+    pictures: Pictures,
+    keys: frozenset[str],
+    inspector: Inspector | None = None,
+    rig: Rig | None = None,
+) -> FastAPI:
     """The application. `keys` are bearer keys that may ask, next to those that are stored."""
 
     @asynccontextmanager
@@ -53,6 +60,8 @@ def build_app(service: Service, pictures: Pictures, keys: frozenset[str], rig: R
         if rig.control is not None:
             _add_control(app, rig.control)
     _add_everything_else(app, known)
+    if inspector is not None:
+        app.add_middleware(Recorder, inspector=inspector)
     return app
 
 
@@ -61,7 +70,9 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
     takes_long = inspect.iscoroutinefunction(perform)
 
     async def answer(request: Request) -> Response:
-        account = keys.account(request.headers.get("authorization", ""))
+        holder = keys.holder(request.headers.get("authorization", ""))
+        account = holder.account
+        note_caller(request.scope, account, holder.key_name)
         service.limits.admit_request(operation.name, account, service.now())
         body = wire.read_body(operation.body, await _read(request, operation.body_limit))
         found: Any = perform(body, Caller(account, origin(request)))

@@ -126,7 +126,7 @@ class Control:
 
     def check(self, client: str, authorization: str) -> None:
         """Raises Refusal (401, 403) unless the caller is on this machine and has the key."""
-        if not ipaddress.ip_address(client).is_loopback:
+        if not client or not ipaddress.ip_address(client).is_loopback:
             raise Refusal(403, "not_local", "The control interface is for this machine alone.")
         if not hmac.compare_digest(authorization.encode(), f"Bearer {self._key}".encode()):
             raise Refusal(401, "invalid_key", "The control interface has a key of its own.")

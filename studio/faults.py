@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextvars import ContextVar
 from datetime import datetime, timedelta
 
 from typing_extensions import TypedDict
@@ -16,6 +17,8 @@ from studio.store import Account, Store
 from studio.wire import as_sent
 
 SETTING = "faults"
+#: The names of the faults that fired on the present request; whoever wants to know them sets an empty list.
+FIRED: ContextVar[list[str]] = ContextVar("fired")
 
 
 class FaultRecord(TypedDict):
@@ -82,6 +85,7 @@ class Faults:
         due = [(fault, subject) for fault in faults if fault.fits(call) for subject in self._due(fault, call)]
         for fault, subject in due[:1]:
             self._store.faults.add_firing(fault.name, subject)
+            FIRED.get([]).append(fault.name)
             return fault
         return None
 

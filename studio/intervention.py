@@ -19,6 +19,8 @@ from studio.calls import Call, read_call, read_object
 from studio.control import Control
 from studio.errors import Refusal
 from studio.fault_plan import CloseConnection, DelayCall, Effect, RefuseCall, SpoilBody
+from studio.faults import FIRED
+from studio.inspector import note_caller, note_fault
 from studio.instruments import Instruments
 from studio.keys import Keys
 from studio.openapi import VERSION
@@ -26,6 +28,20 @@ from studio.operations.table import UPLOAD_LIMIT
 from studio.store import Store
 
 HTML = b"<!doctype html><title>502 Bad Gateway</title><h1>502 Bad Gateway</h1><p>The upstream gave no answer.</p>"
+
+
+#: The code of an error for which a fault plan names none.
+CODES = {
+    400: "invalid_fields",
+    401: "invalid_key",
+    404: "unknown_{group}",
+    409: "request_id_conflict",
+    413: "too_large",
+    422: "content_refused",
+    429: "rate_limited",
+    500: "internal_error",
+    503: "unavailable",
+}
 
 
 @dataclass(frozen=True)
@@ -91,10 +107,19 @@ class Intervention:
         if self._instruments.idle or not concerned:
             await self._app(scope, receive, send)
             return
+        fired: list[str] = []
+        FIRED.set(fired)
+        try:
+            await self._intervene(scope, receive, send)
+        finally:
+            for name in fired:
+                note_fault(scope, name)
+
+    async def _intervene(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = await _read_ahead(receive)
         body = read_object(request.body)
         call = self._call(scope, body)
-        effect = self._effect(scope, call)
+        effect = self._effect(call)
         if effect == CloseConnection(when="before"):
             await self._connections.close(scope, receive)
             return
@@ -105,19 +130,19 @@ class Intervention:
     def _call(self, scope: Scope, body: Mapping[str, object]) -> Call | None:
         """None: it has no valid key, and is refused."""
         try:
-            account = self._keys.account(_header(scope, b"authorization"))
+            holder = self._keys.holder(_header(scope, b"authorization"))
         except Refusal:
             return None
-        operation = scope["path"].removeprefix(f"{VERSION}/")
-        return read_call(self._store, self._instruments.now(), operation, account, body)
+        note_caller(scope, holder.account, holder.key_name)
+        return read_call(self._store, self._instruments.now(), _operation(scope), holder.account, body)
 
-    def _effect(self, scope: Scope, call: Call | None) -> Effect | None:
+    def _effect(self, call: Call | None) -> Effect | None:
         fault = None if call is None else self._instruments.faults.on_exchange(call)
         return None if fault is None else fault.effect
 
     async def _reply(self, effect: Effect | None, scope: Scope, request: _Request) -> Reply:
         if isinstance(effect, RefuseCall):
-            return _refused(effect)
+            return _refused(effect, _operation(scope))
         if isinstance(effect, DelayCall):
             await asyncio.sleep(effect.before)
         reply = await _captured(self._app, scope, request)
@@ -177,8 +202,9 @@ async def _captured(app: ASGIApp, scope: Scope, request: _Request) -> Reply:
     return Reply(messages[0]["status"], body, content_type, tuple(headers.items()))
 
 
-def _refused(effect: RefuseCall) -> Reply:
-    code = effect.code or HTTPStatus(effect.status).phrase.lower().replace(" ", "_")
+def _refused(effect: RefuseCall, operation: str) -> Reply:
+    group = operation.partition("/")[0].removesuffix("s")
+    code = effect.code or CODES.get(effect.status, f"status_{effect.status}").format(group=group)
     return _refusal(Refusal(effect.status, code, effect.message, headers=_retry_after(effect)))
 
 
@@ -222,6 +248,10 @@ def _shaped_success(shapes: Shapes, reply: Reply, call: Call, body: Mapping[str,
     if call.repeated and shapes.repeat != "current":
         return replace(reply, body=_dump(shape_repeat(shapes.repeat, answer)))
     return reply
+
+
+def _operation(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(f"{VERSION}/")
 
 
 def _header(scope: Scope, name: bytes) -> str:

@@ -26,6 +26,7 @@ from starlette.types import ASGIApp
 from studio.app import build_app, picture_directory
 from studio.control import Control
 from studio.control_file import write_control_file
+from studio.inspector import Inspector
 from studio.instrument_options import add_options, take_start
 from studio.instruments import Instruments, Start
 from studio.intervention import Connections, Rig
@@ -36,6 +37,7 @@ from studio.service import Service
 from studio.store import DATABASE, Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
+INSPECTOR = "inspector.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
@@ -147,10 +149,15 @@ async def serve(options: Options, ready: Callable[[Running], None]) -> list[str]
     """
     with _sole_user(options.home):
         keys = read_keys(options)
-        with closing(_listen(options)) as listener, closing(Store(options.home / DATABASE)) as store:
+        with (
+            closing(_listen(options)) as listener,
+            closing(Store(options.home / DATABASE)) as store,
+            closing(Inspector(options.home / INSPECTOR)) as inspector,
+        ):
             rig, service = _rig(options, store, listener)
             pictures = Pictures(picture_directory(options.home))
-            await _run(build_app(service, pictures, keys, rig), options, rig, listener, ready)
+            app = build_app(service, pictures, keys, inspector, rig)
+            await _run(app, options, rig, listener, ready)
             return rig.instruments.faults.unfired()
 
 

@@ -8,6 +8,7 @@ their digest for a name: those that a state needs are there before it is.
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import tempfile
 import zipfile
@@ -19,6 +20,7 @@ from studio.store import DATABASE, Store
 from studio.store.migrations import MIGRATIONS
 
 DIRECTORY = "snapshots"
+RESTORING = ".restore-"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 PICTURE = re.compile(r"references/[0-9a-f]{64}\.png")
 
@@ -29,6 +31,8 @@ class Snapshots:
     def __init__(self, store: Store, home: Path) -> None:
         self._store = store
         self._home = home
+        for left in home.glob(f"{RESTORING}*"):  # by a studio that was killed
+            shutil.rmtree(left)
 
     def path(self, name: str) -> Path:
         """Where the snapshot of this name is. Raises Refusal (400) for what can be no name."""
@@ -51,7 +55,7 @@ class Snapshots:
         """Make this file's state the present one. Raises Refusal (404, 422)."""
         if not path.is_file():
             raise unknown("snapshot", path.stem)
-        with tempfile.TemporaryDirectory(dir=self._home, prefix=".restore-") as place:
+        with tempfile.TemporaryDirectory(dir=self._home, prefix=RESTORING) as place:
             _extract(path, Path(place))
             state = Store(Path(place) / DATABASE)
             try:

@@ -107,8 +107,9 @@ class Studio:
     ) -> None:
         self._options = (*options, "--control", "--pace", pace, "--clock", clock)
         self._host: _Thread | _Process = _Process() if process else _Thread()
-        self._directory = None if home else tempfile.TemporaryDirectory(prefix="studio-")
-        self.home = home or Path(str(self._directory and self._directory.name))
+        #: Removed with all that is in it once the studio is no longer used.
+        self._directory = tempfile.TemporaryDirectory(prefix="studio-")
+        self.home = home or Path(self._directory.name)
         self.key = KEY
         self.base_url = ""
         self.clock = ClockHandle(self)
@@ -123,8 +124,7 @@ class Studio:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-        if self._directory is not None:
-            self._directory.cleanup()
+        self._directory.cleanup()
 
     def start(self) -> None:
         """Also again, at the same address and with the same state. Raises StudioFailed."""

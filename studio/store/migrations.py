@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+Migrations = tuple[tuple[str, ...], ...]
 #: Instants are seconds since 1970. A file's `user_version` is how many of these it has taken.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+MIGRATIONS: Migrations = (
     (
         """CREATE TABLE IF NOT EXISTS job (
             job_id      TEXT PRIMARY KEY,
