@@ -117,7 +117,11 @@ class Studio:
         self.meter = MeterHandle(self)
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._directory.cleanup()
+            raise
         return self
 
     def __exit__(
