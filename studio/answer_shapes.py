@@ -14,6 +14,7 @@ from studio.operations.context import Answer
 
 PAGE = 2
 JSON = "application/json"
+CREATES = ("patterns/create", "products/create", "checkouts/create", "references/create")
 #: Of what a create made.
 IDENTIFIERS: tuple[str, ...] = ("jobId", "checkoutId", "referenceId")
 Part = Literal["categories", "repeat", "errors"]
@@ -33,6 +34,15 @@ class Shapes(BaseModel):
 
 
 NATIVE = Shapes()
+
+
+def may_be_shaped(shapes: Shapes, operation: str) -> bool:
+    """Whether an answer of this operation may be another than the studio's own."""
+    return (
+        shapes.errors != "native"
+        or (shapes.categories != "native" and operation.startswith("categories/"))
+        or (shapes.repeat != "current" and operation.startswith(("refine/", *CREATES)))
+    )
 
 
 def read_shape(text: str) -> tuple[str, str]:

@@ -15,14 +15,13 @@ from fastapi.responses import FileResponse
 from starlette.routing import request_response
 
 from studio import wire
-from studio.control import BODY_LIMIT, PREFIX, Control
 from studio.errors import Refusal, unknown
 from studio.inspector import Inspector, Recorder, note_caller
-from studio.intervention import Intervention, Rig
+from studio.intervention import Commands, Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
-from studio.operations.table import OPERATIONS, Operation
+from studio.operations.table import BODY_LIMIT, OPERATIONS, Operation
 from studio.pictures import WIDTHS, PictureFault, Pictures
 from studio.service import Service
 
@@ -114,14 +113,14 @@ def _add_files(app: FastAPI, service: Service) -> None:
     _add(app, "/files/{file_id}.{kind}", file, "GET")
 
 
-def _add_control(app: FastAPI, control: Control) -> None:
+def _add_control(app: FastAPI, control: Commands) -> None:
     async def command(request: Request) -> Response:
         client = "" if request.client is None else request.client.host
         control.check(client, request.headers.get("authorization", ""))
         name = str(request.path_params["name"])
         return _json(200, await control.perform(name, await _read(request, BODY_LIMIT)))
 
-    _add(app, f"{PREFIX}{{name:path}}", command, "POST")
+    _add(app, "/control/{name:path}", command, "POST")
 
 
 def _add_plain(app: FastAPI, path: str, body: dict[str, Any]) -> None:

@@ -32,9 +32,6 @@ from studio.snapshots import Snapshots
 from studio.store import DATABASE, DEFAULT_ACCOUNT, Account
 from studio.wire import read_body
 
-PREFIX = "/control/"
-BODY_LIMIT = 1_000_000
-
 
 class ControlBody(BaseModel):
     """Fields that there are not are refused: a setting that is misspelt sets nothing."""

@@ -25,7 +25,8 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class _Value(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Built when first used: a studio without faults starts the sooner.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class RefuseCall(_Value):
@@ -183,6 +184,10 @@ class FaultPlan(_Value):
             fault.model_copy(update={"name": fault.name or f"{number} {fault.on} {fault.effect.kind}"})
             for number, fault in enumerate(self.faults, start=1)
         )
+
+
+#: Not validated, so that nothing has to be built for it.
+NO_FAULTS = FaultPlan.model_construct()
 
 
 def load_plan(path: Path) -> FaultPlan:

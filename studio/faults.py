@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 from studio.calls import Call, read_call
 from studio.fates import NEVER, USUAL, Fate
 from studio.fault_plan import FailJob, Fault, FaultPlan, JobEffect, NeverEndJob
+from studio.operations.table import operations_of
 from studio.requests import CreateBody
 from studio.store import Account, Store
 from studio.wire import as_sent
@@ -39,15 +40,13 @@ class Faults:
         self._start = start
         self.reload()
 
-    @property
-    def active(self) -> bool:
-        return bool(self._faults)
-
     def reload(self) -> None:
         """Go on from what is stored: the state may be another one now."""
         stored = self._store.settings.get(SETTING)
         self.plan = self._start if stored is None else FaultPlan.model_validate_json(stored)
         self._faults = self.plan.named
+        #: Calls of all others meet no fault.
+        self.operations = frozenset[str]().union(*(operations_of(fault.on) for fault in self._faults))
 
     def use(self, plan: FaultPlan) -> None:
         """Take another plan; counting begins anew."""

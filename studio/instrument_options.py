@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from studio.answer_shapes import Shapes, read_shape
 from studio.clock import read_clock
-from studio.fault_plan import FaultPlan, load_plan
+from studio.fault_plan import NO_FAULTS, FaultPlan, load_plan
 from studio.instruments import Start
 from studio.limit_profiles import PROFILES, read_known_limit
 
@@ -50,7 +50,7 @@ def take_start(options: dict[str, Any]) -> Start:
     """What these options set, taken out of all options."""
     return Start(
         clock=options.pop("clock"),
-        plan=options.pop("faults") or FaultPlan(),
+        plan=options.pop("faults") or NO_FAULTS,
         shapes=Shapes.model_validate(dict(options.pop("shape"))),
         limits=[*PROFILES[options.pop("like")], *options.pop("limit")],
         control=options.pop("control"),

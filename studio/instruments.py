@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
-from studio.answer_shapes import NATIVE, Shapes
+from studio.answer_shapes import NATIVE, Shapes, may_be_shaped
 from studio.clock import ClockChoice, make_clock
-from studio.fault_plan import FaultPlan
+from studio.fault_plan import NO_FAULTS, FaultPlan
 from studio.faults import Faults
 from studio.limits import Limit, Limits
 from studio.store import Store
@@ -27,7 +27,7 @@ class Start:
     """How the instruments are set at the start of the studio, and after each reset."""
 
     clock: ClockChoice = "real"
-    plan: FaultPlan = field(default_factory=FaultPlan)
+    plan: FaultPlan = NO_FAULTS
     shapes: Shapes = NATIVE
     limits: Sequence[Limit] = ()
     #: They may be changed while it runs.
@@ -35,7 +35,7 @@ class Start:
 
     def text(self) -> str:
         """Equal texts are equal starts."""
-        shapes, plan = self.shapes.model_dump(), self.plan.model_dump(mode="json")
+        shapes, plan = self.shapes.model_dump(), self.plan.model_dump_json() if self.plan.faults else ""
         return json.dumps([str(self.clock), plan, shapes, [vars(one) for one in self.limits], self.control])
 
 
@@ -54,7 +54,11 @@ class Instruments:
     @property
     def idle(self) -> bool:
         """Every call is answered as if there were none of them."""
-        return not self.faults.active and self.shapes == NATIVE
+        return not self.faults.operations and self.shapes == NATIVE
+
+    def concern(self, operation: str) -> bool:
+        """Whether a fault may fall on its calls, or its answers may have another shape."""
+        return operation in self.faults.operations or may_be_shaped(self.shapes, operation)
 
     def reload(self) -> None:
         """The state is another one now: go on from what it has, or from the start."""

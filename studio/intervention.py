@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Server
 
 from studio.answer_shapes import Shapes, shape_categories, shape_error, shape_repeat
 from studio.calls import Call, read_call, read_object
-from studio.control import Control
 from studio.errors import Refusal
 from studio.fault_plan import CloseConnection, DelayCall, Effect, RefuseCall, SpoilBody
 from studio.faults import FIRED
@@ -24,6 +23,7 @@ from studio.inspector import note_caller, note_fault
 from studio.instruments import Instruments
 from studio.keys import Keys
 from studio.openapi import VERSION
+from studio.operations.context import Answer
 from studio.operations.table import UPLOAD_LIMIT
 from studio.store import Store
 
@@ -78,13 +78,23 @@ class Connections:
             pass
 
 
+class Commands(Protocol):
+    """What changes a running studio; `studio.control.Control` is imported only where it is used."""
+
+    def check(self, client: str, authorization: str) -> None:
+        """Raises Refusal unless the caller may use them."""
+
+    async def perform(self, name: str, raw: bytes) -> Answer:
+        """The answer of a command with this body. Raises Refusal."""
+
+
 @dataclass(frozen=True)
 class Rig:
     """What a studio has that is used for testing others. `control`: how its instruments are changed, if they may be."""
 
     instruments: Instruments
     connections: Connections
-    control: Control | None = None
+    control: Commands | None = None
 
     @property
     def needed(self) -> bool:
@@ -103,8 +113,8 @@ class Intervention:
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        concerned = scope["type"] == "http" and scope["path"].startswith(f"{VERSION}/")
-        if self._instruments.idle or not concerned:
+        is_call = scope["type"] == "http" and scope["path"].startswith(f"{VERSION}/")
+        if not is_call or not self._instruments.concern(_operation(scope)):
             await self._app(scope, receive, send)
             return
         fired: list[str] = []

@@ -24,7 +24,6 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
-from studio.control import Control
 from studio.control_file import write_control_file
 from studio.inspector import Inspector
 from studio.instrument_options import add_options, take_start
@@ -175,6 +174,8 @@ def _rig(options: Options, store: Store, listener: socket.socket) -> tuple[Rig, 
     )
     control = None
     if options.start.control:
+        from studio.control import Control  # a studio without it starts the sooner
+
         file = write_control_file(options.home, _address(options, listener))
         control = Control(service, instruments, options.home, file.key)
     return Rig(instruments, Connections(), control), service

@@ -9,12 +9,23 @@ import pytest
 from pydantic import ValidationError
 
 from studio import offer
-from studio.answer_shapes import Repeated, Shapes, read_shape, shape_categories, shape_error, shape_repeat
+from studio.answer_shapes import (
+    CREATES,
+    Repeated,
+    Shapes,
+    may_be_shaped,
+    read_shape,
+    shape_categories,
+    shape_error,
+    shape_repeat,
+)
 from studio.errors import FieldFault, Refusal, invalid_fields
+from studio.operations.table import OPERATIONS
 
 LISTING = offer.categories_list("staging")
 MUG = offer.categories_get("staging", "cat_stg_mug")
 SHAPES = [name for name in get_args(Shapes.model_fields["categories"].annotation) if name != "native"]
+NAMES_OF_OPERATIONS = [operation.name for operation in OPERATIONS]
 NAMES = [category.name for category in offer.CATEGORIES]
 
 
@@ -98,6 +109,24 @@ def test_errors_keep_their_reason() -> None:
     kind, page = shape_error("html", 400, body)
     assert kind.startswith("text/html")
     assert b"is &lt;missing&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("shape", "operations"),
+    [
+        ({}, set()),
+        ({"categories": "bare"}, {"categories/get", "categories/list"}),
+        (
+            {"repeat": "first"},
+            {name for name in NAMES_OF_OPERATIONS if name.startswith("refine/")} | set(CREATES),
+        ),
+        ({"errors": "html"}, set(NAMES_OF_OPERATIONS)),
+    ],
+)
+def test_only_some_operations_are_shaped(shape: dict[str, Any], operations: set[str]) -> None:
+    """All others are answered as without it."""
+    shapes = Shapes(**shape)
+    assert {name for name in NAMES_OF_OPERATIONS if may_be_shaped(shapes, name)} == operations
 
 
 def test_shapes_are_read() -> None:

@@ -65,12 +65,12 @@ def test_instruments_go_on_after_a_restart_with_the_same_options(store: Store) -
 
     same = Instruments(store, start)
     assert (same.now(), same.shapes) == (NOON + timedelta(seconds=5), Shapes(categories="paged"))
-    assert (same.faults.active, same.held) == (True, [read_limit("all=1/h")])
+    assert (bool(same.faults.operations), same.held) == (True, [read_limit("all=1/h")])
     assert not same.idle
 
     other = Instruments(store, Start(clock=NOON, shapes=Shapes(errors="html")))
     assert (other.now(), other.shapes) == (NOON, Shapes(errors="html"))
-    assert (other.faults.active, list(other.held)) == (False, [])
+    assert (bool(other.faults.operations), list(other.held)) == (False, [])
 
 
 def test_limits_follow_the_manual_clock(store: Store) -> None:
