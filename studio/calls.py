@@ -32,7 +32,7 @@ class Call:
     subject: str = ""
     request_id: str = ""
     prompt: str = ""
-    #: Its requestId was accepted before.
+    #: Its requestId was accepted before, by the same operation.
     repeated: bool = False
     #: How long ago its job was accepted; None: it is about no job.
     age: timedelta | None = None
@@ -50,7 +50,8 @@ def read_call(
             return Call(operation, account, subject, job.request_id, _prompt(job), age=now - job.started_at)
     pattern = store.jobs.of_result(account, "pattern", _text(body, "patternId"))
     prompts = (_text(body, "prompt"), "" if pattern is None else _prompt(pattern))
-    repeated = bool(request_id) and store.requests.find(account, request_id) is not None
+    known = store.requests.find(account, request_id) if request_id else None
+    repeated = known is not None and known.operation == operation
     return Call(operation, account, subject, request_id, "\n".join(filter(None, prompts)), repeated)
 
 

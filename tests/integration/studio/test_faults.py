@@ -212,6 +212,38 @@ def test_answers_change_their_shape_while_it_runs(studio: Studio) -> None:
     assert b"<h1>401</h1>" in raw(studio, "jobs/list", {}, key="wrong")[1]
 
 
+@pytest.mark.parametrize(
+    ("method", "operation", "body"),
+    [
+        ("POST", "categories/list", b"{}"),
+        ("POST", "jobs/get", b'{"jobId": "x"}'),
+        ("POST", "patterns/create", b"{"),
+        ("POST", "patterns/create", b""),
+        ("POST", "patterns/create", b'"' + b"x" * 1_100_000 + b'"'),
+        ("POST", "no/operation", b"{}"),
+        ("GET", "jobs/list", b""),
+        ("HEAD", "jobs/list", b""),
+    ],
+)
+def test_fault_that_does_not_fire_changes_nothing(
+    studio: Studio, method: str, operation: str, body: bytes
+) -> None:
+    """Status, headers and body are the same to the byte."""
+
+    def answer() -> tuple[int, dict[str, str], bytes]:
+        parts = urlsplit(studio.base_url)
+        headers = {"Authorization": f"Bearer {studio.key}", "Content-Type": "application/json"}
+        with closing(http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=20)) as connection:
+            connection.request(method, f"{parts.path}/{operation}", body, headers)
+            response = connection.getresponse()
+            sent = {name.lower(): text for name, text in response.getheaders() if name.lower() != "date"}
+            return response.status, sent, response.read()
+
+    before = answer()
+    studio.faults.use({"on": "all", "nth": [1000], "effect": {"kind": "close"}})
+    assert answer() == before
+
+
 def test_inspector_has_the_faults_that_fired(studio: Studio) -> None:
     """On the exchange, and on the job that it started."""
     studio.faults.use(

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -37,6 +38,15 @@ def test_studio_is_there_in_the_block_and_gone_after_it(process: bool) -> None:
 def test_real_clock_is_not_moved() -> None:
     with Studio() as studio, pytest.raises(ControlFailed, match="--clock manual"):
         studio.clock.advance(1)
+
+
+def test_pictures_are_drawn_in_a_thread_too() -> None:
+    """By a process of its own, which ends with the studio."""
+    with Studio() as studio:
+        job = studio.ask("patterns/create", requestId="1", prompt="ferns")[1]
+        url = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]["imageUrl"]
+        with urlopen(f"{url}?width=128") as answer:
+            assert answer.read().startswith(b"\x89PNG")
 
 
 def test_two_studios_know_nothing_of_each_other() -> None:

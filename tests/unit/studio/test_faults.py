@@ -132,4 +132,6 @@ def test_calls_are_about_jobs_and_prompts(store: Store, tmp_path: Path) -> None:
     assert (product.subject, product.prompt, product.repeated) == ("r2", "Ferns", False)
     again = read_call(store, NOW, "patterns/create", DEFAULT_ACCOUNT, {"requestId": "r1", "prompt": 7})
     assert (again.prompt, again.repeated) == ("", True)
+    report = read_call(store, NOW, "feedback/create", DEFAULT_ACCOUNT, {"requestId": "r1", "text": "x"})
+    assert not report.repeated
     assert read_call(store, NOW, "jobs/get", DEFAULT_ACCOUNT, {"jobId": []}).subject == ""
