@@ -21,6 +21,7 @@ from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
 from studio.operations.table import OPERATIONS, Operation
+from studio.pages.routes import page_routes
 from studio.pictures import WIDTHS, PictureFault, Pictures
 from studio.service import Service
 
@@ -48,6 +49,7 @@ def build_app(
     _add_files(app, service)
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
+    app.router.routes.extend(page_routes(service, known, inspector))
     _add_everything_else(app, known)
     if inspector is not None:
         app.add_middleware(Recorder, inspector=inspector)

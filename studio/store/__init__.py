@@ -18,6 +18,7 @@ from studio.store.request_table import (
     Verdict,
     read_record,
 )
+from studio.store.session_table import SessionTable
 
 __all__ = [
     "DEFAULT_ACCOUNT",
@@ -51,6 +52,7 @@ class Store:
         self.checkouts = CheckoutTable(self._database)
         self.references = ReferenceTable(self._database)
         self.keys = KeyTable(self._database)
+        self.sessions = SessionTable(self._database)
         self.feedback = FeedbackTable(self._database)
         self.settings = SettingTable(self._database)
 

@@ -124,4 +124,13 @@ MIGRATIONS: Migrations = (
         ) STRICT""",
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     ),
+    (
+        """CREATE INDEX job_parent ON job (json_extract(subject, '$.parent'))
+            WHERE json_extract(subject, '$.parent') IS NOT NULL""",
+        """CREATE TABLE session (
+            sha256       TEXT PRIMARY KEY,        -- of a random token of 256 bits
+            key_sha256   TEXT NOT NULL,           -- of the API key that opened it
+            expires_at   REAL NOT NULL
+        ) STRICT, WITHOUT ROWID""",
+    ),
 )
