@@ -75,11 +75,11 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
 def _add_pictures(app: FastAPI, service: Service, pictures: Pictures) -> None:
     async def picture(request: Request) -> Response:
         picture_id = str(request.path_params["picture_id"])
-        order = service.picture(picture_id)
-        if order is None:
+        found = service.picture(picture_id)
+        if found is None:
             raise unknown("picture", picture_id)
         try:
-            path = await pictures.path(order, _width(request, order.size))
+            path = await pictures.path(found.order, _width(request, found.width))
         except PictureFault as fault:
             raise Refusal(500, "picture_failed", str(fault)) from fault
         return FileResponse(path, headers=FOR_EVER)

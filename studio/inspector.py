@@ -23,6 +23,8 @@ from studio.requests import REQUEST_ID_LIMIT
 from studio.store.database import Database
 from studio.store.exchange_table import MIGRATIONS, ExchangeTable, Filter, KeptExchange
 
+#: In the studio's home.
+FILE = "inspector.db"
 #: How many are kept.
 KEPT = 10_000
 #: How many bytes are kept of each body.

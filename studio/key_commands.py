@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from studio.keys import Keys
-from studio.server import DATABASE
-from studio.store import DEFAULT_ACCOUNT, Account, ApiKey, Store
+from studio.store import DATABASE, DEFAULT_ACCOUNT, Account, ApiKey, Store
 
 
 def main(argv: Sequence[str]) -> int:

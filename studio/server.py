@@ -23,17 +23,17 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
+from studio.inspector import FILE as INSPECTOR
 from studio.inspector import Inspector
-from studio.limits import Limit, read_limit
+from studio.limits import GROUPS, Limit, read_limit
 from studio.openapi import VERSION
+from studio.operations.table import OPERATIONS
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
-from studio.store import Store
+from studio.store import DATABASE, Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
-DATABASE = "studio.db"
-INSPECTOR = "inspector.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 
@@ -86,13 +86,23 @@ def read_options(argv: Sequence[str] | None) -> Options:
     parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.add_argument(
         "--limit",
-        type=read_limit,
+        type=_limit,
         action="append",
         default=[],
         metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
         help="answer 429 beyond it; NAME is an operation, creates, polls or all; without a period: jobs at once",
     )
     return Options(**vars(parser.parse_args(argv)))
+
+
+def _limit(text: str) -> Limit:
+    try:
+        limit = read_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if limit.name not in {*GROUPS, *(operation.name for operation in OPERATIONS)}:
+        raise argparse.ArgumentTypeError(f"there is no operation {limit.name!r}")
+    return limit
 
 
 def read_keys(options: Options) -> frozenset[str]:

@@ -29,12 +29,11 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class PictureOrder:
-    """What a picture shows: a pattern alone, or on a product. `size` is its side in pixels, unless asked otherwise."""
+    """What a picture shows: a pattern alone, or on a product."""
 
     design: Design
     category: str | None
     selections: dict[str, str]
-    size: int = DEFAULT_SIZE
 
     @property
     def prompt(self) -> str:
@@ -42,12 +41,18 @@ class PictureOrder:
 
 
 @dataclass(frozen=True)
-class PrintOrder:
-    """What a print-ready file holds: a pattern, at its size in millimetres."""
+class Picture:
+    """What is at the address of a picture, and how wide it is unless asked otherwise, in pixels."""
 
-    design: Design
-    category: str
-    selections: dict[str, str]
+    order: PictureOrder
+    width: int
+
+
+@dataclass(frozen=True)
+class PrintFile:
+    """What is at the address of a print-ready file, and its size in millimetres."""
+
+    order: PictureOrder
     size: PrintSize
 
 
@@ -79,25 +84,27 @@ class Service:
     def now(self) -> datetime:
         return self._clock()
 
-    def picture(self, picture_id: str) -> PictureOrder | None:
-        """What the picture of this address shows, once its job has succeeded."""
+    def picture(self, picture_id: str) -> Picture | None:
+        """The picture at this address, once its job has succeeded."""
         job = self._succeeded(self.store.jobs.of_picture(picture_id))
         if job is None:
             return None
-        size = int(str(job.subject.get("size", DEFAULT_SIZE)))
-        if job.kind == "pattern":
-            return PictureOrder(design_of(job.subject), None, {}, size)
-        article = article_of(job)
-        return PictureOrder(design_of(job.subject), article.category.key, article.selections)
+        return Picture(_order(job), int(str(job.subject.get("size", DEFAULT_SIZE))))
 
-    def print_file(self, file_id: str) -> PrintOrder | None:
-        """What the print-ready file of this address holds, once its job has succeeded."""
+    def print_file(self, file_id: str) -> PrintFile | None:
+        """The print-ready file at this address, once its job has succeeded."""
         job = self._succeeded(self.store.jobs.of_file(file_id))
         if job is None:
             return None
         article = article_of(job)
-        size = article.category.print_size(article.selections)
-        return PrintOrder(design_of(job.subject), article.category.key, article.selections, size)
+        return PrintFile(_order(job), article.category.print_size(article.selections))
 
     def _succeeded(self, job: Job | None) -> Job | None:
         return job if job is not None and job.has_succeeded(self._clock()) else None
+
+
+def _order(job: Job) -> PictureOrder:
+    if job.kind == "pattern":
+        return PictureOrder(design_of(job.subject), None, {})
+    article = article_of(job)
+    return PictureOrder(design_of(job.subject), article.category.key, article.selections)

@@ -6,7 +6,7 @@ keys the studio was started with, sees them too.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -83,32 +83,36 @@ class Console:
 
     async def patterns(self, request: Request, session: Session) -> Response:
         found = self._service.patterns.list(asked_page(request), session.caller)
-        return console_page("patterns.html", request, session, **found)
+        return console_page("patterns.html", request, session, found)
 
     async def pattern(self, request: Request, session: Session) -> Response:
         pattern_id = str(request.path_params["pattern_id"])
         found = self._service.patterns.get(GetPattern(patternId=pattern_id), session.caller)
         tree = lineage(self._service, pattern_id, session.caller)
-        return console_page("pattern.html", request, session, pattern=found, lineage=tree)
+        return console_page("pattern.html", request, session, {"pattern": found, "lineage": tree})
 
     async def products(self, request: Request, session: Session) -> Response:
         found = self._service.products.list(asked_page(request), session.caller)
-        return console_page("products.html", request, session, **found, categories=self._category_names())
+        return console_page(
+            "products.html", request, session, {**found, "categories": self._category_names()}
+        )
 
     async def orders(self, request: Request, session: Session) -> Response:
         found = self._orders(asked_page(request), session.caller)
-        return console_page("orders.html", request, session, **found)
+        return console_page("orders.html", request, session, found)
 
     async def jobs(self, request: Request, session: Session) -> Response:
         found = self._service.jobs.list(asked_page(request), session.caller)
-        return console_page("jobs.html", request, session, **found)
+        return console_page("jobs.html", request, session, found)
 
     async def inspector(self, request: Request, session: Session) -> Response:
         which = asked_filter(request, session.caller.account)
         read = self._exchanges(which)
         found = listing("exchanges", asked_page(request, 50), read, lambda one: {"exchange": one})
         names = [one.name for one in OPERATIONS]
-        return console_page("inspector.html", request, session, which=which, operations=names, **found)
+        return console_page(
+            "inspector.html", request, session, {**found, "which": which, "operations": names}
+        )
 
     async def exchange(self, request: Request, session: Session) -> Response:
         seq = str(request.path_params["seq"])
@@ -116,7 +120,7 @@ class Console:
         found = self._inspector and self._inspector.get(Filter(_seen_by(session.caller.account)), number)
         if not found:
             raise unknown("request", seq)
-        return console_page("exchange.html", request, session, exchange=found)
+        return console_page("exchange.html", request, session, {"exchange": found})
 
     def _category_names(self) -> dict[str, str]:
         environment = self._service.range.environment
@@ -141,7 +145,7 @@ class Console:
 
 
 def console_page(
-    template: str, request: Request, session: Session, status: int = 200, **values: object
+    template: str, request: Request, session: Session, values: Mapping[str, object], status: int = 200
 ) -> Response:
     """A page of the console, with what its frame shows."""
     return page(

@@ -64,14 +64,12 @@ class KeySettings:
         new_key: str | None = None,
         refusal: Refusal | None = None,
     ) -> Response:
-        return console_page(
-            "api_keys.html",
-            request,
-            session,
-            status=200 if refusal is None else refusal.status,
-            keys=self._own(session),
-            created=created,
-            new_key=new_key,
-            refusal=refusal,
-            name_limit=NAME_LIMIT,
-        )
+        values = {
+            "keys": self._own(session),
+            "created": created,
+            "new_key": new_key,
+            "refusal": refusal,
+            "name_limit": NAME_LIMIT,
+        }
+        status = 200 if refusal is None else refusal.status
+        return console_page("api_keys.html", request, session, values, status)

@@ -21,6 +21,7 @@ from studio.store.request_table import (
 from studio.store.session_table import SessionTable
 
 __all__ = [
+    "DATABASE",
     "DEFAULT_ACCOUNT",
     "Account",
     "ApiKey",
@@ -39,6 +40,9 @@ __all__ = [
     "Verdict",
     "read_record",
 ]
+
+#: The file's name in a studio's home.
+DATABASE = "studio.db"
 
 
 class Store:

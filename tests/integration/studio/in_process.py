@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from PIL import Image
 
 from studio.app import build_app
 from studio.limits import Limit
@@ -87,3 +90,10 @@ class InProcess:
         found = self.service.checkouts.of_page(str(checkout["checkoutUrl"]).rsplit("/", 1)[-1])
         assert found is not None
         self.service.checkouts.pay(found)
+
+
+def encoded_picture(colour: str) -> str:
+    """A small JPEG, as an upload has it."""
+    file = io.BytesIO()
+    Image.new("RGB", (30, 20), colour).save(file, "JPEG")
+    return base64.b64encode(file.getvalue()).decode()

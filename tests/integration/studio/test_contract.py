@@ -13,9 +13,10 @@ from schemathesis import Case, Config, GenerationMode
 from schemathesis.openapi import from_asgi
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
+from studio.openapi import LINKS
 from studio.operations.table import OPERATIONS
 
-from .in_process import AUTHORIZED, InProcess
+from .in_process import AUTHORIZED, InProcess, encoded_picture
 
 #: 422: understood, and impossible in a way that a schema cannot say.
 ACCEPTED = ["2xx", "401", "404", "409", "422"]
@@ -107,8 +108,8 @@ def test_every_operation_answers_as_documented_to_many(
     check(schema, operation, mode, known, settings(SOAK, max_examples=20_000 // (2 * len(OPERATIONS))))
 
 
-def test_links_of_the_document_lead_on(schema: OpenApiSchema) -> None:
-    """What one operation answers is what the next one takes."""
+def walk(schema: OpenApiSchema, within: settings) -> Counter[tuple[str, int]]:
+    """Follow the document's links; how often each operation was answered with each status."""
     followed: Counter[tuple[str, int]] = Counter()
     # With these, the walk would begin nowhere else: they need no requestId.
     started = schema.exclude(path=["/categories/list", "/models/list"])
@@ -121,8 +122,75 @@ def test_links_of_the_document_lead_on(schema: OpenApiSchema) -> None:
             followed[case.operation.path, response.status_code] += 1
             super().validate_response(response, case, **kwargs)
 
-    Walk.run(settings=settings(SETTINGS, max_examples=25, stateful_step_count=8))
+    Walk.run(settings=settings(within, stateful_step_count=8))
+    return followed
+
+
+def test_generated_requests_follow_the_links(schema: OpenApiSchema) -> None:
+    """The library takes some of its turns by true chance, so that only the soak can say how far they led."""
+    followed = walk(schema, settings(SETTINGS, max_examples=8))
+
+    assert {status for _, status in followed} <= {200, 401, 404, 409, 422}
+
+
+@pytest.mark.soak
+def test_generated_requests_follow_the_links_far(schema: OpenApiSchema) -> None:
+    followed = walk(schema, settings(SOAK, max_examples=400))
 
     assert followed["/jobs/get", 200]
     assert followed["/patterns/get", 200]
     assert followed["/refine/extend", 200] + followed["/refine/recolor", 200]
+
+
+def test_links_of_the_document_lead_on(studio: InProcess, known: dict[str, str]) -> None:
+    """What one operation answers, where the link says, is what the next one takes."""
+    bodies = create_bodies(known)
+    answers = {
+        name: [studio.ask(name, requestId=f"links of {name}", **body)] for name, body in bodies.items()
+    }
+    started = [answers[name][0]["jobId"] for name in ("patterns/create", "products/create")]
+    answers["jobs/get"] = [studio.ask("jobs/get", jobId=job_id) for job_id in started]
+
+    for source, targets in LINKS.items():
+        for target, fields in targets.items():
+            taken = next(
+                found
+                for found in (taken_from(one, fields) for one in answers[source])
+                if None not in found.values()
+            )
+            body = {**bodies.get(target, {}), "requestId": f"{source} to {target}", **taken}
+            expected = 404 if target == "orders/get" else 200  # nobody has paid
+            assert studio.request(target, body).status_code == expected, (source, target)
+
+
+def create_bodies(known: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Without a requestId, for the operations that answer something new."""
+    pattern = {"patternId": known["patternId"]}
+    return {
+        "patterns/create": {"prompt": "ferns"},
+        "refine/edit": {**pattern, "prompt": "more"},
+        "refine/recolor": {**pattern, "palette": ["#102030"]},
+        "refine/crop": {**pattern, "x": 0, "y": 0, "width": 0.5, "height": 1},
+        "refine/extend": {**pattern, "columns": 2, "rows": 1},
+        "products/create": {
+            **pattern,
+            "categoryId": "cat_stg_mug",
+            "selections": {"size": "11oz", "finish": "matte"},
+        },
+        "references/create": {"data": encoded_picture("teal")},
+        "checkouts/create": {"lines": [{"productId": known["productId"], "quantity": 1}]},
+        "categories/list": {},
+        "models/list": {},
+    }
+
+
+def taken_from(answer: Any, fields: dict[str, str]) -> dict[str, Any]:
+    """The next body's fields, None for what this answer does not have."""
+
+    def at(place: str) -> Any:
+        found = answer
+        for part in place.split("/"):
+            found = found[int(part)] if isinstance(found, list) else found.get(part)
+        return found
+
+    return {name: at(place) for name, place in fields.items()}

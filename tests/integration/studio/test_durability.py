@@ -7,6 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from studio.server import read_options
 from studio.service import Service
 from studio.store import Store
 
@@ -39,7 +42,7 @@ def pay(home: Path, page_id: str) -> str:
 
 
 def test_everything_survives_a_kill(new_studio: StudioProcess) -> None:
-    """From the prompt to the order, killed after each step."""
+    """From the prompt to the order, killed after each thing that is paid for."""
     new_studio.arguments = ("--pace", "instant")
 
     def restart() -> None:
@@ -49,12 +52,10 @@ def test_everything_survives_a_kill(new_studio: StudioProcess) -> None:
 
     restart()
     pattern = result(new_studio, "patterns/create", {"requestId": "1", "prompt": "ferns"})["patternId"]
-    restart()
     recolor = {"requestId": "2", "patternId": pattern, "palette": ["#203040", "#f0e0d0"]}
     recolored = result(new_studio, "refine/recolor", recolor)["patternId"]
     restart()
     product = result(new_studio, "products/create", {"requestId": "3", "patternId": recolored, **MUG})
-    restart()
     order = {"requestId": "4", "lines": [{"productId": product["productId"], "quantity": 2}]}
     checkout = new_studio.ask("checkouts/create", order).body
     restart()
@@ -92,6 +93,14 @@ def test_keys_come_and_go_while_it_runs(new_studio: StudioProcess) -> None:
     keys(new_studio.home, "revoke", table.split()[0])
     assert new_studio.ask("jobs/list", {}, key=key).code == "invalid_key"
     assert new_studio.ask("jobs/list", {}).status == 200
+
+
+@pytest.mark.parametrize("text", ["categories/lists=1/h", "creates=many"])
+def test_limit_that_would_limit_nothing_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_options(["--limit", text])
+
+    assert text.partition("=")[0] in capsys.readouterr().err
 
 
 def test_limits_are_options(new_studio: StudioProcess) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from studio.keys import Keys
 from studio.limits import read_limit
@@ -19,7 +16,7 @@ from studio.operations.table import OPERATIONS
 from studio.pace import Pace
 from studio.store import Account, read_record
 
-from .in_process import InProcess
+from .in_process import InProcess, encoded_picture
 
 MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "15oz", "finish": "matte"}}
 
@@ -46,12 +43,6 @@ def product_id(studio: InProcess, pattern_id: str) -> str:
 def other_key(studio: InProcess) -> str:
     """A key of another account."""
     return Keys(studio.service.store).create("other", Account("other"), studio.service.now())[1]
-
-
-def picture(colour: str) -> str:
-    file = io.BytesIO()
-    Image.new("RGB", (30, 20), colour).save(file, "JPEG")
-    return base64.b64encode(file.getvalue()).decode()
 
 
 def code(studio: InProcess, operation: str, body: object, key: str | None = None) -> tuple[int, str]:
@@ -122,10 +113,10 @@ def test_changes_add_up(studio: InProcess, pattern_id: str) -> None:
     )
     product = studio.result("products/create", requestId="c-3", patternId=extended["patternId"], **MUG)
 
-    order = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
-    assert order is not None
-    assert [change.operation for change in order.design.changes] == ["recolor", "extend"]
-    assert (order.design.model, order.category) == ("linocut", "mug")
+    picture = studio.service.picture(product["imageUrl"].rsplit("/", 1)[-1].removesuffix(".png"))
+    assert picture is not None
+    assert [change.operation for change in picture.order.design.changes] == ["recolor", "extend"]
+    assert (picture.order.design.model, picture.order.category) == ("linocut", "mug")
 
 
 def test_impossible_changes_are_refused(studio: InProcess, pattern_id: str) -> None:
@@ -156,7 +147,7 @@ def test_edit_can_be_rehearsed_to_fail(studio: InProcess, pattern_id: str) -> No
 
 def test_reference_guides_a_pattern_and_is_deleted(studio: InProcess) -> None:
     """Its picture stays, because a pattern is drawn with it; the reference cannot be used again."""
-    body = {"requestId": "ref-1", "data": picture("teal"), "name": "teal.jpg"}
+    body = {"requestId": "ref-1", "data": encoded_picture("teal"), "name": "teal.jpg"}
     reference = studio.ask("references/create", **body)
     assert studio.ask("references/create", **body) == reference
     assert studio.ask("references/get", referenceId=reference["referenceId"]) == reference
@@ -176,7 +167,8 @@ def test_reference_guides_a_pattern_and_is_deleted(studio: InProcess) -> None:
 def test_unused_reference_leaves_no_file(studio: InProcess) -> None:
     """As soon as the last reference to its picture is deleted."""
     first, second = (
-        studio.ask("references/create", requestId=f"ref-{number}", data=picture("olive")) for number in (2, 3)
+        studio.ask("references/create", requestId=f"ref-{number}", data=encoded_picture("olive"))
+        for number in (2, 3)
     )
     file = studio.service.references.file_of(first["sha256"])
     assert first["sha256"] == second["sha256"]
@@ -188,7 +180,7 @@ def test_unused_reference_leaves_no_file(studio: InProcess) -> None:
 
 
 def test_record_does_not_hold_uploads(studio: InProcess) -> None:
-    data = picture("navy")
+    data = encoded_picture("navy")
     studio.ask("references/create", requestId="ref-4", data=data)
 
     bodies = [line.body for line in read_record(studio.home / "studio.db") if line.request_id == "ref-4"]
@@ -224,9 +216,9 @@ def test_product_has_its_files(studio: InProcess, pattern_id: str, product_id: s
     assert product["patternImageUrl"] == studio.ask("patterns/get", patternId=pattern_id)["imageUrl"]
     assert {url.rpartition(".")[2] for url in product["printFiles"].values()} == {"pdf", "png"}
     file_id = product["printFiles"]["pdf"].rsplit("/", 1)[-1].removesuffix(".pdf")
-    order = studio.service.print_file(file_id)
-    assert order is not None
-    assert (order.category, order.size) == ("mug", (242, 105))
+    file = studio.service.print_file(file_id)
+    assert file is not None
+    assert (file.order.category, file.size) == ("mug", (242, 105))
     assert studio.service.print_file("guess") is None
 
 
@@ -300,7 +292,7 @@ def test_request_id_is_for_one_operation(studio: InProcess, pattern_id: str, pro
     lines = [{"productId": product_id, "quantity": 1}]
     for operation, body in (
         ("checkouts/create", {"lines": lines}),
-        ("references/create", {"data": picture("red")}),
+        ("references/create", {"data": encoded_picture("red")}),
         ("refine/edit", {"patternId": pattern_id, "prompt": "more"}),
     ):
         assert code(studio, operation, {"requestId": "first", **body}) == (409, "request_id_conflict")
@@ -311,7 +303,7 @@ def test_another_account_finds_nothing(
 ) -> None:
     """What is not its own is unknown to it: reading, using, deleting, listing."""
     job = studio.ask("patterns/create", requestId="mine", prompt="ferns")
-    reference = studio.ask("references/create", requestId="mine-too", data=picture("pink"))
+    reference = studio.ask("references/create", requestId="mine-too", data=encoded_picture("pink"))
     lines = [{"productId": product_id, "quantity": 1}]
     checkout = studio.ask("checkouts/create", requestId="mine-as-well", lines=lines)
     studio.pay(checkout)
@@ -343,7 +335,7 @@ def test_another_account_finds_nothing(
     [
         ("patterns/create", {"prompt": "waves"}),
         ("refine/edit", {"prompt": "with shells"}),
-        ("references/create", {"data": picture("gold")}),
+        ("references/create", {"data": encoded_picture("gold")}),
         ("products/create", MUG),
         ("checkouts/create", {}),
     ],

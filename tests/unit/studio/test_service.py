@@ -216,9 +216,9 @@ def test_picture_is_available_once_its_job_succeeded(studio: Studio) -> None:
     assert studio.service.picture(picture_id) is None
 
     studio.clock.pass_time(120)
-    order = studio.service.picture(picture_id)
-    assert order is not None
-    assert (order.prompt, order.category) == ("blue herons", None)
+    picture = studio.service.picture(picture_id)
+    assert picture is not None
+    assert (picture.order.design.prompt, picture.order.category) == ("blue herons", None)
     assert result(studio.job(job))["imageUrl"] == f"{AT}/{picture_id}.png"
     assert studio.service.picture("guess") is None
 

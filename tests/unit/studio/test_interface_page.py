@@ -1,0 +1,72 @@
+"""docs/interface.md: every operation and field, where it is answered, and a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from studio.operations.table import OPERATIONS, Operation
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "interface.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("|") and not line.startswith("|---")
+]
+HEADINGS = ("operation", "field", "section")
+GROUPS = {
+    "patterns", "refine", "jobs", "references", "models", "categories", "products", "checkouts", "orders", "feedback",
+}  # fmt: skip
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def body_rows() -> list[list[str]]:
+    return [row for row in ROWS if row[0] not in HEADINGS]
+
+
+def fields(name: str, direction: str) -> set[str]:
+    return {
+        field
+        for row in body_rows()
+        if row[0] == f"`{name}`" and row[1] == direction
+        for field in quoted(row[2])
+    }
+
+
+def test_no_cell_is_empty() -> None:
+    """And none is missing: each row is as long as its heading."""
+    assert len(body_rows()) > 2 * len(OPERATIONS)
+    length = 0
+    for row in ROWS:
+        length = len(row) if row[0] in HEADINGS else length
+        assert all(row), row
+        assert len(row) == length, row
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_every_field_of_an_operation_is_listed(operation: Operation) -> None:
+    """Those that its models have, no others."""
+    assert fields(operation.name, "request") == set(operation.body.model_fields)
+    assert fields(operation.name, "answer") == set(get_type_hints(operation.answer))
+
+
+def test_every_group_has_operations() -> None:
+    assert {one.name.partition("/")[0] for one in OPERATIONS} == GROUPS
+
+
+@pytest.mark.parametrize("row", body_rows(), ids=lambda row: " ".join(row[:2]))
+def test_every_row_names_code_and_tests_that_exist(row: list[str]) -> None:
+    file, name = quoted(row[-2])
+    assert re.search(rf"(?:def|class) {name}\b", (ROOT / file).read_text(encoding="utf-8")), row[-2]
+    tests = quoted(row[-1])
+    assert tests
+    for test in tests:
+        path, _, function = test.partition("::")
+        assert f"def {function}(" in (ROOT / "tests" / path).read_text(encoding="utf-8"), test
