@@ -34,7 +34,16 @@ ANSWER_LIMIT = 8_000
 LINGER = 0.25
 BATCH = 500
 #: What a person's browser asks for besides: pictures and the console itself.
-LEFT_OUT = ("/pictures/", "/references/", "/files/", "/console", "/static/", "/health", "/openapi.json")
+LEFT_OUT = (
+    "/pictures/",
+    "/references/",
+    "/files/",
+    "/console",
+    "/static/",
+    "/health",
+    "/openapi.json",
+    "/favicon.ico",
+)
 #: Requests of people, whose forms are not kept.
 BODILESS = ("/checkout/",)
 NOTES = "studio.exchange"

@@ -107,6 +107,7 @@ class CheckoutPages:
             checkout=checkout_body(checkout, Caller(checkout.account, "")),
             pictures=self._pictures(checkout),
             refusal=refusal,
+            address=_path(checkout),
             form_token=self._tokens.token(_purpose(checkout)),
             **values,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from functools import cache
@@ -17,13 +17,11 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from studio.errors import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from jinja2 import Environment
 
-    Endpoint = Callable[[Request], Awaitable[Response]]
-
-STYLE = Path(__file__).with_name("studio.css")
+Endpoint = Callable[[Request], Awaitable[Response]]
+#: Next to this module, by the name they are asked by.
+FILES = ("studio.css", "studio.svg")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self';"
     " frame-ancestors 'none'; base-uri 'none'",
@@ -67,8 +65,11 @@ def error_page(request: Request, refusal: Refusal) -> Response:
     return page("error.html", request, refusal.status, refusal=refusal)
 
 
-async def style(request: Request) -> Response:
-    return FileResponse(STYLE, headers={"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"})
+async def file(request: Request) -> Response:
+    """Style and icon."""
+    name = request.url.path.rpartition("/")[2]
+    headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+    return FileResponse(Path(__file__).with_name(name), headers=headers)
 
 
 @cache

@@ -13,7 +13,7 @@ from studio.pages.checkout import CheckoutPages
 from studio.pages.console import Console, Gate
 from studio.pages.forms import FormTokens
 from studio.pages.key_settings import ADDRESS, KeySettings
-from studio.pages.rendering import Endpoint, answering_refusals, style
+from studio.pages.rendering import FILES, Endpoint, answering_refusals, file
 from studio.pages.sessions import PATH, Sessions
 from studio.service import Service
 
@@ -24,7 +24,7 @@ def page_routes(service: Service, keys: Keys, inspector: Inspector | None) -> li
     return [
         *_checkout(CheckoutPages(service, tokens)),
         *_console(service, keys, inspector, tokens),
-        _route("/static/studio.css", style),
+        *(_route(f"/static/{name}", file) for name in FILES),
         *(_route(path, _nothing, "GET", "POST") for path in ("/checkout/{rest:path}", PATH + "/{rest:path}")),
     ]
 
