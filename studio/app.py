@@ -22,6 +22,7 @@ from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
 from studio.operations.table import BODY_LIMIT, OPERATIONS, Operation
+from studio.pages.routes import page_routes
 from studio.pictures import WIDTHS, PictureFault, Pictures
 from studio.service import Service
 
@@ -46,7 +47,7 @@ def build_app(
         await pictures.close()
 
     app = FastAPI(title="Embedded studio", version="1", lifespan=lifespan, openapi_url=None)
-    known = Keys(service.store, keys, service.now)
+    known = Keys(service.store, keys)
     for operation in OPERATIONS:
         _add_operation(app, service, known, operation)
     _add_pictures(app, service, pictures)
@@ -58,6 +59,7 @@ def build_app(
             app.add_middleware(Intervention, rig=rig, store=service.store, keys=known)
         if rig.control is not None:
             _add_control(app, rig.control)
+    app.router.routes.extend(page_routes(service, known, inspector))
     _add_everything_else(app, known)
     if inspector is not None:
         app.add_middleware(Recorder, inspector=inspector)

@@ -23,6 +23,8 @@ from studio.requests import REQUEST_ID_LIMIT
 from studio.store.database import Database
 from studio.store.exchange_table import MIGRATIONS, ExchangeTable, Filter, KeptExchange
 
+#: In the studio's home.
+FILE = "inspector.db"
 #: How many are kept.
 KEPT = 10_000
 #: How many bytes are kept of each body.
@@ -32,7 +34,17 @@ ANSWER_LIMIT = 8_000
 LINGER = 0.25
 BATCH = 500
 #: What a person's browser asks for besides: pictures and the console itself.
-LEFT_OUT = ("/pictures/", "/references/", "/files/", "/console", "/pages/", "/health", "/openapi.json")
+LEFT_OUT = (
+    "/pictures/",
+    "/references/",
+    "/files/",
+    "/control/",
+    "/console",
+    "/static/",
+    "/health",
+    "/openapi.json",
+    "/favicon.ico",
+)
 #: Requests of people, whose forms are not kept.
 BODILESS = ("/checkout/",)
 NOTES = "studio.exchange"

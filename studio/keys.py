@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,10 +19,6 @@ from studio.store import DEFAULT_ACCOUNT, Account, ApiKey, Store
 PREFIX = "studio_"
 #: How exactly "last used" is kept; more would be a write for each request.
 USE_PRECISION = timedelta(minutes=1)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -40,10 +36,7 @@ CONFIGURED = Holder(DEFAULT_ACCOUNT, "configured")
 class Keys:
     """Creates, lists, revokes and checks keys; other processes may do so on the same file."""
 
-    def __init__(
-        self, store: Store, configured: Iterable[str] = (), clock: Callable[[], datetime] = _utc_now
-    ) -> None:
-        self._clock = clock
+    def __init__(self, store: Store, configured: Iterable[str] = ()) -> None:
         self._table = store.keys
         self._configured = frozenset(sha256(key) for key in configured)
 
@@ -84,7 +77,7 @@ class Keys:
         key = self._table.find(digest)
         if key is None or key.revoked_at is not None:
             raise _unauthorized("invalid_key", "The API key is not one of this studio's.")
-        now = self._clock()
+        now = datetime.now(UTC)
         if key.used_at is None or now - key.used_at > USE_PRECISION:
             self._table.mark_used(key.key_id, now)
         return Holder(key.account, key.name, key.key_id)

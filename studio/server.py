@@ -25,6 +25,7 @@ from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
 from studio.control_file import write_control_file
+from studio.inspector import FILE as INSPECTOR
 from studio.inspector import Inspector
 from studio.instrument_options import add_options, take_start
 from studio.instruments import Instruments, Start
@@ -36,7 +37,6 @@ from studio.service import Service
 from studio.store import DATABASE, Store
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
-INSPECTOR = "inspector.db"
 LOOPBACK = "127.0.0.1"
 PARENT_CHECK_SECONDS = 0.5
 

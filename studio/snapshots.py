@@ -65,10 +65,10 @@ class Snapshots:
                 state.close()
 
     def reset(self) -> None:
-        """Nothing is there any more but the API keys."""
+        """Nothing is there any more but the API keys and the console's sessions."""
         empty = Store(Path(":memory:"))
         try:
-            self._store.copy_keys_to(empty)
+            self._store.copy_credentials_to(empty)
             self._store.replace_with(empty)
         finally:
             empty.close()

@@ -19,6 +19,7 @@ from studio.store.request_table import (
     Verdict,
     read_record,
 )
+from studio.store.session_table import SessionTable
 
 __all__ = [
     "DATABASE",
@@ -60,6 +61,7 @@ class Store:
         self.checkouts = CheckoutTable(self._database)
         self.references = ReferenceTable(self._database)
         self.keys = KeyTable(self._database)
+        self.sessions = SessionTable(self._database)
         self.feedback = FeedbackTable(self._database)
         self.faults = FaultTable(self._database)
         self.settings = SettingTable(self._database)
@@ -72,10 +74,10 @@ class Store:
         """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""
         self._database.replace_with(other._database)
 
-    def copy_keys_to(self, other: Store) -> None:
-        """The API keys alone, to a store that has none."""
-        for key in self.keys.all():
-            other.keys.add(key)
+    def copy_credentials_to(self, other: Store) -> None:
+        """API keys and the console's sessions alone, to a store that has none."""
+        for table in ("api_key", "session"):
+            other._database.add_rows(table, self._database.all(f"SELECT * FROM {table}"))  # noqa: S608
 
     def close(self) -> None:
         self._database.close()

@@ -50,6 +50,11 @@ class Database:
     def all(self, query: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
 
+    def add_rows(self, table: str, rows: list[Row]) -> None:
+        """Rows of the same table of another file, each with all its columns."""
+        for row in rows:
+            self.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+
     def copy_to(self, path: Path) -> None:
         """Write the whole file as it stands to a new one."""
         with closing(sqlite3.connect(path)) as target:

@@ -31,11 +31,8 @@ class KeyTable:
 
     def add(self, key: ApiKey) -> None:
         self._database.execute(
-            f"INSERT INTO api_key ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            (
-                *(key.key_id, key.account, key.name, key.sha256, key.created_at.timestamp()),
-                *(None if at is None else at.timestamp() for at in (key.used_at, key.revoked_at)),
-            ),
+            "INSERT INTO api_key (key_id, account, name, sha256, created_at) VALUES (?, ?, ?, ?, ?)",
+            (key.key_id, key.account, key.name, key.sha256, key.created_at.timestamp()),
         )
 
     def find(self, sha256: str) -> ApiKey | None:

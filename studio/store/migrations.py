@@ -125,6 +125,15 @@ MIGRATIONS: Migrations = (
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
     ),
     (
+        """CREATE INDEX job_parent ON job (json_extract(subject, '$.parent'))
+            WHERE json_extract(subject, '$.parent') IS NOT NULL""",
+        """CREATE TABLE session (
+            sha256       TEXT PRIMARY KEY,        -- of a random token of 256 bits
+            key_sha256   TEXT NOT NULL,           -- of the API key that opened it
+            expires_at   REAL NOT NULL
+        ) STRICT, WITHOUT ROWID""",
+    ),
+    (
         """CREATE TABLE fault_count (
             fault       TEXT NOT NULL,            -- the name that it has in its plan
             subject     TEXT NOT NULL,            -- what the calls were about; empty: all calls

@@ -10,6 +10,8 @@ import sqlite3
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,8 @@ from studio.control import Control
 from studio.control_client import ControlFailed, post_json
 from studio.control_commands import main
 from studio.errors import Refusal
+from studio.keys import Keys
+from studio.store import Account, Store
 from studio.testing import Studio
 
 from .in_process import InProcess
@@ -247,3 +251,15 @@ def test_control_from_the_shell(studio: Studio, tmp_path: Path, capsys: pytest.C
         assert (out, errors.count("\n")) == ("", 1)
     assert main(["--home", str(tmp_path), "reset"]) == 1
     assert "--control" in capsys.readouterr().err
+
+
+def test_keys_stay_after_a_reset(studio: Studio) -> None:
+    """Those that are stored; objects of their accounts are gone."""
+    with closing(Store(studio.home / "studio.db")) as store:
+        _, key = Keys(store).create("ci", Account("shop"), datetime.now(UTC))
+    url = f"{studio.base_url}/patterns/create"
+    assert post_json(url, key, {"requestId": "1", "prompt": "ferns"})[0] == 200
+
+    studio.reset()
+    status, listed = post_json(f"{studio.base_url}/jobs/list", key, {})
+    assert (status, listed["jobs"]) == (200, [])
