@@ -16,10 +16,13 @@ from starlette.routing import request_response
 
 from studio import wire
 from studio.errors import Refusal, unknown
+from studio.inspector import Inspector, Recorder, note_caller
+from studio.intervention import Commands, Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller
-from studio.operations.table import OPERATIONS, Operation
+from studio.operations.table import BODY_LIMIT, OPERATIONS, Operation
+from studio.pages.routes import page_routes
 from studio.pictures import WIDTHS, PictureFault, Pictures
 from studio.service import Service
 
@@ -29,7 +32,13 @@ FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 log = logging.getLogger(__name__)
 
 
-def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> FastAPI:
+def build_app(
+    service: Service,
+    pictures: Pictures,
+    keys: frozenset[str],
+    inspector: Inspector | None = None,
+    rig: Rig | None = None,
+) -> FastAPI:
     """The application. `keys` are bearer keys that may ask, next to those that are stored."""
 
     @asynccontextmanager
@@ -45,7 +54,15 @@ def build_app(service: Service, pictures: Pictures, keys: frozenset[str]) -> Fas
     _add_print_files(app, service, pictures)
     _add_plain(app, "/openapi.json", document())
     _add_plain(app, "/health", {"status": "ok"})
+    if rig is not None:
+        if rig.needed:
+            app.add_middleware(Intervention, rig=rig, store=service.store, keys=known)
+        if rig.control is not None:
+            _add_control(app, rig.control)
+    app.router.routes.extend(page_routes(service, known, inspector))
     _add_everything_else(app, known)
+    if inspector is not None:
+        app.add_middleware(Recorder, inspector=inspector)
     return app
 
 
@@ -54,7 +71,9 @@ def _add_operation(app: FastAPI, service: Service, keys: Keys, operation: Operat
     takes_long = inspect.iscoroutinefunction(perform)
 
     async def answer(request: Request) -> Response:
-        account = keys.account(request.headers.get("authorization", ""))
+        holder = keys.holder(request.headers.get("authorization", ""))
+        account = holder.account
+        note_caller(request.scope, account, holder.key_name)
         service.limits.admit_request(operation.name, account, service.now())
         body = wire.read_body(operation.body, await _read(request, operation.body_limit))
         found: Any = perform(body, Caller(account, origin(request)))
@@ -99,6 +118,16 @@ def _add_print_files(app: FastAPI, service: Service, pictures: Pictures) -> None
         return FileResponse(path, headers=FOR_EVER)
 
     _add(app, "/files/{file_id}.{kind}", file, "GET")
+
+
+def _add_control(app: FastAPI, control: Commands) -> None:
+    async def command(request: Request) -> Response:
+        client = "" if request.client is None else request.client.host
+        control.check(client, request.headers.get("authorization", ""))
+        name = str(request.path_params["name"])
+        return _json(200, await control.perform(name, await _read(request, BODY_LIMIT)))
+
+    _add(app, "/control/{name:path}", command, "POST")
 
 
 def _add_plain(app: FastAPI, path: str, body: dict[str, Any]) -> None:

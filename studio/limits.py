@@ -36,8 +36,13 @@ class Limit:
     declared: bool = True
 
     def holds_for(self, operation: str) -> bool:
-        group = GROUPS.get(self.name)
-        return operation == self.name if group is None else group.fullmatch(operation) is not None
+        return stands_for(self.name, operation)
+
+
+def stands_for(name: str, operation: str) -> bool:
+    """Whether it is the operation's own name, or that of a group which has it."""
+    group = GROUPS.get(name)
+    return operation == name if group is None else group.fullmatch(operation) is not None
 
 
 def read_limit(text: str) -> Limit:
@@ -55,6 +60,10 @@ class Limits:
     """The limits of a studio, and what was used of them since it started."""
 
     def __init__(self, limits: Sequence[Limit] = (), running: Iterable[tuple[str, datetime]] = ()) -> None:
+        self.change(limits, running)
+
+    def change(self, limits: Sequence[Limit], running: Iterable[tuple[str, datetime]]) -> None:
+        """From now on these hold, and nothing but the running jobs is used of them."""
         self._limits = tuple(limits)
         #: When the next request would be due if all were evenly spread, by limit and account.
         self._due: dict[tuple[Limit, str], datetime] = {}

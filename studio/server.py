@@ -11,8 +11,9 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,9 +24,13 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
-from studio.limits import GROUPS, Limit, read_limit
+from studio.control_file import write_control_file
+from studio.inspector import FILE as INSPECTOR
+from studio.inspector import Inspector
+from studio.instrument_options import add_options, take_start
+from studio.instruments import Instruments, Start
+from studio.intervention import Connections, Rig
 from studio.openapi import VERSION
-from studio.operations.table import OPERATIONS
 from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
@@ -52,18 +57,24 @@ class Options:
     environment: str
     ready_file: Path | None
     parent: int | None
-    limit: list[Limit]
+    start: Start
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve until told to stop. 0: stopped as asked; 2: could not start."""
     options = read_options(argv)
+
+    def announced(running: Running) -> None:
+        announce(running.announcement, options.ready_file, sys.stdout)
+
     try:
-        with _sole_user(options.home):
-            return asyncio.run(_serve(options, read_keys(options)))
+        unfired = asyncio.run(serve(options, announced))
     except StartRefused as refused:
         print(f"studio: {refused}", file=sys.stderr)
         return 2
+    for name in unfired:
+        print(f"studio: the fault {name!r} did not fire as often as expected.", file=sys.stderr)
+    return 0
 
 
 def read_options(argv: Sequence[str] | None) -> Options:
@@ -82,25 +93,9 @@ def read_options(argv: Sequence[str] | None) -> Options:
         "--ready-file", type=Path, help="written once listening; else one line on standard output"
     )
     parser.add_argument("--parent", type=int, metavar="PID", help="stop when this parent process is gone")
-    parser.add_argument(
-        "--limit",
-        type=_limit,
-        action="append",
-        default=[],
-        metavar="NAME=COUNT[/s|/m|/h][,undeclared]",
-        help="answer 429 beyond it; NAME is an operation, creates, polls or all; without a period: jobs at once",
-    )
-    return Options(**vars(parser.parse_args(argv)))
-
-
-def _limit(text: str) -> Limit:
-    try:
-        limit = read_limit(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    if limit.name not in {*GROUPS, *(operation.name for operation in OPERATIONS)}:
-        raise argparse.ArgumentTypeError(f"there is no operation {limit.name!r}")
-    return limit
+    add_options(parser)
+    values = vars(parser.parse_args(argv))
+    return Options(start=take_start(values), **values)
 
 
 def read_keys(options: Options) -> frozenset[str]:
@@ -138,17 +133,57 @@ def _sole_user(home: Path) -> Iterator[None]:
         yield
 
 
-async def _serve(options: Options, keys: frozenset[str]) -> int:
-    listener = _listen(options)
-    store = Store(options.home / DATABASE)
+@dataclass(frozen=True)
+class Running:
+    """A studio that listens. `server.should_exit = True` ends it."""
+
+    server: uvicorn.Server
+    announcement: dict[str, object]
+
+
+async def serve(options: Options, ready: Callable[[Running], None]) -> list[str]:
+    """Serve until stopped; the faults that did not fire as expected. `ready` is called once it listens.
+
+    Raises StartRefused.
+    """
+    with _sole_user(options.home):
+        keys = read_keys(options)
+        with (
+            closing(_listen(options)) as listener,
+            closing(Store(options.home / DATABASE)) as store,
+            closing(Inspector(options.home / INSPECTOR)) as inspector,
+        ):
+            rig, service = _rig(options, store, listener)
+            pictures = Pictures(picture_directory(options.home))
+            app = build_app(service, pictures, keys, inspector, rig)
+            await _run(app, options, rig, listener, ready)
+            return rig.instruments.faults.unfired()
+
+
+def _rig(options: Options, store: Store, listener: socket.socket) -> tuple[Rig, Service]:
+    """The service, and the instruments that it goes by."""
+    instruments = Instruments(store, options.start)
     service = Service(
         store,
         home=options.home,
         environment=options.environment,
         pace=options.pace,
-        limits=options.limit,
+        clock=instruments.clock,
+        limits=instruments.limits,
+        fate_of=instruments.faults.fate_of,
     )
-    app = build_app(service, Pictures(picture_directory(options.home), service.references.directory), keys)
+    control = None
+    if options.start.control:
+        from studio.control import Control  # a studio without it starts the sooner
+
+        file = write_control_file(options.home, _address(options, listener))
+        control = Control(service, instruments, options.home, file.key)
+    return Rig(instruments, Connections(), control), service
+
+
+async def _run(
+    app: ASGIApp, options: Options, rig: Rig, listener: socket.socket, ready: Callable[[Running], None]
+) -> None:
     config = uvicorn.Config(
         own_name_only(app, options.host),
         log_level="warning",
@@ -156,16 +191,15 @@ async def _serve(options: Options, keys: frozenset[str]) -> int:
         timeout_graceful_shutdown=3,
         server_header=False,
     )
-    server = _Server(config, _announcement(options, listener), options.ready_file)
+    server = _Server(config, lambda: ready(Running(server, _announcement(options, listener))))
+    rig.connections.server = server
     watch = asyncio.create_task(_stop_with_parent(server, options.parent))
     try:
         await server.serve(sockets=[listener])
     finally:
         watch.cancel()
-        store.close()
         if options.ready_file is not None:
             options.ready_file.unlink(missing_ok=True)
-    return 0
 
 
 def own_name_only(app: ASGIApp, host: str) -> ASGIApp:
@@ -185,10 +219,14 @@ def _listen(options: Options) -> socket.socket:
     return listener
 
 
-def _announcement(options: Options, listener: socket.socket) -> dict[str, object]:
+def _address(options: Options, listener: socket.socket) -> str:
     host = f"[{options.host}]" if ":" in options.host else options.host
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+def _announcement(options: Options, listener: socket.socket) -> dict[str, object]:
     return {
-        "base_url": f"http://{host}:{listener.getsockname()[1]}{VERSION}",
+        "base_url": f"{_address(options, listener)}{VERSION}",
         "environment": options.environment,
         "home": str(options.home),
         "pace": str(options.pace),
@@ -199,19 +237,20 @@ def _announcement(options: Options, listener: socket.socket) -> dict[str, object
 class _Server(uvicorn.Server):
     """uvicorn that says when it listens, and for which a signal to stop is not an error."""
 
-    def __init__(
-        self, config: uvicorn.Config, announcement: dict[str, object], ready_file: Path | None
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._announcement = announcement
-        self._ready_file = ready_file
+        self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        announce(self._announcement, self._ready_file, sys.stdout)
+        self._ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are the main thread's: whoever started this one ends the server
+            return
+
         def stop(number: int, frame: FrameType | None) -> None:
             self.handle_exit(number, frame)
 

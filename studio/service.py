@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from studio.fates import FateOf, usual_fate
 from studio.limits import Limit, Limits
 from studio.offer import PrintSize
 from studio.operations.checkouts import Checkouts
@@ -43,6 +44,10 @@ class PrintFile:
     size: PrintSize
 
 
+def _limits(limits: Sequence[Limit], store: Store, now: datetime) -> Limits:
+    return Limits(limits, store.jobs.ends_after(now) if limits else ())
+
+
 class Service:
     """All operations. `home` is where uploaded pictures are kept."""
 
@@ -54,12 +59,13 @@ class Service:
         environment: str = "staging",
         pace: Pace = Pace.QUICK,
         clock: Clock = utc_now,
-        limits: Sequence[Limit] = (),
+        limits: Sequence[Limit] | Limits = (),
+        fate_of: FateOf = usual_fate,
     ) -> None:
         self._clock = clock
         self.store = store
-        self.limits = Limits(limits, store.jobs.ends_after(clock()) if limits else ())
-        context = Context(store, home, environment, pace, clock, self.limits)
+        self.limits = limits if isinstance(limits, Limits) else _limits(limits, store, clock())
+        context = Context(store, home, environment, pace, clock, self.limits, fate_of)
         self.range = Range(context)
         self.jobs = Jobs(context)
         self.references = References(context)

@@ -17,7 +17,7 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
 
-AnyBody = TypeVar("AnyBody", bound=Body)
+AnyBody = TypeVar("AnyBody", bound=BaseModel)
 
 
 def read_body(model: type[AnyBody], raw: bytes) -> AnyBody:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from studio.errors import unknown
+from studio.fates import Fate
 from studio.operations.context import (
     Answer,
     Caller,
@@ -65,7 +66,8 @@ class Jobs:
         work = plan()
         context = self._context
         context.limits.admit_job(operation, caller.account, context.clock())
-        job = self._job(operation, body.requestId, caller, work)
+        fate = context.fate_of(operation, body, caller.account)
+        job = self._job(operation, body.requestId, caller, work, fate)
         with context.store.transaction():
             context.store.jobs.add(job)
             context.store.references.mark_used(work.references)
@@ -73,8 +75,9 @@ class Jobs:
         context.limits.job_started(caller.account, job.ends_at)
         return _running(job)
 
-    def _job(self, operation: str, request_id: str, caller: Caller, work: Work) -> Job:
+    def _job(self, operation: str, request_id: str, caller: Caller, work: Work, fate: Fate) -> Job:
         now = self._context.clock()
+        takes = duration(self._context.pace, work.kind, request_id) if fate.takes is None else fate.takes
         return Job(
             job_id=JobId(identifier("job")),
             account=caller.account,
@@ -85,9 +88,9 @@ class Jobs:
             result_id=identifier(PREFIXES[work.kind]),
             picture_id=address(),
             file_id=address() if work.kind == "product" else None,
-            failure=work.failure,
+            failure=fate.failure or work.failure,
             started_at=now,
-            ends_at=now + duration(self._context.pace, work.kind, request_id),
+            ends_at=now + takes,
         )
 
     def _listed(self, job: Job, caller: Caller) -> Answer:

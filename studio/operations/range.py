@@ -13,7 +13,7 @@ class Range:
     """`models/*` and `categories/*`."""
 
     def __init__(self, context: Context) -> None:
-        self._environment = context.environment
+        self.environment = context.environment
 
     def list_models(self, body: Nothing, caller: Caller) -> Answer:
         return {"models": [_model(model) for model in MODELS]}
@@ -25,10 +25,10 @@ class Range:
         return _model(model)
 
     def list_categories(self, body: Nothing, caller: Caller) -> Answer:
-        return offer.categories_list(self._environment)
+        return offer.categories_list(self.environment)
 
     def get_category(self, body: GetCategory, caller: Caller) -> Answer:
-        answer = offer.categories_get(self._environment, body.categoryId)
+        answer = offer.categories_get(self.environment, body.categoryId)
         if answer is None:
             raise unknown("category", body.categoryId)
         return answer

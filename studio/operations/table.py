@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from operator import attrgetter
 from typing import cast
 
 from studio import answers, requests
+from studio.limits import stands_for
 from studio.operations.context import Answer, Caller
 from studio.service import Service
 from studio.wire import Body
@@ -198,3 +200,9 @@ OPERATIONS: tuple[Operation, ...] = (
         (503,),
     ),
 )
+
+
+@cache
+def operations_of(name: str) -> frozenset[str]:
+    """What an operation's own name, `creates`, `polls` or `all` stands for; empty for any other name."""
+    return frozenset(one.name for one in OPERATIONS if stands_for(name, one.name))

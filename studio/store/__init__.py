@@ -6,6 +6,7 @@ from pathlib import Path
 
 from studio.store.checkout_table import Checkout, CheckoutTable, Line, Order
 from studio.store.database import DEFAULT_ACCOUNT, Account, Database
+from studio.store.fault_table import FaultTable
 from studio.store.feedback_table import Feedback, FeedbackTable, SettingTable
 from studio.store.job_table import Job, JobId, JobTable, Kind
 from studio.store.key_table import ApiKey, KeyTable
@@ -18,6 +19,7 @@ from studio.store.request_table import (
     Verdict,
     read_record,
 )
+from studio.store.session_table import SessionTable
 
 __all__ = [
     "DATABASE",
@@ -44,6 +46,10 @@ __all__ = [
 DATABASE = "studio.db"
 
 
+#: The file's name in a studio's home.
+DATABASE = "studio.db"
+
+
 class Store:
     """The tables of the studio's file."""
 
@@ -55,8 +61,23 @@ class Store:
         self.checkouts = CheckoutTable(self._database)
         self.references = ReferenceTable(self._database)
         self.keys = KeyTable(self._database)
+        self.sessions = SessionTable(self._database)
         self.feedback = FeedbackTable(self._database)
+        self.faults = FaultTable(self._database)
         self.settings = SettingTable(self._database)
+
+    def copy_to(self, path: Path) -> None:
+        """Write all of it to a new file."""
+        self._database.copy_to(path)
+
+    def replace_with(self, other: Store) -> None:
+        """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""
+        self._database.replace_with(other._database)
+
+    def copy_credentials_to(self, other: Store) -> None:
+        """API keys and the console's sessions alone, to a store that has none."""
+        for table in ("api_key", "session"):
+            other._database.add_rows(table, self._database.all(f"SELECT * FROM {table}"))  # noqa: S608
 
     def close(self) -> None:
         self._database.close()

@@ -7,13 +7,13 @@ system has it), and a power cut may cost the last moments. One connection, used 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NewType
 
-from studio.store.migrations import MIGRATIONS
+from studio.store.migrations import MIGRATIONS, Migrations
 
 #: Whose an object is: each key belongs to one account.
 Account = NewType("Account", str)
@@ -25,7 +25,8 @@ PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000")
 class Database:
     """The open file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, migrations: Migrations = MIGRATIONS) -> None:
+        self._migrations = migrations
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         for pragma in PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
@@ -38,12 +39,30 @@ class Database:
         """Run one statement; the number of rows it changed."""
         return self._connection.execute(statement, values).rowcount
 
+    def execute_many(self, statement: str, rows: Iterable[Row]) -> None:
+        """Run one statement for each row; call it in a transaction."""
+        self._connection.executemany(statement, rows)
+
     def one(self, query: str, values: Row = ()) -> Row | None:
         row: Row | None = self._connection.execute(query, values).fetchone()
         return row
 
     def all(self, query: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
+
+    def add_rows(self, table: str, rows: list[Row]) -> None:
+        """Rows of the same table of another file, each with all its columns."""
+        for row in rows:
+            self.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+
+    def copy_to(self, path: Path) -> None:
+        """Write the whole file as it stands to a new one."""
+        with closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
+
+    def replace_with(self, other: Database) -> None:
+        """Become a copy of the other one: all at once, also for a process that is killed meanwhile."""
+        other._connection.backup(self._connection)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -57,13 +76,13 @@ class Database:
         self._connection.execute("COMMIT")
 
     def _migrate(self) -> None:
-        if self._version() == len(MIGRATIONS):
+        if self._version() == len(self._migrations):
             return
         with self.transaction():
-            for statements in MIGRATIONS[self._version() :]:
+            for statements in self._migrations[self._version() :]:
                 for statement in statements:
                     self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            self._connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])

@@ -55,3 +55,6 @@ class SettingTable:
 
     def set(self, name: str, value: str) -> None:
         self._database.execute("INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", (name, value))
+
+    def delete(self, name: str) -> None:
+        self._database.execute("DELETE FROM setting WHERE name = ?", (name,))

@@ -78,10 +78,24 @@ class JobTable:
         condition = "account = ? AND kind = ? AND failure IS NULL AND ends_at <= ?"
         return self._page(condition, (account, kind, now.timestamp()), before, limit)
 
+    def refined_from(self, account: Account, parent_id: str, now: datetime, limit: int) -> list[Job]:
+        """The first patterns that were made of this one, oldest first."""
+        query = (
+            f"SELECT {COLUMNS} FROM job WHERE json_extract(subject, '$.parent') = ?"  # noqa: S608
+            " AND account = ? AND failure IS NULL AND ends_at <= ? ORDER BY seq LIMIT ?"
+        )
+        return [_job(row) for row in self._database.all(query, (parent_id, account, now.timestamp(), limit))]
+
     def ends_after(self, now: datetime) -> Iterator[tuple[Account, datetime]]:
         """Whose jobs are running, and when each ends."""
         rows = self._database.all("SELECT account, ends_at FROM job WHERE ends_at > ?", (now.timestamp(),))
         return ((Account(str(account)), instant(ends_at)) for account, ends_at in rows)
+
+    def next_end(self, now: datetime, latest: datetime) -> datetime | None:
+        """The first end of a running job that is not later than `latest`."""
+        query = "SELECT min(ends_at) FROM job WHERE ends_at > ? AND ends_at <= ?"
+        row = self._database.one(query, (now.timestamp(), latest.timestamp()))
+        return None if row is None or row[0] is None else instant(row[0])
 
     def prompt_was_asked(self, prompt: str) -> bool:
         query = "SELECT 1 FROM job WHERE kind = 'pattern' AND json_extract(subject, '$.prompt') = ? LIMIT 1"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+Migrations = tuple[tuple[str, ...], ...]
 #: Instants are seconds since 1970. A file's `user_version` is how many of these it has taken.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+MIGRATIONS: Migrations = (
     (
         """CREATE TABLE IF NOT EXISTS job (
             job_id      TEXT PRIMARY KEY,
@@ -122,5 +123,23 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             report       TEXT NOT NULL            -- JSON, after redaction
         ) STRICT""",
         "CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    ),
+    (
+        """CREATE INDEX job_parent ON job (json_extract(subject, '$.parent'))
+            WHERE json_extract(subject, '$.parent') IS NOT NULL""",
+        """CREATE TABLE session (
+            sha256       TEXT PRIMARY KEY,        -- of a random token of 256 bits
+            key_sha256   TEXT NOT NULL,           -- of the API key that opened it
+            expires_at   REAL NOT NULL
+        ) STRICT, WITHOUT ROWID""",
+    ),
+    (
+        """CREATE TABLE fault_count (
+            fault       TEXT NOT NULL,            -- the name that it has in its plan
+            subject     TEXT NOT NULL,            -- what the calls were about; empty: all calls
+            calls       INTEGER NOT NULL DEFAULT 0,
+            fired       INTEGER NOT NULL DEFAULT 0,
+            PRIMARY KEY (fault, subject)
+        ) STRICT, WITHOUT ROWID""",
     ),
 )

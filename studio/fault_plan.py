@@ -1,0 +1,200 @@
+"""Fault plans as data: what goes wrong, and on which calls."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from studio.calls import Call
+from studio.errors import Refusal
+from studio.operations.table import OPERATIONS, operations_of
+from studio.wire import read_body
+
+NAMES = tuple(one.name for one in OPERATIONS)
+#: Operations that start a job, and those whose requests can be repeated.
+STARTS_JOB = frozenset(
+    name for name in NAMES if name.startswith(("patterns/create", "products/create", "refine/"))
+)
+REPEATABLE = STARTS_JOB | {"checkouts/create", "references/create"}
+Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class _Value(BaseModel):
+    # Built when first used: a studio without faults starts the sooner.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class RefuseCall(_Value):
+    """Nothing is accepted; the answer is an error in the studio's own shape."""
+
+    kind: Literal["refuse"] = "refuse"
+    status: Annotated[int, Field(ge=400, le=599)]
+    code: str = ""
+    message: str = "The call was refused by a fault plan."
+    #: Whole seconds; None: the answer has no Retry-After.
+    retryAfter: Annotated[int, Field(ge=0)] | None = None
+    #: Retry-After as a date.
+    asDate: bool = False
+
+
+class CloseConnection(_Value):
+    """The connection is closed without an answer, before or after the call was carried out."""
+
+    kind: Literal["close"] = "close"
+    when: Literal["before", "after"] = "after"
+
+
+class DelayCall(_Value):
+    """Real seconds, whatever the studio's clock: before the call is carried out, and before it is answered."""
+
+    kind: Literal["delay"] = "delay"
+    before: Seconds = 0
+    after: Seconds = 0
+
+
+class SpoilBody(_Value):
+    """The call is carried out, and its answer cannot be read. `truncated`: the connection ends in the middle of it."""
+
+    kind: Literal["body"] = "body"
+    form: Literal["truncated", "malformed", "html", "empty"]
+    #: None: the status that it would have had.
+    status: Annotated[int, Field(ge=200, le=599)] | None = None
+
+
+class FailJob(_Value):
+    """The job is accepted and fails."""
+
+    kind: Literal["job_fails"] = "job_fails"
+    message: Annotated[str, Field(min_length=1)] = "The job failed by a fault plan."
+
+
+class NeverEndJob(_Value):
+    """The job is accepted and stays `running`."""
+
+    kind: Literal["job_never_ends"] = "job_never_ends"
+
+
+class TimeJob(_Value):
+    """The job takes so many seconds of the studio's clock."""
+
+    kind: Literal["job_takes"] = "job_takes"
+    seconds: Annotated[float, Field(ge=0, le=3e9, allow_inf_nan=False)]
+
+
+Effect = Annotated[
+    RefuseCall | CloseConnection | DelayCall | SpoilBody | FailJob | NeverEndJob | TimeJob,
+    Field(discriminator="kind"),
+]
+JobEffect = FailJob | NeverEndJob | TimeJob
+
+
+class Fault(_Value):
+    """One thing that goes wrong, and the calls that it falls on: those that fit all conditions, or some of them.
+
+    Calls are counted from 1. An effect on jobs counts only calls that start one.
+    """
+
+    name: Annotated[str, Field(max_length=100)] = ""
+    #: An operation, `creates`, `polls` or `all`.
+    on: str
+    effect: Effect
+    requestId: str | None = None
+    #: Text that the prompt contains, in any case: of a poll, its job's; of a product, its pattern's.
+    prompt: str | None = None
+    #: Only of a requestId that was accepted before, or only of a new one.
+    repeated: bool | None = None
+    #: Only polls of jobs that were accepted less than so many seconds ago.
+    younger: Seconds | None = None
+    nth: Annotated[tuple[Count, ...], Field(min_length=1)] | None = None
+    every: Count | None = None
+    first: Count | None = None
+    #: This part of the calls, drawn from the plan's seed; the same in each run, in whatever order calls come.
+    rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    #: Whether calls are counted together, or by what each is about: its job, its requestId.
+    per: Literal["operation", "object"] = "operation"
+
+    @property
+    def on_job(self) -> bool:
+        return isinstance(self.effect, JobEffect)
+
+    @property
+    def expected(self) -> int:
+        """How often it has to fire at least to have been of use."""
+        return len(set(self.nth)) if self.nth else self.first or 1
+
+    def fits(self, call: Call) -> bool:
+        """Whether the call is one of those that are counted."""
+        return (
+            call.operation in operations_of(self.on)
+            and self.requestId in (None, call.request_id)
+            and (self.prompt is None or self.prompt.casefold() in call.prompt.casefold())
+            and self.repeated in (None, call.repeated)
+            and (self.younger is None or (call.age is not None and call.age.total_seconds() < self.younger))
+        )
+
+    def falls_on(self, ordinal: int) -> bool:
+        """Whether it is the turn of this call, apart from `rate`."""
+        if self.nth is not None:
+            return ordinal in self.nth
+        if self.every is not None:
+            return ordinal % self.every == 0
+        return self.first is None or ordinal <= self.first
+
+    @model_validator(mode="after")
+    def _check(self) -> Fault:
+        operations = operations_of(self.on)
+        if not operations:
+            raise ValueError(f"'on' names no operation: {self.on!r}; creates, polls and all name several")
+        if sum(one is not None for one in (self.nth, self.every, self.first, self.rate)) > 1:
+            raise ValueError("of nth, every, first and rate, only one can be there")
+        if self.on_job and not operations & STARTS_JOB:
+            raise ValueError(f"{self.on!r} starts no job")
+        if self.repeated is not None and not operations & REPEATABLE:
+            raise ValueError(f"{self.on!r} takes no requestId that could be repeated")
+        if self.on_job and self.repeated:
+            raise ValueError("a repeated request starts no job")
+        if self.younger is not None and "jobs/get" not in operations:
+            raise ValueError(f"'younger' is for polls, not for {self.on!r}")
+        return self
+
+
+class FaultPlan(_Value):
+    """Faults in the order in which they are considered: on one call, the first of them fires."""
+
+    seed: int = 1
+    faults: tuple[Fault, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_names(self) -> FaultPlan:
+        names = [fault.name for fault in self.named]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two faults have the name {twice[0]!r}")
+        return self
+
+    @property
+    def named(self) -> tuple[Fault, ...]:
+        """All faults; one without a name has its number, operation and effect for a name."""
+        return tuple(
+            fault.model_copy(update={"name": fault.name or f"{number} {fault.on} {fault.effect.kind}"})
+            for number, fault in enumerate(self.faults, start=1)
+        )
+
+
+#: Not validated, so that nothing has to be built for it.
+NO_FAULTS = FaultPlan.model_construct()
+
+
+def load_plan(path: Path) -> FaultPlan:
+    """Read a plan from a JSON or TOML file. Raises ValueError that names every field at fault; OSError."""
+    text = path.read_text("utf-8")
+    raw = json.dumps(tomllib.loads(text)) if path.suffix == ".toml" else text
+    try:
+        return read_body(FaultPlan, raw.encode())
+    except Refusal as refusal:
+        raise ValueError(refusal.message) from None

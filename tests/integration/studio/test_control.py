@@ -1,0 +1,265 @@
+"""The control interface: who may use it, and the state that is taken, put back and emptied while the studio runs."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import io
+import json
+import sqlite3
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from studio.control import Control
+from studio.control_client import ControlFailed, post_json
+from studio.control_commands import main
+from studio.errors import Refusal
+from studio.keys import Keys
+from studio.store import Account, Store
+from studio.testing import Studio
+
+from .in_process import InProcess
+
+MUG = {"categoryId": "cat_stg_mug", "selections": {"size": "11oz", "finish": "matte"}}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Studio]:
+    with Studio() as studio:
+        yield studio
+
+
+@pytest.fixture
+def studio(running: Studio) -> Studio:
+    running.reset()
+    return running
+
+
+def jobs(studio: Studio) -> list[str]:
+    return [job["requestId"] for job in studio.ask("jobs/list")[1]["jobs"]]
+
+
+def create(studio: Studio, request_id: str) -> dict[str, str]:
+    job = studio.ask("patterns/create", requestId=request_id, prompt=f"ferns {request_id}")[1]
+    result = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]
+    assert isinstance(result, dict)
+    return result
+
+
+def picture() -> str:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8), "#336699").save(file, "PNG")
+    return base64.b64encode(file.getvalue()).decode()
+
+
+def test_control_has_a_key_of_its_own(studio: Studio) -> None:
+    """A key of the service does not open it; what cannot be read sets nothing."""
+    url = studio.base_url.removesuffix("/v1") + "/control"
+    assert post_json(f"{url}/reset", studio.key, {})[0] == 401
+    own = json.loads((studio.home / "control.json").read_text())["key"]
+    assert post_json(f"{studio.base_url}/jobs/list", own, {})[0] == 401
+    assert post_json(f"{url}/resett", own, {})[0] == 404
+    assert post_json(f"{url}/shapes/set", own, {"error": "html"})[0] == 400
+    assert (studio.home / "control.json").stat().st_mode & 0o077 == 0
+
+
+def test_without_the_option_there_is_no_control(tmp_path: Path) -> None:
+    """Whatever the key."""
+    with InProcess.open(tmp_path) as plain:
+        assert plain.request("../control/reset", {}).status_code == 404
+
+
+def test_callers_of_other_machines_are_refused(studio: Studio) -> None:
+    control = Control.__new__(Control)
+    control._key = "key"
+    control.check("127.0.0.1", "Bearer key")
+    for client in ("192.0.2.1", "::", ""):
+        with pytest.raises(Refusal) as refused:
+            control.check(client, "Bearer key")
+        assert refused.value.status == 403
+
+
+def test_reset_leaves_nothing_but_keys(studio: Studio) -> None:
+    """Instruments are as at the start; the same requestId is a new request."""
+    create(studio, "1")
+    studio.use_shapes(errors="html")
+    studio.faults.use({"on": "all", "effect": {"kind": "close"}})
+    studio.control("feedback/set", on=False)
+
+    studio.reset()
+    assert jobs(studio) == []
+    assert studio.meter.total == 0
+    state = studio.control("state")
+    assert (state["faults"], state["shapes"]["errors"]) == ([], "native")
+    assert studio.ask("feedback/create", requestId="1", text="x")[0] == 200
+    create(studio, "1")
+
+
+def test_feedback_is_switched(studio: Studio) -> None:
+    studio.control("feedback/set", on=False)
+    assert studio.ask("feedback/create", requestId="1", text="x")[0] == 503
+    studio.control("feedback/set", on=True)
+    assert studio.ask("feedback/create", requestId="1", text="x")[0] == 200
+
+
+def test_limits_are_changed_while_it_runs(studio: Studio) -> None:
+    """By name and one by one; refused with the reason when there is no such profile or operation."""
+    studio.use_limits("unlimited", "categories/list=1/h")
+    assert [studio.ask("categories/list")[0] for _ in range(2)] == [200, 429]
+    studio.use_limits("unlimited")
+    assert studio.ask("categories/list")[0] == 200
+    with pytest.raises(ControlFailed, match="unlimited, small, strict, quota, undeclared"):
+        studio.use_limits("none")
+    with pytest.raises(ControlFailed, match="there is no operation 'poll'"):
+        studio.use_limits("unlimited", "poll=1/s")
+
+
+def test_checkouts_are_paid_without_a_browser(studio: Studio) -> None:
+    """The order is there; a cancelled one cannot be paid."""
+    pattern = create(studio, "1")["patternId"]
+    job = studio.ask("products/create", requestId="2", patternId=pattern, **MUG)[1]
+    product = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]["productId"]
+    ids = []
+    for request_id in ("3", "4"):
+        lines = [{"productId": product, "quantity": 1}]
+        ids.append(studio.ask("checkouts/create", requestId=request_id, lines=lines)[1]["checkoutId"])
+
+    order = studio.pay(ids[0])
+    assert studio.ask("orders/get", checkoutId=ids[0])[1]["orderId"] == order
+    studio.control("checkout/cancel", checkoutId=ids[1])
+    with pytest.raises(ControlFailed, match="cancelled"):
+        studio.pay(ids[1])
+
+
+def test_restored_state_is_the_whole_state(studio: Studio) -> None:
+    """Objects, request IDs, faults with their counts, and uploaded pictures, even deleted ones."""
+    create(studio, "1")
+    reference = studio.ask("references/create", requestId="2", data=picture(), name="blue")[1]
+    studio.faults.use({"name": "second", "on": "categories/list", "nth": [2], "effect": {"kind": "close"}})
+    studio.ask("categories/list")
+    studio.snapshot("before")
+
+    with pytest.raises(http.client.RemoteDisconnected):
+        studio.ask("categories/list")
+    create(studio, "3")
+    studio.ask("references/delete", referenceId=reference["referenceId"])
+    kept = list((studio.home / "references").glob("*.png"))
+    assert kept == []
+
+    studio.restore("before")
+    assert jobs(studio) == ["1"]
+    assert studio.faults.unfired == ["second"]
+    assert studio.ask("references/get", referenceId=reference["referenceId"])[1] == reference
+    assert [path.stem for path in (studio.home / "references").glob("*.png")] == [reference["sha256"]]
+
+
+def test_snapshots_are_files_that_can_be_carried(studio: Studio, tmp_path: Path) -> None:
+    """To another studio."""
+    create(studio, "carried")
+    file = tmp_path / "state.zip"
+    studio.control("snapshot", file=str(file))
+    with Studio() as other:
+        other.control("restore", file=str(file))
+        assert jobs(other) == ["carried"]
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", "empty", "newer"])
+def test_what_is_no_snapshot_changes_nothing(studio: Studio, tmp_path: Path, content: bytes | str) -> None:
+    create(studio, "1")
+    file = tmp_path / "state.zip"
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("../studio.db" if content == "empty" else "studio.db", _newer(tmp_path))
+
+    with pytest.raises(ControlFailed, match="is no snapshot"):
+        studio.control("restore", file=str(file))
+    assert jobs(studio) == ["1"]
+    assert list(studio.home.glob(".restore-*")) == []
+
+
+def _newer(place: Path) -> bytes:
+    """A database of a studio that is to come."""
+    connection = sqlite3.connect(place / "newer.db")
+    connection.executescript("CREATE TABLE record (seq INTEGER); PRAGMA user_version = 99")
+    connection.close()
+    return (place / "newer.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "place", [{"name": "../x"}, {"name": "x", "file": "/x"}, {}, {"file": "relative.zip"}]
+)
+def test_places_of_snapshots_are_checked(studio: Studio, place: dict[str, str]) -> None:
+    with pytest.raises(ControlFailed):
+        studio.control("snapshot", **place)
+    with pytest.raises(ControlFailed):
+        studio.control("restore", name="not-there")
+
+
+def test_calls_are_answered_from_the_one_state_or_the_other(studio: Studio) -> None:
+    """While states come and go, every create and poll is answered, and a job is either wholly there or not at all."""
+    create(studio, "always")
+    studio.snapshot("one")
+    stop = threading.Event()
+    answers: list[tuple[int, int]] = []
+
+    def work(worker: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            status, job = studio.ask("patterns/create", requestId=f"{worker}-{number}", prompt="ferns")
+            answers.append((status, studio.ask("jobs/get", jobId=job["jobId"])[0]))
+
+    workers = [threading.Thread(target=work, args=(worker,)) for worker in range(3)]
+    for worker in workers:
+        worker.start()
+    for _ in range(8):
+        studio.restore("one")
+    stop.set()
+    for worker in workers:
+        worker.join()
+
+    assert {status for status, _ in answers} == {200}
+    assert {status for _, status in answers} <= {200, 404}
+    studio.restore("one")
+    assert jobs(studio) == ["always"]
+    assert len(studio.meter.read()["purchases"]) == 1
+
+
+def test_control_from_the_shell(studio: Studio, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fields as texts, numbers and files; the answer is JSON, a refusal one line."""
+    home = ["--home", str(studio.home)]
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[faults]]\nname = "lost"\non = "creates"\neffect = { kind = "close" }\n')
+
+    assert main([*home, "faults/set", f"@{plan}"]) == 0
+    assert json.loads(capsys.readouterr().out)["unfired"] == ["lost"]
+    assert main([*home, "shapes/set", "errors=html"]) == 0
+    assert studio.control("state")["shapes"]["errors"] == "html"
+    capsys.readouterr()
+    for refused in (["clock/advance", "seconds=5"], ["shapes/set", "html"], ["faults/set", "@/no/file"]):
+        assert main([*home, *refused]) == 1
+        out, errors = capsys.readouterr()
+        assert (out, errors.count("\n")) == ("", 1)
+    assert main(["--home", str(tmp_path), "reset"]) == 1
+    assert "--control" in capsys.readouterr().err
+
+
+def test_keys_stay_after_a_reset(studio: Studio) -> None:
+    """Those that are stored; objects of their accounts are gone."""
+    with closing(Store(studio.home / "studio.db")) as store:
+        _, key = Keys(store).create("ci", Account("shop"), datetime.now(UTC))
+    url = f"{studio.base_url}/patterns/create"
+    assert post_json(url, key, {"requestId": "1", "prompt": "ferns"})[0] == 200
+
+    studio.reset()
+    status, listed = post_json(f"{studio.base_url}/jobs/list", key, {})
+    assert (status, listed["jobs"]) == (200, [])

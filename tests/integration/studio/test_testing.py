@@ -1,0 +1,156 @@
+"""`with Studio() as studio:` in a thread and in a process, killed and started again."""
+
+from __future__ import annotations
+
+import re
+import threading
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from studio.control_client import ControlFailed
+from studio.control_commands import EXAMPLES
+from studio.testing import Studio, StudioFailed
+
+README = Path(__file__).resolve().parents[3] / "studio" / "README.md"
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_studio_is_there_in_the_block_and_gone_after_it(process: bool) -> None:
+    """With nothing of it left on disk."""
+    with Studio(process=process, clock="2026-01-31T12:00:00Z", pace="realistic") as studio:
+        status, job = studio.ask("patterns/create", requestId="1", prompt="ferns")
+        assert (status, job["status"]) == (200, "running")
+        assert studio.clock.advance_to_next_job_end()
+        assert studio.ask("jobs/get", jobId=job["jobId"])[1]["status"] == "succeeded"
+        began = studio.clock.now
+        assert studio.clock.advance(timedelta(minutes=1)) == began + timedelta(minutes=1)
+        assert (studio.meter.total > 0, studio.meter.double_purchases) == (True, [])
+
+    assert not studio.home.exists()
+    with pytest.raises(OSError):
+        studio.ask("jobs/list")
+
+
+def test_real_clock_is_not_moved() -> None:
+    with Studio() as studio, pytest.raises(ControlFailed, match="--clock manual"):
+        studio.clock.advance(1)
+
+
+def test_pictures_are_drawn_in_a_thread_too() -> None:
+    """By a process of its own, which ends with the studio."""
+    with Studio() as studio:
+        job = studio.ask("patterns/create", requestId="1", prompt="ferns")[1]
+        url = studio.ask("jobs/get", jobId=job["jobId"])[1]["result"]["imageUrl"]
+        with urlopen(f"{url}?width=128") as answer:
+            assert answer.read().startswith(b"\x89PNG")
+
+
+def test_two_studios_know_nothing_of_each_other() -> None:
+    """In one process, at once."""
+    with Studio() as one, Studio() as two:
+        assert one.base_url != two.base_url
+        one.ask("patterns/create", requestId="1", prompt="ferns")
+        assert two.ask("jobs/list")[1]["jobs"] == []
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_studio_that_cannot_start_says_so(
+    process: bool, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In its own words."""
+    (tmp_path / "plan.json").write_text('{"faults": [{"on": "x", "effect": {"kind": "close"}}]}')
+    with pytest.raises(StudioFailed), Studio("--faults", str(tmp_path / "plan.json"), process=process):
+        pass
+    assert "'on' names no operation: 'x'" in capfd.readouterr().err
+
+
+def test_instruments_survive_a_kill() -> None:
+    """Clock, faults with their counts, shapes, limits and the meter, at the same address."""
+    with Studio(process=True, clock="manual", pace="realistic") as studio:
+        studio.faults.use(
+            {"name": "third", "on": "patterns/create", "nth": [3], "effect": {"kind": "job_fails"}}
+        )
+        studio.use_shapes(errors="message")
+        studio.use_limits("unlimited", "categories/list=1/h")
+        jobs = [studio.ask("patterns/create", requestId="1", prompt="ferns")[1]["jobId"]]
+        before, address = studio.clock.advance(5), studio.base_url
+        studio.kill()
+        studio.start()
+
+        assert (studio.clock.now, studio.base_url) == (before, address)
+        for request_id in ("2", "3"):
+            job = studio.ask("patterns/create", requestId=request_id, prompt=request_id)[1]
+            jobs.append(job["jobId"])
+        studio.clock.advance(120)
+        statuses = [studio.ask("jobs/get", jobId=job)[1]["status"] for job in jobs]
+        assert statuses == ["succeeded", "succeeded", "failed"]
+        assert studio.faults.unfired == []
+        assert set(studio.ask("jobs/get", jobId="x")[1]) == {"message"}
+        assert [studio.ask("categories/list")[0] for _ in range(2)] == [200, 429]
+        assert len(studio.meter.read()["purchases"]) == 3
+
+
+def test_restore_is_whole_even_when_it_is_killed() -> None:
+    """After it, the studio has the one state or the other."""
+    with Studio(process=True) as studio:
+        for number in range(20):
+            studio.ask("patterns/create", requestId=f"old-{number}", prompt="ferns")
+        studio.snapshot("old")
+        studio.reset()
+        for number in range(30):
+            studio.ask("patterns/create", requestId=f"new-{number}", prompt="ferns")
+        studio.snapshot("new")
+
+        found = set()
+        for seconds, name in ((0.002, "old"), (0.008, "new"), (0.02, "old")):
+            killer = threading.Timer(seconds, studio.kill)
+            killer.start()
+            with suppress(ControlFailed, ValueError):
+                studio.restore(name)
+            killer.join()
+            studio.start()
+            ids = [job["requestId"] for job in studio.ask("jobs/list", limit=100)[1]["jobs"]]
+            found.add((len(ids), ids[0].partition("-")[0]))
+            assert len(studio.meter.read()["purchases"]) == len(ids)
+            assert list(studio.home.glob(".restore-*")) == []
+        assert found <= {(20, "old"), (30, "new")}
+
+
+def test_unfired_faults_are_named_at_the_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """On standard error of the process."""
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[faults]]\nname = "lost answer"\non = "creates"\neffect = { kind = "close" }\n')
+    with Studio("--faults", str(plan), process=True):
+        pass
+    assert "the fault 'lost answer' did not fire as often as expected" in capfd.readouterr().err
+
+
+def test_examples_of_the_readme_work() -> None:
+    """Every test function in it, as it stands there."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), names)
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    assert tests
+    with Studio(clock="manual", pace="realistic") as studio:
+        for test in tests:
+            assert callable(test)
+            studio.reset()
+            test(studio)
+
+
+def test_commands_are_documented() -> None:
+    """Every command of the control interface, in the README and in the help."""
+    with Studio() as studio, pytest.raises(ControlFailed) as refused:
+        studio.control("help")
+    commands = str(refused.value).partition("there are: ")[2].removesuffix(".").split(", ")
+
+    assert len(commands) == 14
+    for command in commands:
+        assert f"`{command}`" in README.read_text(encoding="utf-8")
+        assert command in EXAMPLES

@@ -1,0 +1,85 @@
+"""The manual clock, and that jobs, orders and limits follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from studio.answer_shapes import Shapes
+from studio.clock import ManualClock, read_clock
+from studio.errors import Refusal
+from studio.fault_plan import FaultPlan
+from studio.instruments import Instruments, Start
+from studio.limits import read_limit
+from studio.store import Store
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "studio.db")
+    yield made
+    made.close()
+
+
+def manual(instruments: Instruments) -> ManualClock:
+    assert isinstance(instruments.clock, ManualClock)
+    return instruments.clock
+
+
+def test_time_stands_still_until_it_is_moved(store: Store) -> None:
+    """Also over a restart."""
+    clock = ManualClock(store.settings, NOON)
+    assert clock() == clock() == NOON
+
+    clock.advance(timedelta(seconds=90))
+    assert ManualClock(store.settings, NOON)() == NOON + timedelta(seconds=90)
+
+
+def test_time_ends_somewhere(store: Store) -> None:
+    clock = ManualClock(store.settings, NOON)
+    with pytest.raises(OverflowError):
+        clock.advance(timedelta.max)
+    assert clock() == NOON
+
+
+def test_clocks_are_read() -> None:
+    assert read_clock("manual") == "manual"
+    assert read_clock("2026-01-31T12:00:00Z") == NOON
+    with pytest.raises(ValueError, match="'noon' is no clock"):
+        read_clock("noon")
+
+
+def test_instruments_go_on_after_a_restart_with_the_same_options(store: Store) -> None:
+    """With others they are what the options say."""
+    start = Start(clock=NOON)
+    first = Instruments(store, start)
+    manual(first).advance(timedelta(seconds=5))
+    first.use_shapes(Shapes(categories="paged"))
+    first.use_limits([read_limit("all=1/h")])
+    first.faults.use(FaultPlan.model_validate({"faults": [{"on": "all", "effect": {"kind": "close"}}]}))
+
+    same = Instruments(store, start)
+    assert (same.now(), same.shapes) == (NOON + timedelta(seconds=5), Shapes(categories="paged"))
+    assert (bool(same.faults.operations), same.held) == (True, [read_limit("all=1/h")])
+    assert not same.idle
+
+    other = Instruments(store, Start(clock=NOON, shapes=Shapes(errors="html")))
+    assert (other.now(), other.shapes) == (NOON, Shapes(errors="html"))
+    assert (bool(other.faults.operations), list(other.held)) == (False, [])
+
+
+def test_limits_follow_the_manual_clock(store: Store) -> None:
+    instruments = Instruments(store, Start(clock=NOON))
+    instruments.use_limits([read_limit("all=1/h")])
+    limits = instruments.limits
+    limits.admit_request("jobs/get", "a", instruments.now())
+    with pytest.raises(Refusal):
+        limits.admit_request("jobs/get", "a", instruments.now())
+
+    manual(instruments).advance(timedelta(hours=1))
+    limits.admit_request("jobs/get", "a", instruments.now())

@@ -1,0 +1,137 @@
+"""Which fault fires on a call, how that is counted, and what a killed studio still knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from studio.calls import Call, read_call
+from studio.clock import RealClock
+from studio.fault_plan import FaultPlan
+from studio.faults import Faults
+from studio.operations.context import Caller
+from studio.requests import CreatePattern
+from studio.service import Service
+from studio.store import DEFAULT_ACCOUNT, Store
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CALLER = Caller(DEFAULT_ACCOUNT, "http://studio.test")
+CLOSE = {"kind": "close"}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "studio.db")
+    yield made
+    made.close()
+
+
+def faults(store: Store, *plan: dict[str, Any], seed: int = 1) -> Faults:
+    """Counting from the beginning."""
+    made = Faults(store, RealClock(), FaultPlan())
+    made.use(FaultPlan.model_validate({"seed": seed, "faults": [{"effect": CLOSE, **one} for one in plan]}))
+    return made
+
+
+def fired(faults: Faults, *calls: Call) -> list[str]:
+    return [fault.name if fault is not None else "" for fault in map(faults.on_exchange, calls)]
+
+
+def call(operation: str, subject: str = "") -> Call:
+    return Call(operation, DEFAULT_ACCOUNT, subject)
+
+
+def test_first_fault_of_the_plan_fires(store: Store) -> None:
+    """All that the call fits count it: the third call is the third for each of them."""
+    plan = faults(
+        store,
+        {"name": "a", "on": "creates", "nth": [2]},
+        {"name": "b", "on": "patterns/create", "nth": [2, 3]},
+    )
+
+    assert fired(plan, *[call("patterns/create")] * 3, call("jobs/get")) == ["", "a", "b", ""]
+    assert plan.report() == [
+        {"name": "a", "calls": 3, "fired": 1, "expected": 1},
+        {"name": "b", "calls": 3, "fired": 1, "expected": 2},
+    ]
+    assert plan.unfired() == ["b"]
+
+
+def test_calls_can_be_counted_by_what_they_are_about(store: Store) -> None:
+    """Each job is unknown to its first poll."""
+    plan = faults(store, {"name": "late", "on": "polls", "first": 1, "per": "object"})
+    polls = [call("jobs/get", subject) for subject in ("j1", "j2", "j1", "j2")]
+
+    assert fired(plan, *polls) == ["late", "late", "", ""]
+    assert plan.report() == [{"name": "late", "calls": 4, "fired": 2, "expected": 1}]
+
+
+def test_rates_depend_on_the_seed_alone(store: Store) -> None:
+    """Not on the order in which calls come; another seed draws others."""
+    rate = {"name": "some", "on": "creates", "rate": 0.3}
+    calls = [call("patterns/create", f"r{number}") for number in range(200)]
+
+    drawn = {one.subject for one, name in zip(calls, fired(faults(store, rate), *calls), strict=True) if name}
+    turned = calls[::-1]
+    again = {
+        one.subject for one, name in zip(turned, fired(faults(store, rate), *turned), strict=True) if name
+    }
+    others = {
+        one.subject
+        for one, name in zip(calls, fired(faults(store, rate, seed=2), *calls), strict=True)
+        if name
+    }
+
+    assert drawn == again
+    assert drawn != others
+    assert 30 < len(drawn) < 90
+
+
+def test_counting_goes_on_after_a_restart(store: Store) -> None:
+    faults(store, {"name": "third", "on": "creates", "nth": [3]}).on_exchange(call("patterns/create"))
+    restarted = Faults(store, RealClock(), FaultPlan())
+
+    assert fired(restarted, *[call("patterns/create")] * 2) == ["", "third"]
+    restarted.use(restarted.plan)
+    assert restarted.report() == [{"name": "third", "calls": 0, "fired": 0, "expected": 1}]
+
+
+def test_fates_count_only_what_starts_a_job(store: Store, tmp_path: Path) -> None:
+    """Neither a repeated request nor a fault of the exchange takes a number."""
+    plan = faults(
+        store,
+        {"name": "lost", "on": "patterns/create", "nth": [1]},
+        {"name": "fails", "on": "creates", "nth": [2], "effect": {"kind": "job_fails", "message": "no ink"}},
+    )
+    service = Service(store, home=tmp_path, clock=lambda: NOW, fate_of=plan.fate_of)
+    for request_id in ("1", "1", "2", "3"):
+        service.patterns.create(CreatePattern(requestId=request_id, prompt="ferns"), CALLER)
+
+    jobs = [job for _, job in store.jobs.page(DEFAULT_ACCOUNT, None, 10)]
+    assert [(job.request_id, job.failure) for job in jobs] == [("3", None), ("2", "no ink"), ("1", None)]
+    assert plan.unfired() == ["lost"]
+
+
+def test_calls_are_about_jobs_and_prompts(store: Store, tmp_path: Path) -> None:
+    """A poll is known by the requestId and prompt of its job, and a product by its pattern's."""
+    at = [NOW]
+    service = Service(store, home=tmp_path, clock=lambda: at[0])
+    job = service.patterns.create(CreatePattern(requestId="r1", prompt="Ferns"), CALLER)
+    pattern = store.jobs.page(DEFAULT_ACCOUNT, None, 1)[0][1].result_id
+
+    poll = read_call(store, NOW, "jobs/get", DEFAULT_ACCOUNT, {"jobId": job["jobId"]})
+    assert (poll.subject, poll.request_id, poll.prompt) == (job["jobId"], "r1", "Ferns")
+    assert poll.age is not None
+    product = read_call(
+        store, NOW, "products/create", DEFAULT_ACCOUNT, {"requestId": "r2", "patternId": pattern}
+    )
+    assert (product.subject, product.prompt, product.repeated) == ("r2", "Ferns", False)
+    again = read_call(store, NOW, "patterns/create", DEFAULT_ACCOUNT, {"requestId": "r1", "prompt": 7})
+    assert (again.prompt, again.repeated) == ("", True)
+    report = read_call(store, NOW, "feedback/create", DEFAULT_ACCOUNT, {"requestId": "r1", "text": "x"})
+    assert not report.repeated
+    assert read_call(store, NOW, "jobs/get", DEFAULT_ACCOUNT, {"jobId": []}).subject == ""
