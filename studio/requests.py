@@ -19,6 +19,8 @@ REFERENCE_LIMIT = 5_000_000
 LINES_LIMIT = 100
 QUANTITY_LIMIT = 1000
 PAGE_LIMIT = 100
+#: A character that str.strip() leaves, spelt out: languages differ in what their \s is.
+VISIBLE = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 #: The side of a pattern's picture in pixels.
 Size = Literal[256, 512, 1024, 2048]
 DEFAULT_SIZE: Size = 512
@@ -37,7 +39,7 @@ def _whole(number: object) -> object:
 
 def _text(limit: int) -> Any:
     """Bounds of a text with at least one visible character."""
-    return Field(min_length=1, max_length=limit, json_schema_extra={"pattern": r"\S"})
+    return Field(min_length=1, max_length=limit, json_schema_extra={"pattern": VISIBLE})
 
 
 #: An optional field that may not be null: neither in the schema nor in what was sent has it a default.

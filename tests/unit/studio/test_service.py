@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +15,7 @@ from studio.errors import Refusal
 from studio.offer import CATEGORIES
 from studio.operations.context import Caller
 from studio.pace import Pace
-from studio.requests import CreatePattern, CreateProduct, GetJob
+from studio.requests import VISIBLE, CreatePattern, CreateProduct, GetJob
 from studio.service import Service
 from studio.store import DEFAULT_ACCOUNT, Store, read_record
 from studio.wire import read_body
@@ -230,6 +232,13 @@ def test_record_is_append_only(studio: Studio, statement: str) -> None:
 
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         sqlite3.connect(studio.path).execute(statement)
+
+
+def test_document_and_studio_agree_on_what_is_blank() -> None:
+    """For every character there is."""
+    visible = re.compile(VISIBLE)
+
+    assert [one for one in map(chr, range(sys.maxunicode)) if bool(visible.match(one)) == one.isspace()] == []
 
 
 @pytest.mark.parametrize(
