@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +60,20 @@ def measure(requests: int) -> Rates:
 
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "studio.db")
-        app = build_app(
-            Service(store, pace=Pace.INSTANT), Pictures(Path(folder) / "pictures"), frozenset({KEY})
-        )
+        service, pictures = Service(store, pace=Pace.INSTANT), Pictures(Path(folder) / "pictures")
+        app = build_app(service, pictures, frozenset({KEY}), *_inspector(build_app, Path(folder)))
         rates = asyncio.run(_measure(app, requests))
         store.close()
     return rates
+
+
+def _inspector(build_app: Callable[..., Any], folder: Path) -> list[Any]:
+    """Recording, as it is when the studio is served; an older checkout's has none."""
+    if "inspector" not in inspect.signature(build_app).parameters:
+        return []
+    from studio.inspector import FILE, Inspector
+
+    return [Inspector(folder / FILE)]
 
 
 async def _measure(app: Any, requests: int) -> Rates:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from studio.errors import Refusal, unknown
 from studio.operations.context import Answer
+from studio.wire import read_body
 
 PAGE = 2
 JSON = "application/json"
@@ -48,7 +49,10 @@ def may_be_shaped(shapes: Shapes, operation: str) -> bool:
 def read_shape(text: str) -> tuple[str, str]:
     """`categories=paged`, `repeat=first`, `errors=html`. Raises ValueError."""
     part, _, name = text.partition("=")
-    Shapes.model_validate({part: name})
+    try:
+        read_body(Shapes, _dump({part: name}))
+    except Refusal as refusal:
+        raise ValueError(refusal.message) from None
     return part, name
 
 

@@ -174,12 +174,16 @@ def _recording_answer(exchange: Exchange, send: Send) -> Send:
 
 
 def _kept(exchange: Exchange) -> KeptExchange:
+    operation = exchange.path.removeprefix(f"{VERSION}/")
     request = _text(exchange.request, exchange.request_size)
+    answer = _text(exchange.answer, exchange.answer_size)
+    if may_hold_secrets(f"{operation}\n{request}\n{answer}"):
+        operation, request, answer = redact_text(operation), redact_text(request), redact_text(answer)
     return KeptExchange(
         seq=0,
         at=exchange.at,
         method=exchange.method,
-        operation=_safe(exchange.path.removeprefix(f"{VERSION}/"))[:200],
+        operation=operation[:200],
         account=exchange.account,
         key_name=exchange.key_name,
         request_id=_request_id(request),
@@ -187,20 +191,16 @@ def _kept(exchange: Exchange) -> KeptExchange:
         seconds=exchange.seconds,
         fault=exchange.fault,
         request=request,
-        answer=_text(exchange.answer, exchange.answer_size),
+        answer=answer,
         request_size=exchange.request_size,
         answer_size=exchange.answer_size,
     )
 
 
 def _text(kept: bytes, size: int) -> str:
-    """The body without credentials. A string that was cut is closed, so that it is recognised as one."""
+    """The body. A string that was cut is closed, so that what it holds is recognised."""
     text = kept.decode(errors="replace")
-    return _safe(text if len(kept) in (0, size) else f'{text}"')
-
-
-def _safe(text: str) -> str:
-    return redact_text(text) if may_hold_secrets(text) else text
+    return text if len(kept) in (0, size) else f'{text}"'
 
 
 def _request_id(body: str) -> str:

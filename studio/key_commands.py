@@ -13,9 +13,9 @@ from studio.keys import Keys
 from studio.store import DATABASE, DEFAULT_ACCOUNT, Account, ApiKey, Store
 
 
-def main(argv: Sequence[str]) -> int:
-    """0: done; 1: there is no such key."""
-    parser = argparse.ArgumentParser(prog="python -m studio keys", description="API keys of a studio.")
+def main(argv: Sequence[str], command: str = "python -m studio keys") -> int:
+    """0: done; 1: there is no such key. `command` is what was typed before the arguments."""
+    parser = argparse.ArgumentParser(prog=command, description="API keys of a studio.")
     parser.add_argument("--home", type=Path, default=Path(".studio"), help="the studio's home")
     commands = parser.add_subparsers(dest="command", required=True)
     create = commands.add_parser("create", help="make a key and show it, this once")

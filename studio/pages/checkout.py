@@ -43,7 +43,7 @@ class CheckoutPages:
             self._checkouts.pay(checkout)
         except Refusal as refusal:
             return self._page("checkout.html", request, self._find(request), refusal)
-        return redirect(request, _order_path(checkout))
+        return _closed(request, _order_path(checkout), checkout)
 
     async def cancel(self, request: Request) -> Response:
         checkout = await self._of_form(request)
@@ -51,7 +51,7 @@ class CheckoutPages:
             self._checkouts.cancel(checkout)
         except Refusal as refusal:
             return self._order_page(request, checkout, refusal)
-        return redirect(request, _path(checkout))
+        return _closed(request, _path(checkout), checkout)
 
     async def show_order(self, request: Request) -> Response:
         checkout = self._find(request)
@@ -117,6 +117,14 @@ class CheckoutPages:
         products = {line.product_id for line in checkout.lines}
         jobs = (self._service.store.jobs.of_result(checkout.account, "product", one) for one in products)
         return {job.result_id: f"/pictures/{job.picture_id}.png?width=256" for job in jobs if job is not None}
+
+
+def _closed(request: Request, target: str, checkout: Checkout) -> Response:
+    """Continue at this path, so that the back button asks again: no browser restores a page whose cookies changed."""
+    answer = redirect(request, target)
+    path = request.scope.get("root_path", "") + _path(checkout)
+    answer.set_cookie("checkout", "closed", max_age=3600, path=path, httponly=True, samesite="strict")
+    return answer
 
 
 def _purpose(checkout: Checkout) -> str:

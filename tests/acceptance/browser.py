@@ -102,6 +102,16 @@ class Browser:
         """As if no page had a Content-Security-Policy; for the pages opened from now on."""
         self._send("Page.setBypassCSP", enabled=True)
 
+    def resize(self, width: int, height: int = 900) -> None:
+        """As on a screen of this size, in CSS pixels."""
+        self._send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 500,
+        )
+
     def open(self, address: str) -> None:
         self._send("Page.navigate", url=address)
 

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from PIL import Image
 
 from studio.app import build_app
+from studio.inspector import Inspector
 from studio.limits import Limit
 from studio.pace import Pace
 from studio.pictures import Pictures
@@ -41,12 +42,10 @@ class InProcess:
         cls, home: Path, limits: tuple[Limit, ...] = (), pace: Pace = Pace.INSTANT
     ) -> Iterator[InProcess]:
         store = Store(home / "studio.db")
+        inspector = Inspector(home / "inspector.db")
         service = Service(store, home=home, pace=pace, limits=limits)
-        yield cls(
-            home,
-            service,
-            build_app(service, Pictures(home / "pictures", service.references.directory), frozenset({KEY})),
-        )
+        yield cls(home, service, build_app(service, Pictures(home / "pictures"), frozenset({KEY}), inspector))
+        inspector.close()
         store.close()
 
     def request(self, operation: str, body: object, key: str = KEY) -> httpx.Response:

@@ -1,0 +1,203 @@
+"""The hosted checkout page: what it shows, and that however it is used there is one order or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from studio.pace import Pace
+
+from .in_process import InProcess
+from .visitor import HOST, Page, Visitor
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[InProcess]:
+    with InProcess.open(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def checkout(studio: InProcess) -> dict[str, Any]:
+    """Two of one mug and one of another."""
+    pattern = studio.pattern("p")
+    lines = [
+        {"productId": studio.product(request_id, pattern), "quantity": quantity}
+        for request_id, quantity in (("a", 2), ("b", 1))
+    ]
+    return studio.ask("checkouts/create", requestId="c", lines=lines)
+
+
+def orders(studio: InProcess) -> list[dict[str, Any]]:
+    found = studio.ask("orders/list")["orders"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_page_shows_what_is_to_be_paid(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """Pictures, quantities and totals of the stored prices; a test mark; nothing to type."""
+    page = Visitor(studio).get(checkout["checkoutUrl"])
+
+    assert page.status == 200
+    assert "TEST: nothing is charged" in page.text
+    for shown in ("Mug, 11oz, matte", "€14.40", "€28.80", "€43.20"):
+        assert shown in page.text
+    pictures = page.attributes("img", "src")
+    assert len(pictures) == 2
+    assert all(studio.service.picture(one.split("/")[-1].split(".")[0]) for one in pictures)
+    assert set(page.attributes("input", "type")) == {"hidden"}
+    assert [one for one, _ in page.tags].count("script") == 0
+
+
+def test_payment_makes_one_order(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """Pressed twice, reloaded, and pressed in another tab that was open before."""
+    first, second = Visitor(studio), Visitor(studio)
+    page, other = first.get(checkout["checkoutUrl"]), second.get(checkout["checkoutUrl"])
+
+    paid = [
+        first.submit(page.form("/pay")),
+        first.submit(page.form("/pay")),
+        second.submit(other.form("/pay")),
+    ]
+
+    [order] = orders(studio)
+    assert order["checkoutId"] == checkout["checkoutId"]
+    for one in (*paid, first.get(checkout["checkoutUrl"])):
+        assert (one.status, one.path.endswith("/order")) == (200, True)
+        assert order["orderId"] in one.text and "Delivered" in one.text
+
+
+def test_payment_answers_with_a_redirect(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """So that a reload pays nothing again."""
+    page = Visitor(studio).submit(Visitor(studio).get(checkout["checkoutUrl"]).form("/pay"))
+
+    assert [one.status_code for one in page.answer.history] == [303]
+
+
+def test_fifty_payments_at_once_make_one_order(studio: InProcess, checkout: dict[str, Any]) -> None:
+    form = Visitor(studio).get(checkout["checkoutUrl"]).form("/pay")
+
+    async def pay() -> list[httpx.Response]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(studio.app), base_url=HOST) as client:
+            return await asyncio.gather(*(client.post(form.action, data=form.fields) for _ in range(50)))
+
+    assert {one.headers["location"] for one in asyncio.run(pay())} == {form.action.replace("/pay", "/order")}
+    assert len(orders(studio)) == 1
+
+
+def test_cancelled_checkout_cannot_be_paid(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """Not in a tab that was open before either."""
+    visitor = Visitor(studio)
+    page = visitor.get(checkout["checkoutUrl"])
+
+    cancelled = visitor.submit(page.form("/cancel"))
+    late = visitor.submit(page.form("/pay"))
+
+    assert (cancelled.status, cancelled.forms) == (200, [])
+    assert "This checkout was cancelled" in cancelled.text
+    assert (late.status, late.forms) == (409, [])
+    assert "cannot be paid any more" in late.text and "Nothing was ordered" in late.text
+    assert visitor.submit(page.form("/cancel")).status == 200
+    assert orders(studio) == []
+    assert visitor.get(late.path).status == 200
+
+
+def test_paid_checkout_cannot_be_cancelled(studio: InProcess, checkout: dict[str, Any]) -> None:
+    visitor = Visitor(studio)
+    page = visitor.get(checkout["checkoutUrl"])
+    visitor.submit(page.form("/pay"))
+
+    late = visitor.submit(page.form("/cancel"))
+
+    assert late.status == 409
+    assert "The checkout is paid" in late.text
+    assert orders(studio)[0]["orderId"] in late.text
+
+
+def test_order_is_cancelled_while_it_is_not_in_production(tmp_path: Path) -> None:
+    with InProcess.open(tmp_path) as studio:
+        product = studio.product("a", studio.pattern("p"))
+    with InProcess.open(tmp_path, pace=Pace.REALISTIC) as studio:
+        checkout = studio.ask(
+            "checkouts/create", requestId="c", lines=[{"productId": product, "quantity": 1}]
+        )
+        visitor = Visitor(studio)
+        paid = visitor.submit(visitor.get(checkout["checkoutUrl"]).form("/pay"))
+        assert "not yet" in paid.text
+
+        cancelled = visitor.submit(paid.form("/order/cancel"))
+
+        assert "Order cancelled" in cancelled.text
+        assert [form.action for form in cancelled.forms] == []
+        assert orders(studio)[0]["status"] == "cancelled"
+        assert visitor.submit(paid.form("/order/cancel")).status == 200
+
+
+def test_delivered_order_cannot_be_cancelled(studio: InProcess, checkout: dict[str, Any]) -> None:
+    visitor = Visitor(studio)
+    page = visitor.get(checkout["checkoutUrl"])
+    visitor.submit(page.form("/pay"))
+    form = page.form("/cancel")
+    form.action = form.action.replace("/cancel", "/order/cancel")
+
+    late = visitor.submit(form)
+
+    assert (late.status, "is in production" in late.text) == (409, True)
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.test"}, {"Origin": "null"}])
+def test_forms_of_other_sites_are_refused(
+    studio: InProcess, checkout: dict[str, Any], headers: dict[str, str]
+) -> None:
+    visitor = Visitor(studio)
+    form = visitor.get(checkout["checkoutUrl"]).form("/pay")
+
+    assert visitor.submit(form, headers).status == 403
+    assert orders(studio) == []
+    assert visitor.submit(form, {"Origin": HOST}).status == 200
+
+
+def test_form_needs_the_token_of_its_checkout(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """Neither none, nor that of another checkout."""
+    line = checkout["lines"][0]["productId"]
+    other = studio.ask("checkouts/create", requestId="d", lines=[{"productId": line, "quantity": 1}])
+    visitor = Visitor(studio)
+    form = visitor.get(checkout["checkoutUrl"]).form("/pay")
+    foreign = visitor.get(other["checkoutUrl"]).form("/pay").fields["form_token"]
+
+    for token in ("", foreign, "ä"):
+        assert visitor.submit(form, form_token=token).status == 403
+    assert orders(studio) == []
+
+
+def test_unknown_checkout_is_a_page(studio: InProcess) -> None:
+    page = Visitor(studio).get("/checkout/<script>alert(1)</script>")
+
+    assert page.status == 404
+    assert "script" not in [tag for tag, _ in page.tags]
+
+
+def test_pages_have_strict_headers(studio: InProcess, checkout: dict[str, Any]) -> None:
+    """Also those that refuse."""
+    visitor = Visitor(studio)
+    for page in (visitor.get(checkout["checkoutUrl"]), visitor.get("/checkout/x"), visitor.get("/console")):
+        _check_headers(page)
+
+
+def _check_headers(page: Page) -> None:
+    headers = page.answer.headers
+    policy = headers["content-security-policy"].split("; ")
+    assert {"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'"} <= set(policy)
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "same-origin"
+    assert headers["cache-control"] == "no-store"
+    assert page.attributes("html", "lang") == ["en"]
+    assert not [
+        found for _, found in page.tags if "style" in found or any(one.startswith("on") for one in found)
+    ]
