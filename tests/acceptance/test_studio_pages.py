@@ -118,7 +118,7 @@ def test_console_in_a_browser(studio: StudioProcess, browser: Browser) -> None:
     assert browser.do("document.cookie") == ""
 
 
-def test_session_and_open_checkout_survive_a_kill(studio: StudioProcess, browser: Browser) -> None:
+def test_open_checkout_survives_a_kill(studio: StudioProcess, browser: Browser) -> None:
     """A page that was open when the studio died pays after it is back."""
     checkout = studio.ask(
         "checkouts/create", {"requestId": "4", "lines": [{"productId": product(studio), "quantity": 1}]}

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from studio.app import build_app
 from studio.keys import Keys
+from studio.pictures import Pictures
 from studio.store import Account
 
 from .in_process import KEY, InProcess
@@ -76,6 +78,27 @@ def test_session_ends_when_logged_out(studio: InProcess, visitor: Visitor) -> No
         assert one.get("/console/jobs").path == "/console/login"
 
 
+def test_session_and_requests_outlast_the_studio(tmp_path: Path) -> None:
+    """After a restart, the browser is still logged in, and sees what was recorded before."""
+    with InProcess.open(tmp_path) as studio:
+        visitor = Visitor(studio)
+        visitor.log_in(KEY)
+        studio.ask("models/get", modelId="atelier")
+    with InProcess.open(tmp_path) as studio:
+        again = Visitor(studio)
+        again.cookies.update(visitor.cookies)
+        assert "models/get" in again.get("/console/inspector/1").text
+
+
+def test_studio_without_an_inspector_has_a_console(tmp_path: Path) -> None:
+    with InProcess.open(tmp_path) as studio:
+        studio.app = build_app(studio.service, Pictures(tmp_path / "pictures"), frozenset({KEY}))
+        visitor = Visitor(studio)
+        visitor.log_in(KEY)
+        assert "No request yet" in visitor.get("/console/inspector").text
+        assert visitor.get("/console/inspector/1").status == 404
+
+
 def test_key_is_shown_once_and_opens_the_service(studio: InProcess, visitor: Visitor) -> None:
     page = visitor.get("/console/settings/api-keys")
     created = visitor.submit(page.form("/api-keys"), name="nightly run")
@@ -132,7 +155,8 @@ def test_account_sees_only_its_own(studio: InProcess, visitor: Visitor) -> None:
     texts = " ".join(shop.get(f"/console/{name}").text for name in PAGES if name != "inspector")
     assert "ferns of default" not in texts
     assert shop.get(f"/console/patterns/{pattern}").status == 404
-    assert shop.get("/console/inspector").text.count("theirs") == 1
+    requests = shop.get("/console/inspector").text
+    assert requests.count("theirs") == 1 and "401" not in requests
     assert shop.get("/console/inspector/1").status == 404
     own = visitor.get("/console/settings/api-keys")
     assert "theirs" not in own.text
