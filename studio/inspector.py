@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import MutableMapping
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ FILE = "inspector.db"
 #: How many are kept.
 KEPT = 10_000
 #: How many bytes are kept of each body.
-REQUEST_LIMIT = 4_000
-ANSWER_LIMIT = 8_000
+BODY_LIMIT = 8_000
+#: The ID in a body that was cut: the first that is found.
+REQUEST_ID = re.compile(r'"requestId"\s*:\s*"((?:[^"\\]|\\.)*)"')
 #: Those that came are written together: at the latest after so many seconds, or when there are so many.
 LINGER = 0.25
 BATCH = 500
@@ -152,8 +154,8 @@ def _recording_request(exchange: Exchange, receive: Receive) -> Receive:
         message = await receive()
         body = message.get("body", b"")
         exchange.request_size += len(body)
-        if with_body and len(exchange.request) < REQUEST_LIMIT:
-            exchange.request += body[:REQUEST_LIMIT]
+        if with_body and len(exchange.request) < BODY_LIMIT:
+            exchange.request += body[:BODY_LIMIT]
         return message
 
     return recording
@@ -167,8 +169,8 @@ def _recording_answer(exchange: Exchange, send: Send) -> Send:
         body = message.get("body", b"")
         exchange.status = message.get("status", exchange.status)
         exchange.answer_size += len(body)
-        if with_body and len(exchange.answer) < ANSWER_LIMIT:
-            exchange.answer += body[:ANSWER_LIMIT]
+        if with_body and len(exchange.answer) < BODY_LIMIT:
+            exchange.answer += body[:BODY_LIMIT]
 
     return recording
 
@@ -207,8 +209,12 @@ def _request_id(body: str) -> str:
     if '"requestId"' not in body:
         return ""
     try:
-        read = json.loads(body)
-    except ValueError:
-        return ""
-    found = read.get("requestId") if isinstance(read, dict) else None
+        found = _field(json.loads(body))
+    except (ValueError, RecursionError):
+        first = REQUEST_ID.search(body)
+        found = first[1] if first else None
     return found[:REQUEST_ID_LIMIT] if isinstance(found, str) else ""
+
+
+def _field(body: object) -> object:
+    return body.get("requestId") if isinstance(body, dict) else None

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from studio.errors import Refusal, unknown
-from studio.inspector import Inspector
+from studio.inspector import BODY_LIMIT, Inspector
 from studio.offer import CATEGORIES
 from studio.operations.checkouts import order_body
 from studio.operations.context import Answer, Caller, listing
@@ -120,7 +120,7 @@ class Console:
         found = self._inspector and self._inspector.get(Filter(_seen_by(session.caller.account)), number)
         if not found:
             raise unknown("request", seq)
-        return console_page("exchange.html", request, session, {"exchange": found})
+        return console_page("exchange.html", request, session, {"exchange": found, "body_limit": BODY_LIMIT})
 
     def _category_names(self) -> dict[str, str]:
         environment = self._service.range.environment
