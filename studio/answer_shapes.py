@@ -163,7 +163,7 @@ class Repeated(Refusal):
 
 
 def shape_error(shape: str, status: int, body: Mapping[str, Any]) -> tuple[str, bytes]:
-    """Content type and body of an error; the studio's own fields beside `error` stay."""
+    """Content type and body of an error; the studio's own fields next to `error` stay."""
     error = body["error"]
     rest = {name: value for name, value in body.items() if name != "error"}
     if shape == "html":

@@ -144,8 +144,8 @@ def _add_everything_else(app: FastAPI, keys: Keys) -> None:
         keys.account(request.headers.get("authorization", ""))
         path = request.url.path
         if path in operations:
-            said = f"{path} is asked by POST, not by {request.method}."
-            raise Refusal(405, "method_not_allowed", said, headers={"Allow": "POST"})
+            message = f"{path} is asked by POST, not by {request.method}."
+            raise Refusal(405, "method_not_allowed", message, headers={"Allow": "POST"})
         raise Refusal(404, "unknown_operation", f"There is no operation at {path}.")
 
     # A route would be for some methods only; this is for each that a client can think of.
@@ -158,7 +158,7 @@ def _add(app: FastAPI, path: str, endpoint: Endpoint, method: str) -> None:
 
 
 def _answering_refusals(endpoint: Endpoint) -> Endpoint:
-    """Whatever goes wrong is answered in the studio's own shape, without a word of its insides."""
+    """Whatever goes wrong is answered in the studio's own shape, without a trace of its insides."""
 
     async def answered(request: Request) -> Response:
         try:

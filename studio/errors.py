@@ -40,8 +40,8 @@ class Refusal(Exception):
 
 
 def invalid_fields(faults: tuple[FieldFault, ...]) -> Refusal:
-    said = "; ".join(f"{one.field}: {one.message}" for one in faults)
-    return Refusal(400, "invalid_fields", f"The request cannot be used: {said}.", faults)
+    message = "; ".join(f"{one.field}: {one.message}" for one in faults)
+    return Refusal(400, "invalid_fields", f"The request cannot be used: {message}.", faults)
 
 
 def unknown(what: str, identifier: str) -> Refusal:

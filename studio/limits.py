@@ -91,8 +91,8 @@ class Limits:
         due = max(self._due.get((limit, account), now), now)
         early = due + gap - now - timedelta(seconds=period)
         if early > timedelta():
-            said = f"More than {limit.count} requests in {period:g} s."
-            raise too_many("rate_limited", said, _seconds(limit, early))
+            message = f"More than {limit.count} requests in {period:g} s."
+            raise too_many("rate_limited", message, _seconds(limit, early))
         self._due[limit, account] = due + gap
 
     def _check_running(self, limit: Limit, account: str, now: datetime) -> None:
@@ -100,8 +100,8 @@ class Limits:
         while ends and ends[0] <= now:
             heapq.heappop(ends)
         if len(ends) >= limit.count:
-            said = f"{len(ends)} jobs are running; {limit.count} may run at once."
-            raise too_many("too_many_jobs", said, _seconds(limit, ends[0] - now))
+            message = f"{len(ends)} jobs are running; {limit.count} may run at once."
+            raise too_many("too_many_jobs", message, _seconds(limit, ends[0] - now))
 
 
 def _seconds(limit: Limit, wait: timedelta) -> int | None:

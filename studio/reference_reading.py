@@ -41,12 +41,12 @@ async def upload(data: str, directory: Path) -> ReferencePicture:
 def read_reference(data: str, directory: Path) -> ReferencePicture:
     """Decode the base64 of a picture and keep it in `directory`. Raises Refusal (413 or 422)."""
     line, _, png = _decode(_raw(data)).partition(b"\n")
-    said = json.loads(line) if line else {"error": "takes too much time or memory to be read"}
-    if "error" in said:
-        raise _unusable(said["error"])
+    answered = json.loads(line) if line else {"error": "takes too much time or memory to be read"}
+    if "error" in answered:
+        raise _unusable(answered["error"])
     sha256 = hashlib.sha256(png).hexdigest()
     _keep(png, directory / f"{sha256}.png")
-    return ReferencePicture(sha256, int(said["width"]), int(said["height"]))
+    return ReferencePicture(sha256, int(answered["width"]), int(answered["height"]))
 
 
 def _raw(data: str) -> bytes:

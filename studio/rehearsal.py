@@ -24,10 +24,10 @@ def refuse_content(prompt: str) -> None:
 
 def pattern_failure(prompt: str, was_asked: Callable[[str], bool]) -> str | None:
     """Why the pattern job of this prompt is going to fail, if it is; `was_asked` says if there was one before."""
-    said = prompt.lower()
-    if FAIL in said:
+    lowered = prompt.lower()
+    if FAIL in lowered:
         return f"The pattern could not be generated, because its prompt contains {FAIL}."
-    if FAIL_ONCE in said and not was_asked(prompt):
+    if FAIL_ONCE in lowered and not was_asked(prompt):
         return f"The pattern could not be generated this time, because its prompt contains {FAIL_ONCE}."
     return None
 

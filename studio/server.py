@@ -61,7 +61,7 @@ class Options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serve until told to stop. 0: stopped as asked; 2: could not start."""
+    """Serve until stopped. 0: stopped as asked; 2: could not start."""
     options = read_options(argv)
 
     def announced(running: Running) -> None:
@@ -109,7 +109,7 @@ def read_keys(options: Options) -> frozenset[str]:
         text = os.environ.get(KEYS_VARIABLE, "").replace(",", "\n") or _own_key(options.home)
     keys = frozenset(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not keys:
-        raise StartRefused("no API key was given; put one into the key file.")
+        raise StartRefused("there is no API key; put one into the key file.")
     return keys
 
 

@@ -48,8 +48,8 @@ class Snapshots:
             with tempfile.TemporaryDirectory(dir=path.parent, prefix=".snapshot-") as place:
                 self._write(Path(place)).replace(path)
         except OSError as error:
-            said = f"The snapshot {str(path)!r} cannot be written: {error.strerror}."
-            raise Refusal(422, "snapshot_failed", said) from error
+            message = f"The snapshot {str(path)!r} cannot be written: {error.strerror}."
+            raise Refusal(422, "snapshot_failed", message) from error
 
     def restore(self, path: Path) -> None:
         """Make this file's state the present one. Raises Refusal (404, 422)."""
@@ -96,8 +96,8 @@ def _extract(path: Path, place: Path) -> None:
             archive.extractall(place, [name for name in archive.namelist() if PICTURE.fullmatch(name)])
         _check(place / DATABASE)
     except (zipfile.BadZipFile, KeyError, sqlite3.DatabaseError) as error:
-        said = f"{path.name} is no snapshot of a studio, or of a newer one."
-        raise Refusal(422, "invalid_snapshot", said) from error
+        message = f"{path.name} is no snapshot of a studio, or of a newer one."
+        raise Refusal(422, "invalid_snapshot", message) from error
 
 
 def _check(database: Path) -> None:

@@ -48,10 +48,10 @@ def _refusal(error: ValidationError) -> Refusal:
     return invalid_fields(tuple(_fault(fault["loc"], fault["type"], fault["msg"]) for fault in faults))
 
 
-def _fault(place: tuple[int | str, ...], kind: str, said: str) -> FieldFault:
+def _fault(place: tuple[int | str, ...], kind: str, message: str) -> FieldFault:
     name = ".".join(str(part) for part in place)
     if kind == "missing":
         return FieldFault(name, "is missing")
     return FieldFault(
-        name, said.removeprefix("Value error, ").removeprefix("Input ").replace("should", "has to")
+        name, message.removeprefix("Value error, ").removeprefix("Input ").replace("should", "has to")
     )

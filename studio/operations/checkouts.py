@@ -51,8 +51,8 @@ class Checkouts:
         checkout = self.find(body.checkoutId, caller)
         order = self._table.order(caller.account, checkout.checkout_id)
         if order is None:
-            said = f"The checkout {checkout.checkout_id!r} is {status_of(checkout)}: it has no order."
-            raise Refusal(404, "unknown_order", said)
+            message = f"The checkout {checkout.checkout_id!r} is {status_of(checkout)}: it has no order."
+            raise Refusal(404, "unknown_order", message)
         return order_body(order, checkout, self._context.clock())
 
     def list_orders(self, body: Page, caller: Caller) -> Answer:

@@ -102,6 +102,6 @@ def article_of(job: Job) -> Article:
 def _check_selections(category: offer.Category, selections: dict[str, str]) -> None:
     faults = offer.selection_faults(category, selections)
     if faults:
-        said = "; ".join(fault.message for fault in faults)
+        message = "; ".join(fault.message for fault in faults)
         fields = tuple(FieldFault(f"selections.{fault.option}", fault.message) for fault in faults)
-        raise Refusal(422, "invalid_selections", f"The selections cannot be made: {said}.", fields)
+        raise Refusal(422, "invalid_selections", f"The selections cannot be made: {message}.", fields)

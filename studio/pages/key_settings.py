@@ -36,8 +36,8 @@ class KeySettings:
     async def create(self, request: Request, session: Session) -> Response:
         name = request.state.form.get("name", "").strip()
         if not 0 < len(name) <= NAME_LIMIT:
-            said = f"A key needs a name of 1 to {NAME_LIMIT} characters: what it is for."
-            return self._page(request, session, refusal=Refusal(400, "invalid_name", said))
+            message = f"A key needs a name of 1 to {NAME_LIMIT} characters: what it is for."
+            return self._page(request, session, refusal=Refusal(400, "invalid_name", message))
         record, key = self._keys.create(name, session.caller.account, datetime.now(UTC))
         self._new[session.token_sha256, record.key_id] = key
         if len(self._new) > WAITING_LIMIT:

@@ -40,7 +40,7 @@ def mixed_faults() -> tuple[Rule, ...]:
     for create in CREATES:
         rules += [
             Rule(create, "answer_lost", share=0.05),
-            Rule(create, "answer_lost", {"how": "close"}, share=0.015),
+            Rule(create, "answer_lost", {"how": "close"}, nth=every(67, 5)),
             Rule(create, "reset_before", nth=every(100, 9)),
             Rule(create, "status", {"code": 500}, nth=every(100, 15)),
             Rule(create, "status", {"code": 500, "execute": True}, nth=every(100, 25)),
