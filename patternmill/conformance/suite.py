@@ -20,8 +20,7 @@ from patternmill.conformance.conformance_report import CheckLine, ConformanceRep
 from patternmill.conformance.probe import RATE, Probe
 from patternmill.conformance.session import UNKNOWN_ID, Session
 from patternmill.conformance.spending_limit import SpendingLimit
-from patternmill.errors import ConfigurationError, ServiceStopped
-from patternmill.key_memory import refuse_new_address
+from patternmill.errors import ServiceStopped
 from patternmill.service.client import StudioClient
 from patternmill.service.outcomes import Answer, ExchangeResult
 from patternmill.service.resend import REMEDIES, STOPPING, sentence
@@ -66,24 +65,10 @@ async def check_service(
     `spend`: the most patterns and products that may be bought, together; `rate`: requests a second. Raises
     ConfigurationError without an address and its key, ServiceStopped when it cannot be reached or refuses the key.
     """
-    if settings.studio_url is None or settings.api_key is None:
-        raise ConfigurationError(
-            "The address of the service or its key is missing.",
-            remedy="Name the address, or set PATTERNMILL_STUDIO_URL; set PATTERNMILL_API_KEY.",
-        )
-    if not settings.embedded:
-        refuse_new_address(settings)
-    client = StudioClient(
-        settings.studio_url,
-        settings.api_key,
-        user_agent=f"patternmill/{__version__}",
-        request_timeout=settings.request_timeout,
-    )
+    client = StudioClient.from_settings(settings)
     async with client:
         limit = SpendingLimit(spend)
-        session = Session(
-            Probe(client, rate=rate), settings.studio_url, limit, feedback, settings.job_timeout
-        )
+        session = Session(Probe(client, rate=rate), client.base_url, limit, feedback, settings.job_timeout)
         return await run_suite(session, shown)
 
 

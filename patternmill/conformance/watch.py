@@ -52,13 +52,19 @@ def settings_for(url: str | None, environment: str | None = None) -> Settings:
 def compare_with_last(settings: Settings, report: ConformanceReport) -> Comparison:
     """Compare with the last report of this service, and keep this one in its place.
 
-    Raises ConfigurationError when the last one cannot be read.
+    Raises ConfigurationError when the last one cannot be read, or this one not be kept.
     """
     path = report_path(settings, report.url)
     before = _read(path)
     kept = carried_over(before, report) if before is not None else report
-    private_folder(path.parent)
-    write_whole(path, [json_of(kept)])
+    try:
+        private_folder(path.parent)
+        write_whole(path, [json_of(kept)])
+    except OSError as error:
+        raise ConfigurationError(
+            f"The report cannot be kept in {path.parent} ({error.strerror}).",
+            remedy="Make room, or name another home: the next report is compared with the last one that was kept.",
+        ) from None
     return Comparison(before, tuple(changes(before, report)) if before is not None else ())
 
 

@@ -20,8 +20,12 @@ import orjson
 from httpx_aiohttp import AiohttpTransport
 from pydantic import SecretStr
 
+from patternmill import __version__
+from patternmill.errors import ConfigurationError
+from patternmill.key_memory import refuse_new_address
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.redaction import clean, mask_deeply, reason_in
+from patternmill.settings import Settings
 
 #: The largest answer that is read, in bytes, both as sent and as unpacked.
 ANSWER_CAP = 4 * 1024 * 1024
@@ -47,14 +51,32 @@ class StudioClient:
         max_connections: int = 100,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        self._base_url = base_url.rstrip("/")
+        self.base_url = base_url.rstrip("/")
         self._key = api_key.get_secret_value()
         self._headers = _headers(self._key, user_agent)
         self._deadline = request_timeout.total_seconds()
         self._extensions = {"timeout": {"connect": min(CONNECT_TIMEOUT, request_timeout).total_seconds()}}
         self._connections = asyncio.Semaphore(max_connections)
         self._urls: dict[str, httpx.URL] = {}
-        self._transport = _transport(self._base_url, tls)
+        self._transport = _transport(self.base_url, tls)
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, max_connections: int = 100) -> StudioClient:
+        """Needs `studio_url` and `api_key`; raises ConfigurationError without them, or where the key is not to go."""
+        if settings.studio_url is None or settings.api_key is None:
+            raise ConfigurationError(
+                "The address of the service or its key is missing.",
+                remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
+            )
+        if not settings.embedded:
+            refuse_new_address(settings)
+        return cls(
+            settings.studio_url,
+            settings.api_key,
+            user_agent=f"patternmill/{__version__}",
+            request_timeout=settings.request_timeout,
+            max_connections=max_connections,
+        )
 
     async def __aenter__(self) -> StudioClient:
         return self
@@ -101,7 +123,7 @@ class StudioClient:
     def _url(self, operation: str) -> httpx.URL:
         url = self._urls.get(operation)
         if url is None:
-            url = self._urls[operation] = httpx.URL(f"{self._base_url}/{operation}")
+            url = self._urls[operation] = httpx.URL(f"{self.base_url}/{operation}")
         return url
 
     async def _content(self, response: httpx.Response) -> bytes:

@@ -12,10 +12,7 @@ from typing import Protocol
 
 import orjson
 
-from patternmill import __version__
 from patternmill.catalog.offer import Offer
-from patternmill.errors import ConfigurationError
-from patternmill.key_memory import refuse_new_address
 from patternmill.service.client import StudioClient
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
@@ -110,22 +107,8 @@ class StudioApi:
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
         """Needs `studio_url` and `api_key`; raises ConfigurationError without them."""
-        if settings.studio_url is None or settings.api_key is None:
-            raise ConfigurationError(
-                "The address of the service or its key is missing.",
-                remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY.",
-            )
-        if not settings.embedded:
-            refuse_new_address(settings)
-        client = StudioClient(
-            settings.studio_url,
-            settings.api_key,
-            user_agent=f"patternmill/{__version__}",
-            request_timeout=settings.request_timeout,
-            max_connections=min(settings.max_in_flight + 64, 512),
-        )
         return cls(
-            client,
+            StudioClient.from_settings(settings, max_connections=min(settings.max_in_flight + 64, 512)),
             pace=Pace(settings.max_in_flight, settings.create_rate, settings.poll_rate),
             policy=ResendPolicy(settings.create_timeout, settings.in_doubt_limit, settings.job_timeout),
         )
