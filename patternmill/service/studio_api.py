@@ -6,14 +6,17 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Protocol
 
 import orjson
 
 from patternmill.catalog.offer import Offer
+from patternmill.errors import ConfigurationError
 from patternmill.service.client import StudioClient
+from patternmill.service.direct_calls import only_reads
+from patternmill.service.feedback import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
@@ -28,14 +31,14 @@ from patternmill.service.outcomes import (
     NotBegun,
     Stopped,
     Unresolved,
+    Unsuccessful,
+    failed_exchange,
 )
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
-from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.polling import POLL, Poller, PollPolicy
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
-
-POLL = "jobs/get"
 
 
 class Client(Protocol):
@@ -173,6 +176,23 @@ class StudioApi:
         """
         return await read_offer(self._post, self._polls, self._policy, written)
 
+    async def send_feedback(self, report: FeedbackReport) -> Delivery:
+        """Send a report, once: sent again after a lost answer it would be there twice."""
+        answer = await self._client.post(FEEDBACK, orjson.dumps(report.on_wire()))
+        return delivery_of(answer, report.requestId)
+
+    async def call(self, operation: str, body: bytes, *, changing: bool = False) -> Answer:
+        """Send a JSON body, once, to an operation whose shape is not stated; the answer as it came.
+
+        `changing`: also to one whose name does not say that it only reads. Raises ConfigurationError for one that may
+        buy something.
+        """
+        if not only_reads(operation) and not changing:
+            raise ConfigurationError(
+                f"{operation} may change something at the service.", remedy="Confirm that it is meant."
+            )
+        return await self._client.post(operation, body)
+
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
         self._draining.begin()
@@ -226,7 +246,10 @@ class StudioApi:
             self._unclear[sending.operation].add(hash(sending.body))
         decision = decide_create(answer, self._situation(sending), self._policy)
         self._pace(sending.operation, answer, decision, sent_at)
-        return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+        end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+        if isinstance(end, Unsuccessful):
+            return replace(end, exchange=failed_exchange(sending.operation, answer, self._clock() - sent_at))
+        return end
 
     def _situation(self, sending: _Sending) -> Situation:
         success = self._breaker.last_success
