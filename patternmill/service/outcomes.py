@@ -92,7 +92,7 @@ class Unresolved(Unsuccessful):
 
 
 @dataclass(frozen=True, slots=True)
-class InDoubt:
+class InDoubt(Unsuccessful):
     """The run was stopped before it was known whether the request was executed."""
 
     message: str

@@ -73,6 +73,13 @@ class _Sending:
     tries: int = 0
     first_sent: float = 0.0
     redirected: bool = False
+    #: The last answer, and after how many seconds it came.
+    last: tuple[Answer, float] | None = None
+
+    def with_exchange(self, end: CreateEnd) -> CreateEnd:
+        if isinstance(end, Unsuccessful) and self.last is not None:
+            return replace(end, exchange=failed_exchange(self.operation, *self.last))
+        return end
 
 
 class StudioApi:
@@ -145,10 +152,10 @@ class StudioApi:
         while True:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."
-                return Unresolved("in_doubt_too_long", message, in_doubt=True)
+                return sending.with_exchange(Unresolved("in_doubt_too_long", message, in_doubt=True))
             end = await self._await_turn(sending) or await self._send(sending)
             if not isinstance(end, ResendAfter):
-                return end
+                return sending.with_exchange(end)
             sending.in_doubt = sending.in_doubt or end.in_doubt
             sending.redirected = sending.redirected or end.redirected
             with suppress(TimeoutError):
@@ -241,15 +248,13 @@ class StudioApi:
                 answer = await self._client.post(sending.operation, sending.body)
         except TimeoutError:
             return InDoubt("The run was stopped before the service answered.")
+        sending.last = answer, self._clock() - sent_at
         self._learn(answer)
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         decision = decide_create(answer, self._situation(sending), self._policy)
         self._pace(sending.operation, answer, decision, sent_at)
-        end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
-        if isinstance(end, Unsuccessful):
-            return replace(end, exchange=failed_exchange(sending.operation, answer, self._clock() - sent_at))
-        return end
+        return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
     def _situation(self, sending: _Sending) -> Situation:
         success = self._breaker.last_success
