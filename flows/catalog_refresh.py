@@ -35,10 +35,10 @@ async def catalog_refresh(
     attempts: Attempts | None = None,
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
-    report_failures: bool = False,
     edition: str | None = None,
     encoding: str | None = None,
     out: str | None = None,
+    report_failures: bool = False,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone.
 
@@ -56,9 +56,9 @@ async def catalog_refresh(
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
-        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
+        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

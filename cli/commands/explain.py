@@ -177,8 +177,10 @@ def _exchange(detail: str) -> str:
 def _report(detail: str) -> str:
     kept = json.loads(detail)
     cause = kept["cause"]
-    said = f"{kept['requestId']} by a {kept['by']}, about {cause['operation']}, {cause['code']}"
-    return ": ".join(filter(None, (said, kept.get("note"))))
+    return (
+        kept.get("note")
+        or f"{kept['requestId']} by a {kept['by']}, about {cause['operation']}, {cause['code']}"
+    )
 
 
 _DETAILS: dict[str, Callable[[str], str]] = {

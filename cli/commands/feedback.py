@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import RunRecord
     from patternmill.runs.failure_reports import Failure
-    from patternmill.service.feedback import Delivery, FeedbackReport
+    from patternmill.service.feedback_report import Delivery, FeedbackReport
     from patternmill.settings import Settings
 
 
@@ -162,7 +162,7 @@ def _sent(ledger: Ledger, failure: Failure, report: FeedbackReport, settings: Se
 
 
 def _told(delivery: Delivery) -> int:
-    from patternmill.service.feedback import DeliveryState
+    from patternmill.service.feedback_report import DeliveryState
 
     codes: dict[Any, Outcome] = {
         DeliveryState.SENT: Outcome.COMPLETED,

@@ -20,7 +20,7 @@ from patternmill.conformance.check_results import (
 from patternmill.conformance.feedback_checks import report
 from patternmill.conformance.probe import Key, content_name, is_unreadable_success
 from patternmill.conformance.session import NO_OPERATION, UNKNOWN_ID, Session, is_refusal
-from patternmill.service.feedback import FEEDBACK
+from patternmill.service.feedback_report import FEEDBACK
 from patternmill.service.outcomes import SUCCESS, Answer, ExchangeResult
 from patternmill.service.resend import REDIRECTS
 from patternmill.text import plural

@@ -15,7 +15,7 @@ from patternmill.conformance.check_results import (
     form_of,
 )
 from patternmill.conformance.session import Session, is_refusal
-from patternmill.service.feedback import FEEDBACK, UNAVAILABLE
+from patternmill.service.feedback_report import FEEDBACK, UNAVAILABLE
 from patternmill.service.outcomes import Answer
 
 SECTION = "4, 8 feedback"

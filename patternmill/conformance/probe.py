@@ -14,7 +14,7 @@ from typing import Protocol
 import orjson
 
 from patternmill.conformance.check_results import Skipped, SkipReason
-from patternmill.service.feedback import FEEDBACK
+from patternmill.service.feedback_report import FEEDBACK
 from patternmill.service.outcomes import SUCCESS, Answer, ExchangeResult, Trouble
 from patternmill.service.resend import RATE_LIMITED, REDIRECTS, read_retry_after
 from patternmill.text import duration

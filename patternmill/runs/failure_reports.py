@@ -28,7 +28,7 @@ from patternmill.ledger.reports.story import Story
 from patternmill.ledger.reports.unsettled import run_of
 from patternmill.results.summary import signature
 from patternmill.runs.lease import is_free
-from patternmill.service.feedback import Delivery, DeliveryState, FeedbackReport, feedback_report
+from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport, feedback_report
 from patternmill.service.jobs import ON_WIRE
 from patternmill.service.outcomes import FailedExchange
 from patternmill.service.studio_api import StudioApi
@@ -264,7 +264,12 @@ def _story(ledger: Ledger, failure: Failure, exchange: FailedExchange | None) ->
         f"Happened: {_reason(attempt)} [{failure.cause.code}]",
     ]
     if exchange is not None:
-        parts.append(f"The response is the last one, of {exchange.operation}, with status {exchange.status}.")
+        arrived = (
+            f"The response is the last one, with status {exchange.status}"
+            if exchange.status
+            else "None arrived"
+        )
+        parts.append(f"{arrived}, to {exchange.operation}.")
     if failure.rows > 1:
         parts.append(f"{plural(failure.rows, 'row')} of one run ended alike.")
     parts.append("Tried:")

@@ -16,7 +16,7 @@ from patternmill.catalog.offer import Offer
 from patternmill.errors import ConfigurationError
 from patternmill.service.client import StudioClient
 from patternmill.service.direct_calls import only_reads
-from patternmill.service.feedback import FEEDBACK, Delivery, FeedbackReport, delivery_of
+from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer

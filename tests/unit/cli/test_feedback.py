@@ -254,7 +254,8 @@ def test_what_was_reported_is_shown(past: Past, desk: Desk, capsys: pytest.Captu
     assert "This cause was reported before, on " in printed
     assert main.run(["explain", "F-1"]) == 0
     story = capsys.readouterr().out
-    assert f"reported to the service's operators ({report_id} by a person, about patterns/create" in story
+    assert f"was begun ({report_id} by a person, about patterns/create, pattern_failed)" in story
+    assert f"reported to the service's operators (The service has the report {report_id}.)" in story
     assert "the service answered (jobs/get: 200, after 36 ms)" in story
 
 

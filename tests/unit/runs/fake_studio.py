@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from patternmill.catalog.offer import Category, Offer
-from patternmill.service.feedback import Delivery, DeliveryState, FeedbackReport
+from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport
 from patternmill.service.jobs import Job
 from patternmill.service.outcomes import (
     Accepted,

@@ -14,7 +14,7 @@ from patternmill.ledger.reports.integrity import problems
 from patternmill.runs import failure_reports
 from patternmill.runs.failure_reports import MOST_REPORTS, report_run
 from patternmill.service import outcomes
-from patternmill.service.feedback import Delivery, DeliveryState, FeedbackReport
+from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, RowStatus
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError, ServiceStopped
-from patternmill.service.feedback import DeliveryState, feedback_report
+from patternmill.service.feedback_report import DeliveryState, feedback_report
 from patternmill.service.outcomes import (
     Accepted,
     Answer,

@@ -8,7 +8,13 @@ from typing import Any
 import orjson
 import pytest
 
-from patternmill.service.feedback import CUT, DeliveryState, FeedbackReport, delivery_of, feedback_report
+from patternmill.service.feedback_report import (
+    CUT,
+    DeliveryState,
+    FeedbackReport,
+    delivery_of,
+    feedback_report,
+)
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
 LEAST = {"requestId": "f", "text": "t"}
