@@ -143,7 +143,7 @@ _EVENTS = {
     "accepted": "the service has the job",
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
-    "answered": "the service answered",
+    "answered": "what was answered",
     "feedback_intended": "a report to the service's operators was begun",
     "feedback_sent": "reported to the service's operators",
     "feedback_in_doubt": "the report may have arrived",

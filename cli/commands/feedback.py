@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from patternmill.service.feedback_report import Delivery, FeedbackReport
     from patternmill.settings import Settings
 
+_MOST_CAUSES = 20
+
 
 @click.command("feedback")
 @click.option("--sku", help="About this row: the last request for its product, or for its pattern.")
@@ -95,10 +97,10 @@ def _chosen(ledger: Ledger, name: str | None, catalog: str | None, environment: 
 
 
 def _choose(ledger: Ledger, record: RunRecord) -> Failure | None:
-    """The cause that a person chooses; the only one, where there is one. None: nothing failed."""
+    """The cause that a person chooses, of the most frequent ones; None: nothing failed."""
     from patternmill.runs.failure_reports import failures_of_run
 
-    failures = failures_of_run(ledger, record)
+    failures = failures_of_run(ledger, record)[:_MOST_CAUSES]
     echo(f"Run {record.run_id} of catalog {record.catalog} ({record.environment})")
     if not failures:
         echo("Nothing failed at the service.")

@@ -179,28 +179,29 @@ async def report_run(settings: Settings, api: StudioApi, record: RunRecord) -> s
 
     Stops at the first report that is not delivered, and when its time is over.
     """
-    reports = await asyncio.to_thread(_written, settings, record)
+    reports, left = await asyncio.to_thread(_written, settings, record)
     sent = 0
     with open_ledger(settings) as ledger:
         try:
             async with asyncio.timeout(TIME_LIMIT.total_seconds()):
-                for failure, report in reports[:MOST_REPORTS]:
+                for failure, report in reports:
                     delivery = await send_report(ledger, api, failure, report, record.run_id)
                     if delivery is not None and delivery.state is not DeliveryState.SENT:
                         return f"{_sent(sent)} {delivery.message}"
                     sent += delivery is not None
         except TimeoutError:
             return f"{_sent(sent)} One more had no answer in time, and may have arrived."
-    left = len(reports) - MOST_REPORTS
-    return f"{_sent(sent)} Left out: {plural(left, 'more cause')}." if left > 0 else _sent(sent)
+    return f"{_sent(sent)} Left out: {plural(left, 'more cause')}." if left else _sent(sent)
 
 
-def _written(settings: Settings, record: RunRecord) -> list[tuple[Failure, FeedbackReport]]:
+def _written(settings: Settings, record: RunRecord) -> tuple[list[tuple[Failure, FeedbackReport]], int]:
+    """The reports, and how many causes are left out."""
     with open_ledger(settings) as ledger:
-        return [
-            (failure, write_report(ledger, failure, settings.secrets()))
-            for failure in failures_to_report(ledger, record)
-        ]
+        failures = failures_to_report(ledger, record)
+        first, secrets = failures[:MOST_REPORTS], settings.secrets()
+        return [(failure, write_report(ledger, failure, secrets)) for failure in first], len(
+            failures[MOST_REPORTS:]
+        )
 
 
 def _sent(count: int) -> str:

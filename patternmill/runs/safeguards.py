@@ -74,8 +74,14 @@ def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
     item = open_attempt(ledger, request_id)
     assert item is not None, "it is on record"
     settings, address = load_settings(environment=item.environment), service_of(ledger, request_id)
-    if not address:
+    if not address and settings.studio_url is None:
         return settings
+    if not address:
+        raise ConfigurationError(
+            f"The request went to an embedded studio, and {settings.studio_url} is set here.",
+            code="other_service",
+            remedy="Unset PATTERNMILL_STUDIO_URL. Nothing was sent or changed.",
+        )
     if settings.studio_url is None:
         raise ConfigurationError(
             f"The request went to {address}, and no address of the service is set here.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -16,6 +16,7 @@ from cli import main
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.integrity import problems
+from patternmill.runs.lease import LeaseHolder
 from patternmill.service.outcomes import FailedExchange
 from patternmill.states import AttemptState
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -256,7 +257,7 @@ def test_what_was_reported_is_shown(past: Past, desk: Desk, capsys: pytest.Captu
     story = capsys.readouterr().out
     assert f"was begun ({report_id} by a person, about patterns/create, pattern_failed)" in story
     assert f"reported to the service's operators (The service has the report {report_id}.)" in story
-    assert "the service answered (jobs/get: 200, after 36 ms)" in story
+    assert "what was answered (jobs/get: 200, after 36 ms)" in story
 
 
 def test_only_cause_needs_no_choice(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,3 +356,29 @@ def test_report_goes_to_the_service_of_the_request(
     assert run("--sku", "F-1", "--yes") == 2
     assert "The request went to http://127.0.0.1:9/v1" in capsys.readouterr().err
     assert (desk.raw, kinds(past, attempt)) == ([], [])
+
+
+def test_failure_of_an_embedded_studio_is_reported_to_no_other(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_ = past.begin(FERN, studio_url="")
+    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "The request went to an embedded studio" in capsys.readouterr().err
+    assert desk.raw == []
+
+
+def test_open_request_of_a_run_that_goes_on_is_not_reported(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may still be answered; what failed may be reported at once."""
+    run_ = past.begin(FERN, FOX)
+    run_.attempt(run_.pattern("F-1"), AttemptState.ACCEPTED)
+    run_.attempt(run_.pattern("X-1"), AttemptState.FAILED)
+    holder = json.dumps(asdict(LeaseHolder.this_process()))
+    with past.ledger.transaction():
+        past.ledger.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "goes on" in capsys.readouterr().err
+    assert run("--sku", "X-1", "--yes") == 0

@@ -299,3 +299,26 @@ def test_nothing_is_reported_unless_it_is_asked_for(imports: Imports, service: S
     service.on_follow["ferns"] = [failed(), failed()]
     work = imports(imports.file(FOUR), "out")
     assert (work.begun.reported, service.reports) == (None, [])
+
+
+def test_nothing_is_reported_after_a_stop(imports: Imports, service: Service) -> None:
+    """The person wants it to end."""
+    service.on_follow["ferns"] = [failed(), failed()]
+    spec = replace(
+        imports.shop.spec(), source=imports.file(FOUR), out=imports.folder / "out", report_failures=True
+    )
+
+    async def main() -> Run:
+        async with Pipeline(spec) as work:
+            await work.read()
+            await work.check()
+            run = await work.plan()
+            await run.engine.drive()
+            run.stop("Stopped by SIGINT.")
+            await work.end()
+            await work.publish()
+            assert await work.report_failures() == ""
+            return run
+
+    assert asyncio.run(main()).reported is None
+    assert service.reports == []
