@@ -51,7 +51,7 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
     confirmed, or nothing to report; 3 its answer was lost, so that it may have arrived.
     """
     from patternmill.ledger.ledger import open_ledger
-    from patternmill.runs.failure_reports import refuse_under_way, write_report
+    from patternmill.runs.failure_reports import refuse_under_way, write_feedback
     from patternmill.runs.safeguards import settings_for_request
     from patternmill.settings import load_settings
 
@@ -64,7 +64,7 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
             return EXIT_CODES[Outcome.COMPLETED]
         refuse_under_way(ledger, failure)
         settings = settings_for_request(ledger, failure.attempt.request_id)
-        report = write_report(ledger, failure, settings.secrets(), text)
+        report = write_feedback(ledger, failure, settings.secrets(), text)
         for line in _shown_lines(ledger, failure, report, settings):
             echo(line)
         if not yes and not confirmed("Send it?", "Not sent"):
@@ -150,12 +150,12 @@ def _sent(ledger: Ledger, failure: Failure, report: FeedbackReport, settings: Se
     import asyncio
 
     from cli.launcher import available_service
-    from patternmill.runs.failure_reports import send_report
+    from patternmill.runs.failure_reports import send_feedback
     from patternmill.service.studio_api import StudioApi
 
     async def send(settings: Settings) -> Delivery:
         async with StudioApi.from_settings(settings) as api:
-            delivery = await send_report(ledger, api, failure, report)
+            delivery = await send_feedback(ledger, api, failure, report)
         assert delivery is not None, "a person may report a cause again"
         return delivery
 

@@ -118,7 +118,7 @@ def refuse_under_way(ledger: Ledger, failure: Failure) -> None:
         )
 
 
-def write_report(
+def write_feedback(
     ledger: Ledger, failure: Failure, secrets: Collection[str], text: str | None = None
 ) -> FeedbackReport:
     """A report with a new ID: what the ledger knows, and nothing else. `text` replaces the one from the story.
@@ -143,7 +143,7 @@ def write_report(
     return feedback_report(fields, secrets)
 
 
-async def send_report(
+async def send_feedback(
     ledger: Ledger, api: StudioApi, failure: Failure, report: FeedbackReport, run_id: RunId | None = None
 ) -> Delivery | None:
     """Send a report, once, between two records of it; None when a run finds its cause reported by then.
@@ -174,7 +174,7 @@ _EVENTS = {
 }
 
 
-async def report_run(settings: Settings, api: StudioApi, record: RunRecord) -> str:
+async def send_run_feedback(settings: Settings, api: StudioApi, record: RunRecord) -> str:
     """Report what the service failed in an ended run, once a cause; returns what came of it, in a sentence.
 
     Stops at the first report that is not delivered, and when its time is over.
@@ -185,7 +185,7 @@ async def report_run(settings: Settings, api: StudioApi, record: RunRecord) -> s
         try:
             async with asyncio.timeout(TIME_LIMIT.total_seconds()):
                 for failure, report in reports:
-                    delivery = await send_report(ledger, api, failure, report, record.run_id)
+                    delivery = await send_feedback(ledger, api, failure, report, record.run_id)
                     if delivery is not None and delivery.state is not DeliveryState.SENT:
                         return f"{_sent(sent)} {delivery.message}"
                     sent += delivery is not None
@@ -197,11 +197,9 @@ async def report_run(settings: Settings, api: StudioApi, record: RunRecord) -> s
 def _written(settings: Settings, record: RunRecord) -> tuple[list[tuple[Failure, FeedbackReport]], int]:
     """The reports, and how many causes are left out."""
     with open_ledger(settings) as ledger:
-        failures = failures_to_report(ledger, record)
-        first, secrets = failures[:MOST_REPORTS], settings.secrets()
-        return [(failure, write_report(ledger, failure, secrets)) for failure in first], len(
-            failures[MOST_REPORTS:]
-        )
+        failures, secrets = failures_to_report(ledger, record), settings.secrets()
+        reports = [(failure, write_feedback(ledger, failure, secrets)) for failure in failures[:MOST_REPORTS]]
+    return reports, len(failures) - len(reports)
 
 
 def _sent(count: int) -> str:

@@ -27,7 +27,7 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.failure_reports import report_run
+from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
@@ -200,7 +200,7 @@ class Pipeline:
         if not self.spec.report_failures or self.begun.is_stopped:
             return ""
         try:
-            self.begun.reported = await report_run(self.spec.settings, self._api, self.ended.record)
+            self.begun.reported = await send_run_feedback(self.spec.settings, self._api, self.ended.record)
         except PatternmillError as error:
             self.begun.reported = f"The failures could not be reported: {error.message}"
         except Exception:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,13 +146,27 @@ def test_direct_call_prints_the_answer(room: Room, capsys: pytest.CaptureFixture
     assert room.studio.meter.total == 0
 
 
-def test_body_of_a_direct_call_is_json(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the line or from a file."""
+def test_body_of_a_direct_call_is_json(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the line, from a file or from the standard input."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"limit": 1}')))
+    assert room.run("call", "jobs/list", "-") == 0
     body = room.folder / "body.json"
     body.write_text('{"limit": 1}', encoding="utf-8")
     assert room.run("call", "jobs/list", f"@{body}") == 0
     for wrong in ("{limit: 1}", "", f"@{body}x", "NaN"):
         assert room.run("call", "jobs/list", wrong) == 2, wrong
+
+
+def test_answer_of_a_direct_call_is_json_on_a_terminal(
+    room: Room, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Characters that could mislead are escaped, in the way of JSON."""
+    prompt = "herons \u202e\u00a0🦢 \x7f \\"
+    room.studio.ask("patterns/create", requestId="r", prompt=prompt)
+    assert room.run("call", "patterns/list") == 0
+    printed = capsys.readouterr().out
+    assert "\u202e" not in printed and "🦢" in printed
+    assert [one["prompt"] for one in json.loads(printed)["patterns"]] == [prompt]
 
 
 @pytest.mark.parametrize(

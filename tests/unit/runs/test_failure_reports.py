@@ -12,7 +12,7 @@ import pytest
 from patternmill.ledger.feedback_log import reported_causes
 from patternmill.ledger.reports.integrity import problems
 from patternmill.runs import failure_reports
-from patternmill.runs.failure_reports import MOST_REPORTS, report_run
+from patternmill.runs.failure_reports import MOST_REPORTS, send_run_feedback
 from patternmill.service import outcomes
 from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport
 from patternmill.service.studio_api import StudioApi
@@ -27,7 +27,7 @@ TWO = rows(("H-1", "herons"), ("F-1", "ferns"))
 def report(shop: Workshop, ended: Ended, api: FakeStudioApi | None = None) -> str:
     """As the run does it once its results are written."""
     api = api or FakeStudioApi(shop.service)
-    return asyncio.run(report_run(shop.settings, cast(StudioApi, api), ended.ending.record))
+    return asyncio.run(send_run_feedback(shop.settings, cast(StudioApi, api), ended.ending.record))
 
 
 def prompts(service: Service) -> list[str]:

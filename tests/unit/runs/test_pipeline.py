@@ -286,7 +286,7 @@ def test_failures_are_reported_once_the_results_are_written(
             raise error
         return "1 report sent."
 
-    monkeypatch.setattr("patternmill.runs.pipeline.report_run", report)
+    monkeypatch.setattr("patternmill.runs.pipeline.send_run_feedback", report)
     service.on_follow["ferns"] = [failed(), failed()]
     work = imports(imports.file(FOUR), "out", report_failures=True)
     assert seen == [True]
