@@ -6,10 +6,16 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """What an item makes. The values are part of the request IDs: never change them."""
+    """What an item makes, in the order of purchase. The values are part of the request IDs: never change them."""
 
+    #: An uploaded picture that guides patterns.
+    REFERENCE = "reference"
     PATTERN = "pattern"
+    #: A pattern made of another one.
+    REFINEMENT = "refinement"
     PRODUCT = "product"
+    #: A checkout of products, which a person pays.
+    CHECKOUT = "checkout"
 
 
 class AttemptState(StrEnum):
