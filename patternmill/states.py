@@ -18,6 +18,10 @@ class Stage(StrEnum):
     CHECKOUT = "checkout"
 
 
+#: What a run makes for its rows.
+ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
+
+
 class AttemptState(StrEnum):
     """One attempt at one item, as the ledger knows it."""
 
