@@ -6,10 +6,20 @@ from enum import StrEnum
 
 
 class Stage(StrEnum):
-    """What an item makes. The values are part of the request IDs: never change them."""
+    """What an item makes, in the order of purchase. The values are part of the request IDs: never change them."""
 
+    #: An uploaded picture that guides patterns.
+    REFERENCE = "reference"
     PATTERN = "pattern"
+    #: A pattern made of another one.
+    REFINEMENT = "refinement"
     PRODUCT = "product"
+    #: A checkout of products, which a person pays.
+    CHECKOUT = "checkout"
+
+
+#: What a run makes for its rows.
+ROW_STAGES = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 
 
 class AttemptState(StrEnum):

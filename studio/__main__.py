@@ -14,7 +14,7 @@ if __name__ == "__main__":
 
         sys.exit(keys_main(sys.argv[2:]))
     if sys.argv[1:2] == ["control"]:
-        from studio.control_commands import main as control_main
+        from studio.instruments.control_commands import main as control_main
 
         sys.exit(control_main(sys.argv[2:]))
     from studio.server import main

@@ -17,7 +17,7 @@ from starlette.routing import request_response
 from studio import wire
 from studio.errors import Refusal, unknown
 from studio.inspector import Inspector, Recorder, note_caller
-from studio.intervention import Commands, Intervention, Rig
+from studio.instruments.intervention import Commands, Intervention, Rig
 from studio.keys import Keys
 from studio.openapi import VERSION, document
 from studio.operations.context import Caller

@@ -24,12 +24,12 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp
 
 from studio.app import build_app, picture_directory
-from studio.control_file import write_control_file
 from studio.inspector import FILE as INSPECTOR
 from studio.inspector import Inspector
-from studio.instrument_options import add_options, take_start
-from studio.instruments import Instruments, Start
-from studio.intervention import Connections, Rig
+from studio.instruments.control_file import write_control_file
+from studio.instruments.instrument_options import add_options, take_start
+from studio.instruments.instrument_set import Instruments, Start
+from studio.instruments.intervention import Connections, Rig
 from studio.openapi import VERSION
 from studio.pace import Pace
 from studio.pictures import Pictures
@@ -174,7 +174,7 @@ def _rig(options: Options, store: Store, listener: socket.socket) -> tuple[Rig, 
     )
     control = None
     if options.start.control:
-        from studio.control import Control  # a studio without it starts the sooner
+        from studio.instruments.control import Control  # a studio without it starts the sooner
 
         file = write_control_file(options.home, _address(options, listener))
         control = Control(service, instruments, options.home, file.key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from studio.fates import FateOf, usual_fate
+from studio.instruments.fates import FateOf, usual_fate
 from studio.limits import Limit, Limits
 from studio.offer import PrintSize
 from studio.operations.checkouts import Checkouts

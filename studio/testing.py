@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from studio.control_client import ControlClient, Json, post_json
+from studio.instruments.control_client import ControlClient, Json, post_json
 from studio.server import Running, read_options, serve
 
 START_SECONDS = 30.0
@@ -80,7 +80,7 @@ class MeterHandle:
         self._studio = studio
 
     def read(self) -> Json:
-        """All of it: see `studio.meter.MeterReading`."""
+        """All of it: see `studio.instruments.meter.MeterReading`."""
         return self._studio.control("meter")
 
     @property

@@ -196,15 +196,15 @@ class Engine:
         if item.key in self._results:
             return self._results[item.key]
         self._began.setdefault(item.key, time.time())
-        pattern_id = self._results[item.pattern_key] if item.pattern_key is not None else None
         begun: BegunAttempt | None
-        begun = await self._attempts.begin(item, pattern_id, retried=item.key in self._retried)
+        begun = await self._attempts.begin(item, self._results, retried=item.key in self._retried)
         while begun is not None:
             attempt, job = begun.attempt, None
             if self._may_be_sent(begun):
                 created = await self._api.create(
                     item.stage,
                     attempt.body,
+                    operation=item.operation,
                     known_job_id=attempt.job_id,
                     age=begun.sent_ago,
                     stopping=lambda: self.halt.forbids_sending(item.stage),
@@ -216,7 +216,7 @@ class Engine:
                 age = self._attempts.age_of_job(attempt)
                 ended = await self._api.follow(attempt.job_id, item.stage, age=age, known=job)
                 attempt = await self._attempts.record_end(item, attempt, ended)
-            begun = await self._attempts.begin_another(item, pattern_id, attempt, begun.last_number)
+            begun = await self._attempts.begin_another(item, self._results, attempt, begun.last_number)
         return self._result(item, attempt)
 
     def stop(self, why: str) -> None:

@@ -15,7 +15,7 @@ from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.planning.items import Item
+from patternmill.planning.items import Item, Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import PASSING_REFUSALS, REOPENED, WRITTEN_OFF, AttemptState, Outcome, Stage
@@ -50,12 +50,10 @@ class Attempts:
         self._halt = halt
         self._progress = progress
 
-    async def begin(
-        self, item: Item, pattern_id: str | None, *, retried: bool = False, after: int = 0
-    ) -> BegunAttempt:
+    async def begin(self, item: Item, made: Made, *, retried: bool = False, after: int = 0) -> BegunAttempt:
         """The last attempt where it is open, else the intent of the next one, in one transaction.
 
-        `pattern_id`: what a product is built on. `retried`: by a person. `after`: the number of an attempt that has
+        `made`: what the item is built on, at least. `retried`: by a person. `after`: the number of an attempt that has
         just failed. Raises BudgetReached.
         """
         #: Written by this very call, also when its transaction is done once more after a lost connection.
@@ -68,7 +66,7 @@ class Attempts:
                 last = attempts[-1]
                 sent_ago = None if last.request_id in written else _sent_ago(ledger, last)
                 return self._begun(last, retried, sent_ago)
-            intent = self._intent(item, pattern_id, number)
+            intent = self._intent(item, made, number)
             written.add(intent.request_id)
             attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
             # Some services redirect what they have executed.
@@ -88,7 +86,7 @@ class Attempts:
             raise
 
     async def begin_another(
-        self, item: Item, pattern_id: str | None, last: Attempt, last_number: int
+        self, item: Item, made: Made, last: Attempt, last_number: int
     ) -> BegunAttempt | None:
         """The attempt after one whose job failed; None where none follows."""
         if last.state is not AttemptState.FAILED or last.error_code in FINAL_CODES:
@@ -96,7 +94,7 @@ class Attempts:
         if last.attempt >= last_number or self._halt.halts(item.stage):
             return None
         try:
-            begun = await self.begin(item, pattern_id, after=last.attempt)
+            begun = await self.begin(item, made, after=last.attempt)
         except BudgetReached:
             return None
         self._progress.tried_again += 1
@@ -167,25 +165,39 @@ class Attempts:
         number, allowed = attempt.attempt, self._options.attempts
         return BegunAttempt(attempt, number + allowed - 1 if retried else max(number, allowed), sent_ago)
 
-    def _intent(self, item: Item, pattern_id: str | None, number: int) -> Intent:
+    def _intent(self, item: Item, made: Made, number: int) -> Intent:
         request_id = item.request_id(number)
-        body, price = item.body(request_id, pattern_id), self._options.prices[item.stage]
+        body, price = item.body(request_id, made), self._options.prices[item.stage]
         return Intent(request_id, item.key, item.stage, number, body, price)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
-        """Write the job ID before anything builds on it; a job of another request is a contradiction."""
+        """Write the job ID before anything builds on it; a job of another request is a contradiction.
+
+        What was made without a job is a result at once.
+        """
+        change = partial(Ledger.change, run_id=self._run_id, request_id=attempt.request_id)
 
         def accept(ledger: Ledger) -> Attempt | RequestId:
-            other = ledger.request_of_job(job.job_id, self._environment)
+            other = self._request_of(ledger, job)
             if other is not None and other != attempt.request_id:
                 return other
-            return ledger.change(self._run_id, attempt.request_id, AttemptState.ACCEPTED, job_id=job.job_id)
+            accepted = change(ledger, to=AttemptState.ACCEPTED, job_id=job.job_id)
+            if not job.is_immediate:
+                return accepted
+            return change(ledger, to=AttemptState.SUCCEEDED, result_id=job.job_id)
 
         accepted = await self._writer.write(accept)
         if isinstance(accepted, Attempt):
             return accepted
         message = f"The service answered with job {job.job_id}, which belongs to request {accepted}."
         return await self._hold(attempt, outcomes.Conflict("job_of_another_item", message))
+
+    def _request_of(self, ledger: Ledger, job: Job) -> RequestId | None:
+        """The request that has the job already. The same picture may have the same ID, whoever uploads it."""
+        immediate = Stage(job.kind) if job.is_immediate else None
+        if immediate is Stage.REFERENCE:
+            return None
+        return ledger.request_of_job(job.job_id, self._environment, immediate)
 
     async def _hold(self, attempt: Attempt, end: outcomes.Conflict | outcomes.Unresolved) -> Attempt:
         """A person decides about the attempt; a contradiction stops the run as well."""

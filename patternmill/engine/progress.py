@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from time import monotonic
 
 from patternmill.planning.plan import TO_DO, Plan, Reason
-from patternmill.states import Outcome, Stage
+from patternmill.states import ROW_STAGES, Outcome, Stage
 
 
 @dataclass
@@ -127,7 +127,7 @@ class Halt:
 
     @property
     def is_total(self) -> bool:
-        return all(map(self.halts, Stage))
+        return all(map(self.halts, ROW_STAGES))
 
     def forbids_sending(self, stage: Stage) -> bool:
         """Whether what has an intent must not be sent any more; within a budget it was reserved, and may be."""

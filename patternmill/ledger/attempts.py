@@ -173,13 +173,20 @@ class AttemptTables(SpendingTable):
         self.record_event(run_id, "intended", intent.request_id, at=intended.intended_at)
         return intended
 
-    def request_of_job(self, job_id: str, environment: str) -> RequestId | None:
-        """The request that has this job. Environments are different services, which may number their jobs alike."""
+    def request_of_job(
+        self, job_id: str, environment: str, immediate: Stage | None = None
+    ) -> RequestId | None:
+        """The request that has this job. Environments are different services, which may number their jobs alike.
+
+        `immediate`: the stage of an ID that stands for a job, where there is none.
+        """
         found = self._row(
             "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
-            "WHERE a.job_id = :job_id AND i.environment = :environment LIMIT 1",
+            "WHERE a.job_id = :job_id AND i.environment = :environment AND (i.stage = :immediate "
+            "OR :immediate = '' AND i.stage NOT IN ('reference', 'checkout')) LIMIT 1",
             job_id=job_id,
             environment=environment,
+            immediate=immediate.value if immediate else "",
         )
         return RequestId(found[0]) if found else None
 

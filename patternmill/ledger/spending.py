@@ -374,8 +374,8 @@ def _refusal(
     intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
-    limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}[intent.stage]
-    if limit is not None and spent.items + 1 + kept[intent.stage] > limit:
+    limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}.get(intent.stage)
+    if limit is not None and spent.items + 1 + kept.get(intent.stage, 0) > limit:
         return BudgetReached(
             f"The limit of {plural(limit, intent.stage)} a run is reached{_kept_for_others(kept)}.",
             code=f"max_{intent.stage}s",
@@ -402,7 +402,7 @@ def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
 
 def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
     prices = {Stage.PATTERN: first.pattern_price, Stage.PRODUCT: first.product_price}
-    return sum(count * prices[stage] for stage, count in kept.items())
+    return sum(count * prices.get(stage, 0) for stage, count in kept.items())
 
 
 def _kept_for_others(kept: Mapping[Stage, int]) -> str:

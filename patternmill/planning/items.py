@@ -66,6 +66,11 @@ def _name(environment: str, catalog: str, stage: Stage, content: Mapping[str, An
 _MOST_OF_A_SKU = 200
 
 
+#: By item, the IDs under which the service has what was made.
+Made = Mapping[ItemKey, str]
+NOTHING_MADE: Made = {}
+
+
 @dataclass(frozen=True)
 class Scope:
     """Whose items these are: no request ID is ever shared between two scopes."""
@@ -88,6 +93,9 @@ class _WorkItem:
 
     def request_id(self, attempt: int) -> RequestId:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
+
+    #: Where its stage has several operations.
+    operation: ClassVar[str | None] = None
 
 
 def pattern_name(prompt: str) -> str:
@@ -115,8 +123,8 @@ class PatternItem(_WorkItem):
     def prompt(self) -> str:
         return str(self.content["prompt"])
 
-    def body(self, request_id: RequestId, pattern_id: str | None = None) -> bytes:
-        """The JSON of this attempt, the same bytes in every resend."""
+    def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
+        """The JSON of this attempt, the same bytes in every resend. `made`: IDs of what it is built on."""
         return canonical_json({"requestId": request_id, "prompt": self.prompt}).encode()
 
     def describe(self) -> str:
@@ -150,11 +158,10 @@ class ProductItem(_WorkItem):
     def pattern_key(self) -> ItemKey:
         return ItemKey(self.content["pattern"])
 
-    def body(self, request_id: RequestId, pattern_id: str | None) -> bytes:
-        assert pattern_id is not None, "a product is built on a pattern"
+    def body(self, request_id: RequestId, made: Made) -> bytes:
         body = {
             "requestId": request_id,
-            "patternId": pattern_id,
+            "patternId": made[self.pattern_key],
             "categoryId": self.content["category"],
             "selections": self.content["selections"],
         }

@@ -1,4 +1,4 @@
-"""The job on the wire, read tolerantly: unknown fields are carried, unknown shapes are not guessed at."""
+"""What creates answer with, read tolerantly: unknown fields are carried, unknown shapes are not guessed at."""
 
 from __future__ import annotations
 
@@ -17,19 +17,24 @@ FAILED = "failed"
 class StageOnWire:
     """What the interface calls the parts of one stage."""
 
-    #: The operation that creates it.
+    #: The operation that creates it; of refinements the group, since each kind has an operation of its own.
     create: str
-    #: The field of a job's result that has its ID.
+    #: The field that has its ID: of a job's result, or of the answer itself.
     result_field: str
     #: Fields that name a picture of it, before those that may name one of anything.
-    pictures: tuple[str, ...]
+    pictures: tuple[str, ...] = ()
+    #: The answer names what was made, and no job.
+    is_immediate: bool = False
 
 
 ON_WIRE = {
+    Stage.REFERENCE: StageOnWire("references/create", "referenceId", is_immediate=True),
     Stage.PATTERN: StageOnWire("patterns/create", "patternId", ("patternImageUrl", "patternUrl")),
+    Stage.REFINEMENT: StageOnWire("refine", "patternId", ("patternImageUrl", "patternUrl")),
     Stage.PRODUCT: StageOnWire(
         "products/create", "productId", ("productImageUrl", "productUrl", "mockupUrl")
     ),
+    Stage.CHECKOUT: StageOnWire("checkouts/create", "checkoutId", is_immediate=True),
 }
 _PICTURES = (
     *("imageUrl", "previewUrl", "pictureUrl", "thumbnailUrl"),
@@ -47,10 +52,14 @@ class Job:
     status: str
     error: str | None
     raw: dict[str, Any]
+    #: There is no job: the answer to the create named what was made, and its ID stands for the job's.
+    is_immediate: bool = False
 
     def result_id(self, stage: Stage) -> str | None:
         """The ID of what was asked for; whatever else the result carries is not it."""
-        return _identifier(self._result.get(ON_WIRE[stage].result_field))
+        return (
+            self.job_id if self.is_immediate else _identifier(self._result.get(ON_WIRE[stage].result_field))
+        )
 
     def picture_url(self, stage: Stage) -> str | None:
         """The address of a picture of what was asked for, when the service names one."""
@@ -59,6 +68,8 @@ class Job:
 
     def is_of_another_kind(self, stage: Stage) -> bool:
         """Whether this job makes something else than `stage` does, by its result, or else by its kind."""
+        if self.is_immediate:
+            return False
         return stage not in self.made if self.made else self.has_another_kind(stage)
 
     @property
@@ -68,7 +79,9 @@ class Job:
     def has_another_kind(self, stage: Stage) -> bool:
         """The interface names the kind of pattern jobs alone: any other may be a product's, but no pattern's."""
         kind = self.kind.strip().casefold()
-        return kind == Stage.PATTERN if stage is Stage.PRODUCT else bool(kind) and Stage.PATTERN not in kind
+        if stage is Stage.PATTERN:
+            return bool(kind) and Stage.PATTERN not in kind
+        return stage is Stage.PRODUCT and kind == Stage.PATTERN
 
     @property
     def _result(self) -> dict[str, Any]:
@@ -89,6 +102,15 @@ def read_job(body: Any) -> Job | None:
         error=_reason(body.get("error")) if status == FAILED else None,
         raw=body,
     )
+
+
+def read_created(body: Any, stage: Stage) -> Job | None:
+    """What the answer to a create names: its job, or what was made where no job makes it; None when neither."""
+    wire = ON_WIRE[stage]
+    made = _identifier(body.get(wire.result_field)) if wire.is_immediate and isinstance(body, dict) else None
+    if made is None:
+        return read_job(body)
+    return Job(made, kind=stage.value, status=SUCCEEDED, error=None, raw=body, is_immediate=True)
 
 
 def _identifier(value: Any) -> str | None:

@@ -33,9 +33,9 @@ class Window:
         self._shrunk_at = -float("inf")
         self._recent: deque[bool] = deque(maxlen=self.AMONG)
         self._occupied = 0
+        #: What finishes something goes first.
         self._waiting: dict[Stage, deque[asyncio.Future[None]]] = {
-            Stage.PRODUCT: deque(),
-            Stage.PATTERN: deque(),
+            stage: deque() for stage in reversed(Stage)
         }
 
     @property

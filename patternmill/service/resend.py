@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED, Job, read_job
+from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED, Job, read_created, read_job
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
@@ -79,6 +79,8 @@ class ResendPolicy:
 class Situation:
     """What the sender knows besides the answer."""
 
+    #: What the request is to make.
+    stage: Stage = Stage.PATTERN
     #: Sends so far in this run, this one included.
     tries: int = 1
     #: Since the first send in this run.
@@ -312,7 +314,7 @@ def _names_a_repeated_id(answer: Answer) -> bool:
 
 def _repeated(answer: Answer, now: Situation) -> CreateDecision:
     """The service has this ID already. Only a job that is known to be of this request is followed."""
-    job = read_job(answer.body)
+    job = read_created(answer.body, now.stage)
     if job and job.job_id == now.known_job_id:
         return Accepted(job)
     return Unresolved(
@@ -321,7 +323,7 @@ def _repeated(answer: Answer, now: Situation) -> CreateDecision:
 
 
 def _success_or_doubt(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
-    job = read_job(answer.body) if answer.usable else None
+    job = read_created(answer.body, now.stage) if answer.usable else None
     if job is None:
         return _again(answer, now, policy)
     if now.known_job_id is not None and job.job_id != now.known_job_id:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 
 import orjson
@@ -63,6 +65,7 @@ class Pace:
 class _Sending:
     """One create, until its outcome is known."""
 
+    stage: Stage
     operation: str
     body: bytes
     known_job_id: str | None
@@ -101,18 +104,18 @@ class StudioApi:
         self.window = Window(pace.max_in_flight, clock=clock)
         #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
         self._creates = RateLimiter(pace.create_rate, clock=clock)
-        self._learned = {wire.create: RateLimiter(pace.create_rate, clock=clock) for wire in ON_WIRE.values()}
+        self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, pace.create_rate, clock=clock))
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
-        #: Which request each job belongs to, by a hash of its body.
-        self._owners: dict[str, int] = {}
+        #: Which request each job belongs to, by a hash of its body; so with checkouts, which have IDs of their own.
+        self._owners: dict[tuple[Stage | None, str], int] = {}
         self._reached = self._answered_well = False
         #: Operations of which a create was accepted, in this run or before.
         self._working: set[str] = set()
         #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
-        self._unclear: dict[str, set[int]] = {wire.create: set() for wire in ON_WIRE.values()}
+        self._unclear = defaultdict[str, set[int]](set)
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
@@ -138,17 +141,20 @@ class StudioApi:
         stage: Stage,
         body: bytes,
         *,
+        operation: str | None = None,
         known_job_id: str | None = None,
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> CreateEnd:
         """Resend `body` until its outcome is known, waiting as the service requests.
 
-        `age`: how long ago this very request was first sent by an earlier run; None when it never was.
-        `known_job_id`: the job that an earlier answer named for it. Never raises for the service's faults.
+        `operation`: where a stage has several. `age`: how long ago this very request was first sent by an earlier
+        run; None when it never was. `known_job_id`: the job that an earlier answer named for it.
+        Never raises for the service's faults.
         """
         began = self._clock() - (age or timedelta(0)).total_seconds()
-        sending = _Sending(ON_WIRE[stage].create, body, known_job_id, stopping, age is not None, began)
+        operation = operation or ON_WIRE[stage].create
+        sending = _Sending(stage, operation, body, known_job_id, stopping, age is not None, began)
         while True:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."
@@ -259,6 +265,7 @@ class StudioApi:
     def _situation(self, sending: _Sending) -> Situation:
         success = self._breaker.last_success
         return Situation(
+            stage=sending.stage,
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
             in_doubt=sending.in_doubt,
@@ -288,9 +295,13 @@ class StudioApi:
             self.window.overloaded(sent_at)
 
     def _owned(self, accepted: Accepted, sending: _Sending) -> Accepted | Conflict:
-        job_id, request = accepted.job.job_id, hash(sending.body)
-        if self._owners.setdefault(job_id, request) != request:
-            return Conflict("job_of_another_item", f"The service named job {job_id} for two requests.")
+        job, request = accepted.job, hash(sending.body)
+        if job.is_immediate and sending.stage is Stage.REFERENCE:
+            return accepted  # the same picture may have the same ID, whoever uploads it
+        owner = (sending.stage if job.is_immediate else None, job.job_id)
+        if self._owners.setdefault(owner, request) != request:
+            what = sending.stage if job.is_immediate else "job"
+            return Conflict("job_of_another_item", f"The service named {what} {job.job_id} for two requests.")
         return accepted
 
     async def _ask(self, job_id: str) -> Answer:

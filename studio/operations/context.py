@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from studio.errors import request_id_conflict, unknown
-from studio.fates import FateOf, usual_fate
+from studio.instruments.fates import FateOf, usual_fate
 from studio.limits import Limits
 from studio.pace import Pace
 from studio.requests import CreateBody, Page

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from studio.errors import unknown
-from studio.fates import Fate
+from studio.instruments.fates import Fate
 from studio.operations.context import (
     Answer,
     Caller,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from studio import rehearsal
 from studio.design import Change, Crop, Design, Edit, Extend, Recolor
 from studio.errors import FieldFault, Refusal, unknown
+from studio.instruments import prompt_marks
 from studio.models import find_model
 from studio.operations.context import Answer, Caller, Context, listing, timestamp
 from studio.operations.jobs import Jobs, Work, picture_url
@@ -69,7 +69,7 @@ class Patterns:
         return job
 
     def _first(self, body: CreatePattern, caller: Caller) -> Work:
-        rehearsal.refuse_content(body.prompt)
+        prompt_marks.refuse_content(body.prompt)
         if find_model(body.model) is None:
             raise unknown("model", body.model)
         digests = tuple(self._references.find(one, caller).sha256 for one in body.referenceIds)
@@ -81,7 +81,7 @@ class Patterns:
             subject["referenceIds"] = list(body.referenceIds)
         if body.size != DEFAULT_SIZE:
             subject["size"] = body.size
-        failure = rehearsal.pattern_failure(body.prompt, self._context.store.jobs.prompt_was_asked)
+        failure = prompt_marks.pattern_failure(body.prompt, self._context.store.jobs.prompt_was_asked)
         return Work("pattern", subject, failure, digests)
 
     def _refine(self, operation: str, body: RefineBody, caller: Caller, change: Change) -> Answer:
@@ -94,8 +94,8 @@ class Patterns:
         _check_changes(design)
         failure = None
         if isinstance(change, Edit):
-            rehearsal.refuse_content(change.prompt)
-            failure = rehearsal.pattern_failure(change.prompt, self._context.store.jobs.prompt_was_asked)
+            prompt_marks.refuse_content(change.prompt)
+            failure = prompt_marks.pattern_failure(change.prompt, self._context.store.jobs.prompt_was_asked)
         subject = {**subject_of(design), **parts(parent.subject, "referenceIds", "size"), "parent": parent_id}
         return Work("pattern", subject, failure)
 

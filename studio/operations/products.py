@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from studio import offer, rehearsal
+from studio import offer
 from studio.errors import FieldFault, Refusal, unknown
+from studio.instruments import prompt_marks
 from studio.operations.context import Answer, Caller, Context, listing, timestamp
 from studio.operations.jobs import Jobs, Work, picture_url
 from studio.operations.patterns import Patterns, parts
@@ -70,7 +71,7 @@ class Products:
             "category": category.key,
             "selections": category.complete(body.selections),
         }
-        return Work("product", subject, rehearsal.product_failure(str(pattern.subject["prompt"])))
+        return Work("product", subject, prompt_marks.product_failure(str(pattern.subject["prompt"])))
 
     def _answer(self, job: Job, caller: Caller) -> Answer:
         article = article_of(job)

@@ -179,6 +179,8 @@ def _database() -> Iterator[str]:
             f"postgresql://{POSTGRES}/postgres", autocommit=True, connect_timeout=3
         ) as admin:
             admin.execute(f'CREATE DATABASE "{name}"')
+            # The server is never killed: what is committed need not be on the disk.
+            admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit TO off')
     except psycopg.Error as error:
         _missing(f"no PostgreSQL ({type(error).__name__})")
     try:

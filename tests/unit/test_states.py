@@ -35,9 +35,10 @@ def test_schema_lists_every_state_of_an_attempt() -> None:
     assert quoted("state") == {state.value for state in AttemptState}
 
 
-def test_schema_lists_both_stages() -> None:
-    """Their values are in the request IDs: they never change."""
-    assert quoted("stage") == {stage.value for stage in Stage} == {"pattern", "product"}
+def test_stages_in_the_order_of_purchase() -> None:
+    """Their values are in the request IDs: they never change. The first ledgers knew two of them."""
+    assert [stage.value for stage in Stage] == ["reference", "pattern", "refinement", "product", "checkout"]
+    assert quoted("stage") == {"pattern", "product"}
 
 
 def test_every_state_has_its_changes() -> None:

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from studio.control import Control
-from studio.control_client import ControlFailed, post_json
-from studio.control_commands import main
 from studio.errors import Refusal
+from studio.instruments.control import Control
+from studio.instruments.control_client import ControlFailed, post_json
+from studio.instruments.control_commands import main
 from studio.keys import Keys
 from studio.store import Account, Store
 from studio.testing import Studio

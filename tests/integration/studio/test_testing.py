@@ -11,8 +11,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from studio.control_client import ControlFailed
-from studio.control_commands import EXAMPLES
+from studio.instruments.control_client import ControlFailed
+from studio.instruments.control_commands import EXAMPLES
 from studio.testing import Studio, StudioFailed
 
 README = Path(__file__).resolve().parents[3] / "studio" / "README.md"

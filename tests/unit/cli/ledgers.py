@@ -123,7 +123,8 @@ class BegunRun:
         """Bring the n-th attempt at an item to a state; a second later each."""
         request_id = item.request_id(number)
         name = request_id[:8]
-        body = item.body(request_id, PATTERN_ID)
+        made = {item.pattern_key: PATTERN_ID} if item.pattern_key else {}
+        body = item.body(request_id, made)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
             found = self.ledger.intend(self.record.run_id, self.record.environment, intent, SpendingLimits())

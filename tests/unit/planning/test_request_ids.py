@@ -85,7 +85,7 @@ def test_bodies_are_the_same_bytes_each_time() -> None:
     assert HERONS.body(HERONS.request_id(1)) == (
         b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
     )
-    assert CUSHION.body(CUSHION.request_id(1), "pat_1") == (
+    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.pattern_key: "pat_1"}) == (
         b'{"categoryId":"cat_cushion","patternId":"pat_1",'
         b'"requestId":"efa11558-0ff5-5359-926f-cbc4850e8a50",'
         b'"selections":{"fabric":"linen","size":"45x45"}}'
@@ -130,9 +130,10 @@ def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
 
 def test_selections_have_no_order() -> None:
     """The columns of a file may be in any order."""
+    made = {CUSHION.pattern_key: "p"}
     turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
-    assert turned.body(RequestId("r"), "p") == CUSHION.body(RequestId("r"), "p")
+    assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
 
 
 def test_empty_edition_is_none() -> None:

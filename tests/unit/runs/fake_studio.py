@@ -97,6 +97,7 @@ class FakeStudioApi:
         stage: Stage,
         body: bytes,
         *,
+        operation: str | None = None,
         known_job_id: str | None = None,
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,

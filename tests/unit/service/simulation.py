@@ -85,7 +85,7 @@ async def _rows(
     creates = RateLimiter(CREATE_RATE, clock=virtual.clock)
 
     async def row(number: int) -> None:
-        for stage, durations in zip(Stage, draws, strict=False):
+        for stage, durations in zip((Stage.PATTERN, Stage.PRODUCT), draws, strict=False):
             await slots.acquire(stage)
             await creates.acquire()
             try:

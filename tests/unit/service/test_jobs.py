@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patternmill.service.jobs import read_job
+from patternmill.service.jobs import read_created, read_job
 from patternmill.service.redaction import MASK, clean, mask_deeply, reason_in
 from patternmill.states import Stage
 
@@ -116,3 +116,32 @@ def test_search_for_a_reason_is_bounded() -> None:
     for _ in range(2000):
         nested = {"error": nested}
     assert reason_in(nested) == ""
+
+
+@pytest.mark.parametrize(
+    ("stage", "body", "made"),
+    [
+        (Stage.REFERENCE, {"referenceId": "ref_1", "jobId": "job_1"}, "ref_1"),
+        (Stage.CHECKOUT, {"checkoutId": "c_1", "checkoutUrl": "https://pay.example/c_1"}, "c_1"),
+    ],
+)
+def test_create_without_a_job_names_what_was_made(stage: Stage, body: dict[str, str], made: str) -> None:
+    created = read_created(body, stage)
+    assert created is not None
+    assert (created.job_id, created.is_immediate, created.status) == (made, True, "succeeded")
+    assert created.result_id(stage) == made
+    assert not created.is_of_another_kind(stage)
+
+
+def test_create_may_answer_with_a_job_where_others_name_what_was_made() -> None:
+    created = read_created({"jobId": "job_1", "status": "running"}, Stage.REFERENCE)
+    assert created is not None and not created.is_immediate and created.job_id == "job_1"
+    assert read_created({"checkoutUrl": "https://pay.example"}, Stage.CHECKOUT) is None
+    assert read_created({"patternId": "pat_1"}, Stage.PATTERN) is None
+
+
+@pytest.mark.parametrize("kind", ["recolor", "refine", "pattern", ""])
+def test_refinement_may_be_a_job_of_any_kind(kind: str) -> None:
+    """The interface does not show it."""
+    job = read_job({"jobId": "j", "kind": kind, "status": "succeeded", "result": {"patternId": "p"}})
+    assert job is not None and not job.is_of_another_kind(Stage.REFINEMENT)

@@ -8,7 +8,8 @@ from typing import Any, get_args
 import pytest
 
 from studio import offer
-from studio.answer_shapes import (
+from studio.errors import FieldFault, Refusal, invalid_fields
+from studio.instruments.answer_shapes import (
     CREATES,
     Repeated,
     Shapes,
@@ -18,7 +19,6 @@ from studio.answer_shapes import (
     shape_error,
     shape_repeat,
 )
-from studio.errors import FieldFault, Refusal, invalid_fields
 from studio.operations.table import OPERATIONS
 
 LISTING = offer.categories_list("staging")

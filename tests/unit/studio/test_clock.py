@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from studio.answer_shapes import Shapes
-from studio.clock import ManualClock, read_clock
 from studio.errors import Refusal
-from studio.fault_plan import FaultPlan
-from studio.instruments import Instruments, Start
+from studio.instruments.answer_shapes import Shapes
+from studio.instruments.clock import ManualClock, read_clock
+from studio.instruments.fault_plan import FaultPlan
+from studio.instruments.instrument_set import Instruments, Start
 from studio.limits import read_limit
 from studio.store import Store
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from studio.calls import Call
-from studio.fault_plan import Fault, FaultPlan, load_plan
+from studio.instruments.calls import Call
+from studio.instruments.fault_plan import Fault, FaultPlan, load_plan
 from studio.store import Account
 
 ACCOUNT = Account("default")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from studio.calls import Call, read_call
-from studio.clock import RealClock
-from studio.fault_plan import FaultPlan
-from studio.faults import Faults
+from studio.instruments.calls import Call, read_call
+from studio.instruments.clock import RealClock
+from studio.instruments.fault_plan import FaultPlan
+from studio.instruments.faults import Faults
 from studio.operations.context import Caller
 from studio.requests import CreatePattern
 from studio.service import Service

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from studio.meter import PATTERN_PRICE, PRODUCT_PRICE, read_meter
+from studio.instruments.meter import PATTERN_PRICE, PRODUCT_PRICE, read_meter
 from studio.operations.context import Caller
 from studio.pace import Pace
 from studio.requests import CheckoutLine, CreateCheckout, CreatePattern, CreateProduct

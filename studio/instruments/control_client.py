@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from studio.control_file import read_control_file
+from studio.instruments.control_file import read_control_file
 
 Json = dict[str, Any]
 TIMEOUT = 60.0

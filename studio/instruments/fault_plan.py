@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from studio.calls import Call
 from studio.errors import Refusal
+from studio.instruments.calls import Call
 from studio.operations.table import OPERATIONS, operations_of
 from studio.wire import read_body
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from studio.answer_shapes import NATIVE, Shapes, may_be_shaped
-from studio.clock import ClockChoice, make_clock
-from studio.fault_plan import NO_FAULTS, FaultPlan
-from studio.faults import Faults
+from studio.instruments.answer_shapes import NATIVE, Shapes, may_be_shaped
+from studio.instruments.clock import ClockChoice, make_clock
+from studio.instruments.fault_plan import NO_FAULTS, FaultPlan
+from studio.instruments.faults import Faults
 from studio.limits import Limit, Limits
 from studio.store import Store
 

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from studio.control_client import ControlClient, ControlFailed, Json
+from studio.instruments.control_client import ControlClient, ControlFailed, Json
 
 EXAMPLES = """
 commands and their fields:

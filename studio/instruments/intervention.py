@@ -14,13 +14,13 @@ from typing import Any, Protocol, cast
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Server
 
-from studio.answer_shapes import Shapes, shape_categories, shape_error, shape_repeat
-from studio.calls import Call, read_call, read_object
 from studio.errors import Refusal
-from studio.fault_plan import CloseConnection, DelayCall, Effect, RefuseCall, SpoilBody
-from studio.faults import FIRED
 from studio.inspector import note_caller, note_fault
-from studio.instruments import Instruments
+from studio.instruments.answer_shapes import Shapes, shape_categories, shape_error, shape_repeat
+from studio.instruments.calls import Call, read_call, read_object
+from studio.instruments.fault_plan import CloseConnection, DelayCall, Effect, RefuseCall, SpoilBody
+from studio.instruments.faults import FIRED
+from studio.instruments.instrument_set import Instruments
 from studio.keys import Keys
 from studio.openapi import VERSION
 from studio.operations.context import Answer
@@ -79,7 +79,7 @@ class Connections:
 
 
 class Commands(Protocol):
-    """What changes a running studio; `studio.control.Control` is imported only where it is used."""
+    """What changes a running studio; `studio.instruments.control.Control` is imported only where it is used."""
 
     def check(self, client: str, authorization: str) -> None:
         """Raises Refusal unless the caller may use them."""

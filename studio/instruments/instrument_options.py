@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from studio.answer_shapes import Shapes, read_shape
-from studio.clock import read_clock
-from studio.fault_plan import NO_FAULTS, FaultPlan, load_plan
-from studio.instruments import Start
-from studio.limit_profiles import PROFILES, read_known_limit
+from studio.instruments.answer_shapes import Shapes, read_shape
+from studio.instruments.clock import read_clock
+from studio.instruments.fault_plan import NO_FAULTS, FaultPlan, load_plan
+from studio.instruments.instrument_set import Start
+from studio.instruments.limit_profiles import PROFILES, read_known_limit
 
 Value = TypeVar("Value")
 

@@ -17,18 +17,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from studio.answer_shapes import Shapes
-from studio.clock import ManualClock
 from studio.errors import FieldFault, Refusal, invalid_fields
-from studio.fates import NEVER
-from studio.fault_plan import FaultPlan
-from studio.instruments import Instruments
-from studio.limit_profiles import PROFILES, read_known_limit
+from studio.instruments.answer_shapes import Shapes
+from studio.instruments.clock import ManualClock
+from studio.instruments.fates import NEVER
+from studio.instruments.fault_plan import FaultPlan
+from studio.instruments.instrument_set import Instruments
+from studio.instruments.limit_profiles import PROFILES, read_known_limit
+from studio.instruments.meter import read_meter
+from studio.instruments.snapshots import Snapshots
 from studio.limits import Limit
-from studio.meter import read_meter
 from studio.operations.context import Answer, Caller, timestamp
 from studio.service import Service
-from studio.snapshots import Snapshots
 from studio.store import DATABASE, DEFAULT_ACCOUNT, Account
 from studio.wire import read_body
 

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 
 from typing_extensions import TypedDict
 
-from studio.calls import Call, read_call
-from studio.fates import NEVER, USUAL, Fate
-from studio.fault_plan import FailJob, Fault, FaultPlan, JobEffect, NeverEndJob
+from studio.instruments.calls import Call, read_call
+from studio.instruments.fates import NEVER, USUAL, Fate
+from studio.instruments.fault_plan import FailJob, Fault, FaultPlan, JobEffect, NeverEndJob
 from studio.operations.table import operations_of
 from studio.requests import CreateBody
 from studio.store import Account, Store

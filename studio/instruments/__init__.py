@@ -1,0 +1,1 @@
+"""What makes the studio a test double: clock, faults, answer shapes, limits, meter, snapshots, and their control."""
