@@ -25,12 +25,13 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.ledger.reports.story import Story
-from patternmill.ledger.reports.unsettled import run_of
+from patternmill.ledger.reports.unsettled import open_attempt, run_of
 from patternmill.results.summary import signature
 from patternmill.runs.lease import is_free
 from patternmill.service.feedback_report import Delivery, DeliveryState, FeedbackReport, feedback_report
 from patternmill.service.jobs import ON_WIRE
 from patternmill.service.outcomes import FailedExchange
+from patternmill.service.polling import POLL
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import PASSING_REFUSALS, WRITTEN_OFF, AttemptState, RowStatus, Stage
@@ -52,6 +53,9 @@ _NOT_OF_SERVICE = PASSING_REFUSALS | {WRITTEN_OFF}
 #: The error codes that rows have for it.
 _OPEN = {AttemptState.INTENDED: "in_doubt", AttemptState.ACCEPTED: "gave_up_waiting"}
 _MOST_ATTEMPTS = 5
+#: Of the body of a request, in bytes: one with a picture in it is left out.
+_LARGEST_BODY = 32_000
+_STAGES = list(Stage)
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,9 @@ class Failure:
     rows: int = 1
 
     @property
-    def operation(self) -> str:
-        return ON_WIRE[self.stage].create
-
-    @property
     def cause(self) -> FailureCause:
         code = _OPEN.get(self.attempt.state) or self.attempt.error_code or "failed"
-        return FailureCause(self.operation, code, signature(_reason(self.attempt)))
+        return FailureCause(ON_WIRE[self.stage].create, code, signature(_reason(self.attempt)))
 
 
 def failures_of_run(ledger: Ledger, record: RunRecord) -> list[Failure]:
@@ -127,17 +127,17 @@ def write_feedback(
     """
     attempt = failure.attempt
     seen_at, exchange = _seen(ledger, attempt)
-    run = run_of(ledger, attempt.request_id)
-    version = run.versions.get("patternmill") if run is not None else None
+    operation = _operation(ledger, failure, exchange)
     fields: dict[str, Any] = {
         "requestId": f"feedback-{uuid.uuid4()}",
-        "text": text if text is not None else _story(ledger, failure, exchange),
-        "procedure": failure.operation,
-        "request": {"body": json.loads(attempt.body)}
-        | ({"userAgent": f"patternmill/{version}"} if version else {}),
+        "text": text if text is not None else _story(ledger, failure, operation, exchange),
+        "procedure": operation,
         "agent": AGENT,
         "reportedAt": datetime.fromtimestamp(seen_at, UTC),
     }
+    request = _request(ledger, attempt)
+    if request:
+        fields["request"] = request
     if exchange is not None:
         fields["response"] = _response(exchange)
     return feedback_report(fields, secrets)
@@ -215,11 +215,11 @@ def _one_a_cause(failures: Iterable[Failure]) -> list[Failure]:
 
 
 def _failure_of(row: PresentRow) -> Failure:
-    """That of its product, or of its pattern where no product was begun."""
-    if row.product is not None and row.product.state in _WITHOUT_RESULT:
-        return Failure(row.product, Stage.PRODUCT, row.sku)
-    assert row.pattern is not None, "a row that failed had a request"
-    return Failure(row.pattern, Stage.PATTERN, row.sku)
+    """The last of the row's items that was begun."""
+    for stage, attempt in ((Stage.PRODUCT, row.product), (Stage.PATTERN, row.pattern)):
+        if attempt is not None and attempt.state in _WITHOUT_RESULT:
+            return Failure(attempt, stage, row.sku)
+    raise AssertionError("a row that failed had a request")
 
 
 def _failures_in(story: Story, name: str) -> Iterator[Failure]:
@@ -228,13 +228,31 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
     if name != story.sku:
         attempts = [(item, one) for item, one in attempts if name in (one.request_id, one.job_id)]
     elif story.runs:
-        current = (story.runs[-1].product_key, story.runs[-1].pattern_key)
+        current = (story.runs[-1].pattern_key, story.runs[-1].product_key)
         attempts = [
             (item, item.attempts[-1]) for item in story.items if item.key in current and item.attempts
         ]
-    for item, attempt in sorted(attempts, key=lambda pair: pair[0].stage is Stage.PATTERN):
+    for item, attempt in sorted(attempts, key=lambda pair: -_STAGES.index(pair[0].stage)):
         if attempt.state in _WITHOUT_RESULT:
             yield Failure(attempt, item.stage, item.sku or story.sku)
+
+
+def _operation(ledger: Ledger, failure: Failure, exchange: FailedExchange | None) -> str:
+    """What the item was asked of: some stages have several."""
+    if exchange is not None and exchange.operation != POLL:
+        return exchange.operation
+    item = open_attempt(ledger, failure.attempt.request_id)
+    named = json.loads(item.content).get("operation") if item is not None else None
+    return str(named or ON_WIRE[failure.stage].create)
+
+
+def _request(ledger: Ledger, attempt: Attempt) -> dict[str, Any]:
+    run = run_of(ledger, attempt.request_id)
+    version = run.versions.get("patternmill") if run is not None else None
+    known: dict[str, Any] = {"userAgent": f"patternmill/{version}"} if version else {}
+    if len(attempt.body) <= _LARGEST_BODY:
+        known["body"] = json.loads(attempt.body)
+    return known
 
 
 def _seen(ledger: Ledger, attempt: Attempt) -> tuple[float, FailedExchange | None]:
@@ -255,20 +273,17 @@ def _response(exchange: FailedExchange) -> dict[str, Any]:
     return known
 
 
-def _story(ledger: Ledger, failure: Failure, exchange: FailedExchange | None) -> str:
+def _story(ledger: Ledger, failure: Failure, operation: str, exchange: FailedExchange | None) -> str:
     """What was expected, what happened, what was tried."""
-    attempt, operation = failure.attempt, failure.operation
+    attempt, wire = failure.attempt, ON_WIRE[failure.stage]
+    end = "the answer has" if wire.is_immediate else "its job ends with"
     parts = [
-        f"Expected: {operation} is accepted, and its job ends with a {ON_WIRE[failure.stage].result_field}.",
+        f"Expected: {operation} is accepted, and {end} a {wire.result_field}.",
         f"Happened: {_reason(attempt)} [{failure.cause.code}]",
     ]
     if exchange is not None:
-        arrived = (
-            f"The response is the last one, with status {exchange.status}"
-            if exchange.status
-            else "None arrived"
-        )
-        parts.append(f"{arrived}, to {exchange.operation}.")
+        arrived = f"The response is the last one, with status {exchange.status}"
+        parts.append(f"{arrived if exchange.status else 'None arrived'}, to {exchange.operation}.")
     if failure.rows > 1:
         parts.append(f"{plural(failure.rows, 'row')} of one run ended alike.")
     parts.append("Tried:")

@@ -17,8 +17,8 @@ _CREDENTIAL = (
     r"authori[sz]ation|cookie|passw(?:or)?d|passphrase|pwd|secret|token|api[-_ ]?key|access[-_ ]?key"
     r"|private[-_ ]?key|credential|session[-_ ]?id|signature"
 )
-#: The name of a field that holds one.
-_CREDENTIAL_FIELD = re.compile(_CREDENTIAL, re.IGNORECASE)
+#: The name of a field that holds one, or the address at which anyone can pay a checkout.
+_CREDENTIAL_FIELD = re.compile(rf"{_CREDENTIAL}|checkout[-_ ]?url", re.IGNORECASE)
 #: What is replaced in texts, in this order: user and query of an address, then what has the form of a credential.
 _SHAPES = tuple(
     (re.compile(shape, re.IGNORECASE), replacement)

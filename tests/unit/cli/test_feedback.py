@@ -162,6 +162,16 @@ def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
     assert report["request"] == {"body": json.loads(attempt.body)}
 
 
+def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
+    """It has a picture in it, which is of no use to anybody here."""
+    attempt = failed(past)
+    body = json.dumps({"requestId": attempt.request_id, "data": "A" * 40_000}).encode()
+    with past.ledger.transaction():
+        past.ledger.database.execute("UPDATE attempts SET body = :body", {"body": body})
+    assert run("--sku", "F-1", "--yes") == 0
+    assert desk.arrived[0]["request"] == {"userAgent": "patternmill/0.0.9"}
+
+
 def test_request_without_an_answer_has_status_0(past: Past, desk: Desk) -> None:
     run_ = past.begin(FERN)
     attempt = run_.attempt(run_.pattern("F-1"), AttemptState.INTENDED)

@@ -41,7 +41,7 @@ def test_secrets_are_removed(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["password", "X-Api-Key", "accessToken", "Set-Cookie", "clientSecret", "SIGNATURE"]
+    "name", ["password", "X-Api-Key", "accessToken", "Set-Cookie", "clientSecret", "SIGNATURE", "checkoutUrl"]
 )
 def test_fields_with_the_name_of_a_credential_lose_their_value(name: str) -> None:
     assert scrubbed({"kept": 1, name: {"any": CANARY}}) == {"kept": 1, name: REMOVED}

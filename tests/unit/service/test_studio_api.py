@@ -27,6 +27,7 @@ from patternmill.service.outcomes import (
     Trouble,
     Unresolved,
     Unsuccessful,
+    failed_exchange,
 )
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
@@ -449,6 +450,15 @@ def test_end_without_a_job_has_its_exchange(answer: Answer, status: int, body: A
     assert (found.operation, found.status, found.milliseconds) == ("patterns/create", status, 50.0)
     assert found.body == body
     assert FailedExchange.from_json(found.as_json()) == found
+
+
+def test_answer_to_a_checkout_is_not_kept() -> None:
+    """It may have the address at which anyone can pay it."""
+    answer = says(
+        409, {"checkoutUrl": "https://pay.example/c/secret", "at": ["https://pay.example/c/secret"]}
+    )
+    found = failed_exchange("checkouts/create", answer, 0.5)
+    assert (found.status, found.body) == (409, None)
 
 
 def test_end_without_an_answer_has_status_0() -> None:
