@@ -51,10 +51,8 @@ def _known_secrets() -> Iterator[str]:
             yield value
         yield from (password for password in passwords_in(value) if len(password) >= SHORTEST_SECRET)
     settings = _settings()
-    for secret in (settings.api_key, settings.ledger_url, settings.approval_code) if settings else ():
-        if secret is not None and len(secret.get_secret_value()) >= SHORTEST_SECRET:
-            yield secret.get_secret_value()
-            yield from passwords_in(secret.get_secret_value())
+    known = settings.secrets() if settings else frozenset()
+    yield from (secret for secret in known if len(secret) >= SHORTEST_SECRET)
 
 
 def _home() -> Path:

@@ -125,6 +125,8 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     if changes is not None:
         yield f"Changes:  {out / 'changes.csv'}"
     yield f"Gallery:  {out / 'gallery.html'}"
+    if run.reported:
+        yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
     if address is not None:
         yield f"In the Prefect UI: {address}" + ("" if lasting else "  (open it with `patternmill ui`)")

@@ -87,6 +87,8 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
             help=f"{text} Repeatable.",
         )
     kind = field["anyOf"][0] if "anyOf" in field else field
+    if kind["type"] == "boolean":
+        return click.option(flag, is_flag=True, help=text)
     many = kind["type"] == "array"
     types: dict[str, Any] = {
         "integer": click.IntRange(kind.get("minimum"), kind.get("maximum")),

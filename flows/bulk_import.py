@@ -25,7 +25,15 @@ from tasks.prefect_states import ending_message, state_of
 from tasks.record_repair import complete_items
 from tasks.run_events import run_finished, run_started
 from tasks.run_page import show_ending
-from tasks.run_steps import check_rows, picture_gallery, plan_items, publish, read_file, requested
+from tasks.run_steps import (
+    check_rows,
+    picture_gallery,
+    plan_items,
+    publish,
+    read_file,
+    report_to_service,
+    requested,
+)
 
 
 @flow(name="bulk-import", flow_run_name="import {file}", persist_result=False)
@@ -44,6 +52,7 @@ async def bulk_import(
     edition: str | None = None,
     encoding: str | None = None,
     out: Path | None = None,
+    report_failures: bool = False,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
@@ -62,6 +71,7 @@ async def bulk_import(
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go. Default: results/<catalog>/<run>.
+        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(ImportRequest(**locals())))
 
@@ -96,6 +106,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
             run_finished(work.begun, work.published)
+            await report_to_service(work)
             await picture_gallery(work, stopping)
             if launched.get() is None:
                 # The command line does it when the flow has ended.

@@ -38,6 +38,7 @@ async def catalog_refresh(
     edition: str | None = None,
     encoding: str | None = None,
     out: str | None = None,
+    report_failures: bool = False,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone.
 
@@ -58,5 +59,6 @@ async def catalog_refresh(
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
+        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

@@ -41,6 +41,7 @@ async def retry_failed(
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
     out: Path | None = None,
+    report_failures: bool = False,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file.
 
@@ -61,6 +62,7 @@ async def retry_failed(
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         out: Where the results go. Default: results/<catalog>/<run>.
+        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))
     if not selection.rows:

@@ -40,6 +40,7 @@ from patternmill.parameters import (
     checked_key,
     checked_optional_url,
 )
+from patternmill.passwords import passwords_in
 
 PREFIX = "PATTERNMILL_"
 ENV_FILE = ".env"
@@ -137,6 +138,18 @@ class Settings(BaseSettings):
 
     def confirms(self, purchase: str) -> bool:
         return self.confirm is not None and purchase in self.confirm.split(",")
+
+    def secrets(self) -> frozenset[str]:
+        """Everything that is to be in no text: keys, codes, addresses with a password, and the passwords."""
+        kept = (
+            self.api_key,
+            self.ledger_url,
+            self.approval_code,
+            *self.api_keys.values(),
+            *self.sources.values(),
+        )
+        texts = [secret.get_secret_value() for secret in kept if secret is not None]
+        return frozenset(texts).union(*map(passwords_in, texts))
 
     def service_at(self, url: str) -> str:
         """The identity of the service at an address: the same for every address of that service."""

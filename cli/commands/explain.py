@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -143,19 +143,48 @@ _EVENTS = {
     "accepted": "the service has the job",
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
+    "answered": "what was answered",
+    "feedback_intended": "a report to the service's operators was begun",
+    "feedback_sent": "reported to the service's operators",
+    "feedback_in_doubt": "the report may have arrived",
+    "feedback_not_sent": "the report was not delivered",
 }
 
 
 def _event_line(event: StoryEvent) -> str:
     what = _EVENTS.get(event.what, readable(event.what))
-    detail = (
-        _decision(event.detail or "{}") if event.what == "settled" else shortened(event.detail or "", 200)
-    )
+    detail = _DETAILS.get(event.what, _plain_detail)(event.detail or "")
     item = f"{event.stage} {event.attempt}: " if event.stage is not None else ""
     return f"{moment(event.at)}  {item}{what}{f' ({detail})' if detail else ''}  [{event.run_id}]"
 
 
+def _plain_detail(detail: str) -> str:
+    return shortened(detail, 200)
+
+
 def _decision(detail: str) -> str:
-    kept = json.loads(detail)
+    kept = json.loads(detail or "{}")
     job = f" {kept['job_id']}" if kept.get("job_id") else ""
     return f"{readable(str(kept.get('decision', '')))}{job}, by {kept.get('by')}: {kept.get('reason')}"
+
+
+def _exchange(detail: str) -> str:
+    kept = json.loads(detail)
+    status = kept["status"] or "no answer"
+    return f"{kept['operation']}: {status}, after {kept['durationMs']:,.0f} ms"
+
+
+def _report(detail: str) -> str:
+    kept = json.loads(detail)
+    cause = kept["cause"]
+    return (
+        kept.get("note")
+        or f"{kept['requestId']} by a {kept['by']}, about {cause['operation']}, {cause['code']}"
+    )
+
+
+_DETAILS: dict[str, Callable[[str], str]] = {
+    "settled": _decision,
+    "answered": _exchange,
+    **dict.fromkeys((name for name in _EVENTS if name.startswith("feedback_")), _report),
+}

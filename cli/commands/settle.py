@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.terminal import confirmed, echo
-from patternmill.errors import ConfigurationError, Overlap
+from patternmill.errors import Overlap
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
 
 if TYPE_CHECKING:
-    from patternmill.identifiers import RequestId
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.reports.unsettled import Unsettled
     from patternmill.runs.settlement import SettledBatch, SettlementFilter
@@ -182,13 +181,14 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     import asyncio
 
     from patternmill.identifiers import RequestId
+    from patternmill.runs.safeguards import settings_for_request
     from patternmill.runs.settlement import Decision, Settlement, settle
 
     request, decision = RequestId(request_id.strip()), Decision(options.decisions[0])
     settlement = Settlement(request, decision, options.why, options.who, options.job)
 
     async def look_up(job_id: str) -> Job | None:
-        return await _look_up(_settings_of(ledger, request), job_id)
+        return await _look_up(settings_for_request(ledger, request), job_id)
 
     try:
         attempt = asyncio.run(settle(ledger, settlement, limit=settings.in_doubt_limit, look_up=look_up))
@@ -198,32 +198,6 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
     echo("To resume: patternmill retry")
     return 0
-
-
-def _settings_of(ledger: Ledger, request_id: RequestId) -> Settings:
-    """Those of the service that a request went to. Raises ConfigurationError when it is not configured here."""
-    from patternmill.ledger.reports.unsettled import open_attempt, service_of
-    from patternmill.settings import load_settings
-
-    item = open_attempt(ledger, request_id)
-    assert item is not None, "it is to be decided about"
-    settings, address = load_settings(environment=item.environment), service_of(ledger, request_id)
-    if not address:
-        return settings
-    if settings.studio_url is None:
-        raise ConfigurationError(
-            f"The request went to {address}, and no address of the service is set here to look at the job.",
-            remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY. Nothing was changed.",
-        )
-    if settings.service_at(address) != settings.service_at(settings.studio_url):
-        raise ConfigurationError(
-            f"The request went to {address}, and {settings.studio_url} is set here: another service may have a job "
-            "of the same name.",
-            code="other_service",
-            remedy="Set the first, or list both in PATTERNMILL_SAME_SERVICE if it is one that has moved. "
-            "Nothing was changed.",
-        )
-    return settings
 
 
 async def _look_up(settings: Settings, job_id: str) -> Job | None:

@@ -18,8 +18,9 @@ from patternmill.conformance.check_results import (
     unspecified,
 )
 from patternmill.conformance.feedback_checks import report
-from patternmill.conformance.probe import FEEDBACK, Key, content_name, is_unreadable_success
+from patternmill.conformance.probe import Key, content_name, is_unreadable_success
 from patternmill.conformance.session import NO_OPERATION, UNKNOWN_ID, Session, is_refusal
+from patternmill.service.feedback_report import FEEDBACK
 from patternmill.service.outcomes import SUCCESS, Answer, ExchangeResult
 from patternmill.service.resend import REDIRECTS
 from patternmill.text import plural

@@ -14,12 +14,11 @@ from patternmill.conformance.check_results import (
     deviates,
     form_of,
 )
-from patternmill.conformance.probe import FEEDBACK
 from patternmill.conformance.session import Session, is_refusal
+from patternmill.service.feedback_report import FEEDBACK, UNAVAILABLE
 from patternmill.service.outcomes import Answer
 
 SECTION = "4, 8 feedback"
-UNAVAILABLE = 503
 _TEXT = "Conformance check of the interface: no action is needed. "
 #: Name of the check, what is wrong, the fields that differ from a valid report (None: left out).
 WRONG: tuple[tuple[str, str, dict[str, Any]], ...] = (

@@ -14,13 +14,13 @@ from typing import Protocol
 import orjson
 
 from patternmill.conformance.check_results import Skipped, SkipReason
+from patternmill.service.feedback_report import FEEDBACK
 from patternmill.service.outcomes import SUCCESS, Answer, ExchangeResult, Trouble
 from patternmill.service.resend import RATE_LIMITED, REDIRECTS, read_retry_after
 from patternmill.text import duration
 
 Sleep = Callable[[float], Awaitable[None]]
 
-FEEDBACK = "feedback/create"
 #: Requests a second.
 RATE = 5.0
 TRIES = 4

@@ -11,6 +11,7 @@ from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.identifiers import RequestId
+from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
@@ -101,6 +102,7 @@ class Attempts:
 
     async def record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
         """What may have been executed stays in doubt."""
+        await self._keep_exchange(attempt, end)
         match end:
             case outcomes.Accepted(job=job):
                 return await self._accept(attempt, job)
@@ -124,6 +126,7 @@ class Attempts:
 
     async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
         """A job that has not ended stays accepted."""
+        await self._keep_exchange(attempt, end)
         match end:
             case outcomes.Succeeded(result_id=made, picture_url=picture):
                 return await self._change(
@@ -203,6 +206,15 @@ class Attempts:
         elif end.in_doubt:
             return attempt
         return await self._change(attempt, AttemptState.HELD, error_code=end.code, error=end.message)
+
+    async def _keep_exchange(self, attempt: Attempt, end: outcomes.CreateEnd | outcomes.JobEnd) -> None:
+        """For a report about it; the attempt itself has the reason alone."""
+        if not isinstance(end, outcomes.Unsuccessful) or end.exchange is None:
+            return
+        detail = end.exchange.as_json()
+        await self._writer.write(
+            lambda ledger: ledger.record_event(self._run_id, ANSWERED, attempt.request_id, detail=detail)
+        )
 
     async def _change(self, attempt: Attempt, to: AttemptState, **learned: str | None) -> Attempt:
         return await self._writer.write(

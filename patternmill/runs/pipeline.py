@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
+from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
@@ -38,6 +40,8 @@ from patternmill.text import plural
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
+
+logger = logging.getLogger(__name__)
 
 
 def read_input(spec: RunSpec) -> CatalogFile:
@@ -188,6 +192,22 @@ class Pipeline:
         assert self._results is not None, "published before it is shown"
         return self._results
 
+    async def report_failures(self) -> str:
+        """Report what the service failed, where that is asked for; whatever happens, the run has ended as it has.
+
+        Not after a person's stop. Returns what came of it, in a sentence.
+        """
+        if not self.spec.report_failures or self.begun.is_stopped:
+            return ""
+        try:
+            self.begun.reported = await send_run_feedback(self.spec.settings, self._api, self.ended.record)
+        except PatternmillError as error:
+            self.begun.reported = f"The failures could not be reported: {error.message}"
+        except Exception:
+            logger.exception("The failures could not be reported.")
+            self.begun.reported = "The failures could not be reported."
+        return self.begun.reported
+
     async def run_through(self) -> None:
         """Every step, without Prefect. Raises what the steps raise."""
         if self.spec.spread is not None:
@@ -201,6 +221,7 @@ class Pipeline:
         await run.engine.drive()
         await self.end()
         await self.publish()
+        await self.report_failures()
 
     def _require_writable_results(self) -> None:
         """Raise ConfigurationError, before anything is spent, when the results cannot be written."""

@@ -58,6 +58,10 @@ class RunRequest(BaseModel):
         None,
         description="Spread the rows over this many workers. Default: this run drives all rows itself.",
     )
+    report_failures: bool = Field(
+        False,
+        description="At the end, report new causes of failures, each with one request, to the service's operators.",
+    )
 
 
 class ImportRequest(RunRequest):

@@ -138,6 +138,8 @@ class Run(ActiveRun):
         self.forecast = cost_of(plan, options.prices, options.attempts, options.currency)
         #: What was written, once it has ended.
         self.results: Results | None = None
+        #: What came of the reports about its failures, where any were asked for.
+        self.reported: str | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out = recorded.left_out
         self._heartbeat = heartbeat
@@ -365,6 +367,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options["currency"] = spec.options.currency
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
+    if spec.report_failures:
+        options["report_failures"] = True
     if spec.selection is not None:
         options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:

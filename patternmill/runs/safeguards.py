@@ -8,11 +8,13 @@ from urllib.parse import urlsplit
 
 from patternmill.catalog.remote import is_remote, shown_address
 from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RequestId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.reports.run_lookup import AskedService, asked_services
+from patternmill.ledger.reports.unsettled import open_attempt, service_of
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.plan import Plan
-from patternmill.settings import Settings, other_environment
+from patternmill.settings import Settings, load_settings, other_environment
 from patternmill.text import plural
 
 
@@ -65,6 +67,35 @@ def _other_service(asked: AskedService, url: str) -> ConfigurationError:
         remedy=f"Name that address, or the environment of this one (--environment). If it is the same service, which "
         f"has moved: PATTERNMILL_SAME_SERVICE='{both}'. Nothing was asked for.",
     )
+
+
+def settings_for_request(ledger: Ledger, request_id: RequestId) -> Settings:
+    """Those of the service that a recorded request went to. Raises ConfigurationError when they are not set here."""
+    item = open_attempt(ledger, request_id)
+    assert item is not None, "it is on record"
+    settings, address = load_settings(environment=item.environment), service_of(ledger, request_id)
+    if not address and settings.studio_url is None:
+        return settings
+    if not address:
+        raise ConfigurationError(
+            f"The request went to an embedded studio, and {settings.studio_url} is set here.",
+            code="other_service",
+            remedy="Unset PATTERNMILL_STUDIO_URL. Nothing was sent or changed.",
+        )
+    if settings.studio_url is None:
+        raise ConfigurationError(
+            f"The request went to {address}, and no address of the service is set here.",
+            remedy="Set PATTERNMILL_STUDIO_URL and PATTERNMILL_API_KEY. Nothing was sent or changed.",
+        )
+    if settings.service_at(address) != settings.service_at(settings.studio_url):
+        raise ConfigurationError(
+            f"The request went to {address}, and {settings.studio_url} is set here: another service knows nothing of "
+            "it, and may have a job of the same name.",
+            code="other_service",
+            remedy="Set the first, or list both in PATTERNMILL_SAME_SERVICE if it is one that has moved. "
+            "Nothing was sent or changed.",
+        )
+    return settings
 
 
 def require_confirmation(settings: Settings, plan: Plan) -> None:

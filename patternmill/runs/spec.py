@@ -53,6 +53,8 @@ class RunSpec:
     selection: RetrySelection | None = None
     #: Into how many parts, for as many processes; None: this one drives all rows.
     spread: int | None = None
+    #: At its end, what the service failed is reported to its operators.
+    report_failures: bool = False
     #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
     by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
@@ -141,6 +143,7 @@ def retry_spec(
         selection=selection,
         retry=selection.chooses,
         spread=request.spread,
+        report_failures=request.report_failures,
         by_deployment=by_deployment,
     )
 
@@ -165,6 +168,7 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         environment_named=request.environment is not None or origin is not None,
         origin=origin,
         spread=request.spread,
+        report_failures=request.report_failures,
     )
 
 

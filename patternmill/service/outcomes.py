@@ -2,11 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import orjson
+
 from patternmill.service.jobs import Job
+from patternmill.service.redaction import scrubbed
+
+#: The largest body of an answer that is kept with a failure, in bytes.
+LARGEST_KEPT = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class FailedExchange:
+    """The exchange that made nothing, as far as a person or a report needs to know it."""
+
+    operation: str
+    #: Of HTTP; 0: no answer arrived.
+    status: int
+    milliseconds: float
+    #: As it was received, without secrets; None: it was no JSON, or a large one.
+    body: Any = None
+
+    def as_json(self) -> str:
+        return json.dumps(
+            {"operation": self.operation, "status": self.status, "durationMs": self.milliseconds}
+            | ({} if self.body is None else {"body": self.body})
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> FailedExchange:
+        kept = json.loads(text)
+        return cls(kept["operation"], kept["status"], kept["durationMs"], kept.get("body"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsuccessful:
+    """What an end without a result has: the last exchange, where one decided it."""
+
+    exchange: FailedExchange | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +54,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Unsuccessful):
     """The service refused the request as invalid. Final for this item."""
 
     code: str
@@ -25,7 +62,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Unsuccessful):
     """No new item may be begun in this run."""
 
     code: str
@@ -37,7 +74,7 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Unsuccessful):
     """Answers contradict one another: this item stops, no new ID is made, and nothing new is begun."""
 
     code: str
@@ -45,7 +82,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Unresolved:
+class Unresolved(Unsuccessful):
     """A person decides; other items continue."""
 
     code: str
@@ -55,7 +92,7 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True)
-class InDoubt:
+class InDoubt(Unsuccessful):
     """The run was stopped before it was known whether the request was executed."""
 
     message: str
@@ -75,7 +112,7 @@ class Succeeded:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Unsuccessful):
     """The service reported the job as failed, with this reason (cleaned, at most 500 characters)."""
 
     message: str
@@ -156,6 +193,21 @@ class Answer:
     def overloaded(self) -> bool:
         """A sign that fewer requests should be made at once."""
         return self.status in {429, 503} or self.trouble in {Trouble.TIMEOUT, Trouble.CONNECT_TIMEOUT}
+
+
+def failed_exchange(operation: str, answer: Answer, seconds: float) -> FailedExchange:
+    """`seconds`: how long the exchange took."""
+    milliseconds = round(max(seconds, 0.0) * 1000, 1)
+    # The address at which a checkout is paid is a secret, whatever its field is called.
+    body = None if operation.startswith("checkouts/") else _kept_body(answer.body)
+    return FailedExchange(operation, answer.status or 0, milliseconds, body)
+
+
+def _kept_body(body: Any) -> Any:
+    try:
+        return scrubbed(body) if len(orjson.dumps(body)) <= LARGEST_KEPT else None
+    except (TypeError, ValueError):  # nested too deeply, or with half a surrogate pair
+        return None
 
 
 #: The success statuses that can carry a job.

@@ -8,12 +8,21 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from patternmill.service.durations import Durations
 from patternmill.service.jobs import Job
-from patternmill.service.outcomes import Answer, Failed, GaveUp, JobEnd, Succeeded, Unresolved
+from patternmill.service.outcomes import (
+    Answer,
+    Failed,
+    GaveUp,
+    JobEnd,
+    Succeeded,
+    Unresolved,
+    Unsuccessful,
+    failed_exchange,
+)
 from patternmill.service.pacing import Clock, RateLimiter
 from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import Stage
@@ -21,6 +30,7 @@ from patternmill.text import duration
 
 logger = logging.getLogger("patternmill.service")
 
+POLL = "jobs/get"
 #: Polls due within so many seconds go out together: waking up costs more than asking a little early.
 TOGETHER = 0.01
 #: Multiples of it, without the whole part, are spread evenly however many they are.
@@ -271,6 +281,8 @@ class Poller:
         if isinstance(decision, AskAgain):
             self._ask_again(job, decision, now, asked_at - job.accepted_at)
         else:
+            if isinstance(decision, Unsuccessful):
+                decision = replace(decision, exchange=failed_exchange(POLL, answer, now - asked_at))
             self._learn_end(job, decision, age)
             self._end(job, decision)
 

@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 LONGEST = 500
 MASK = "[key removed]"
+REMOVED = "[removed]"
 REASON_FIELDS = ("message", "error", "detail", "msg", "title", "errors", "reason", "description")
 #: A shorter key is as likely to be part of ordinary text.
 SHORTEST_MASKED = 8
+
+_CREDENTIAL = (
+    r"authori[sz]ation|cookie|passw(?:or)?d|passphrase|pwd|secret|token|api[-_ ]?key|access[-_ ]?key"
+    r"|private[-_ ]?key|credential|session[-_ ]?id|signature"
+)
+#: The name of a field that holds one, or the address at which anyone can pay a checkout.
+_CREDENTIAL_FIELD = re.compile(rf"{_CREDENTIAL}|checkout[-_ ]?url", re.IGNORECASE)
+#: What is replaced in texts, in this order: user and query of an address, then what has the form of a credential.
+_SHAPES = tuple(
+    (re.compile(shape, re.IGNORECASE), replacement)
+    for shape, replacement in (
+        (r"(://)[^\s/?#@]{1,300}@", r"\1"),
+        (r"""(/[^\s"<>\\?#]{0,2000})[?#][^\s"<>\\]+""", rf"\1?{REMOVED}"),
+        (r"\b(bearer|basic|digest)\s+[\w.~+/=:-]{4,}", rf"\1 {REMOVED}"),
+        (
+            rf"""((?:{_CREDENTIAL})[\w-]{{0,40}}\\?["']?\s*[:=]\s*)"""
+            r"""(?:\\?"(?:[^"\\]|\\[^"])*\\?"|'[^']*'|[^\s,;&"'}]+)""",
+            rf"\1{REMOVED}",
+        ),
+        (r"\b(?:sk|pk|rk|key|gh[pos]|xox[abp]|glpat)[-_][a-z0-9_-]{16,}|\bAKIA[A-Z0-9]{12,}", REMOVED),
+        (r"(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]*", REMOVED),
+        (r"[\w.+%'-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+", "[e-mail removed]"),
+    )
+)
 
 
 def clean(text: str, *, secret: str = "", limit: int = LONGEST) -> str:
@@ -22,6 +49,17 @@ def mask_deeply(value: Any, secret: str) -> Any:
     """The same JSON value with the key masked in every string; None if it is nested too deeply for that."""
     try:
         return _mask_all(value, secret)
+    except RecursionError:
+        return None
+
+
+def scrubbed(value: Any, secrets: Collection[str] = ()) -> Any:
+    """The same JSON value without credentials, queries of addresses and e-mail addresses: fit to be sent on.
+
+    `secrets` are masked wherever they are. None if it is nested too deeply for that.
+    """
+    try:
+        return _scrub_all(value, sorted(secrets, key=len, reverse=True))
     except RecursionError:
         return None
 
@@ -45,6 +83,28 @@ def _mask_all(value: Any, secret: str) -> Any:
     if isinstance(value, dict):
         return {_masked(name, secret): _mask_all(part, secret) for name, part in value.items()}
     return value
+
+
+def _scrub_all(value: Any, secrets: list[str]) -> Any:
+    if isinstance(value, str):
+        return _scrub(value, secrets)
+    if isinstance(value, list):
+        return [_scrub_all(part, secrets) for part in value]
+    if isinstance(value, dict):
+        return {
+            _scrub(name, secrets): REMOVED if _CREDENTIAL_FIELD.search(name) else _scrub_all(part, secrets)
+            for name, part in value.items()
+        }
+    return value
+
+
+def _scrub(text: str, secrets: list[str]) -> str:
+    for secret in secrets:
+        text = _masked(text, secret)
+    for shape, replacement in _SHAPES:
+        text = shape.sub(replacement, text)
+    # Half a surrogate pair cannot be sent.
+    return text.encode("utf-8", "replace").decode()
 
 
 def _masked(text: str, secret: str) -> str:

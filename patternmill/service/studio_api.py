@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Protocol
@@ -15,7 +15,10 @@ from typing import Protocol
 import orjson
 
 from patternmill.catalog.offer import Offer
+from patternmill.errors import ConfigurationError
 from patternmill.service.client import StudioClient
+from patternmill.service.direct_calls import only_reads
+from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
@@ -30,14 +33,14 @@ from patternmill.service.outcomes import (
     NotBegun,
     Stopped,
     Unresolved,
+    Unsuccessful,
+    failed_exchange,
 )
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
-from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.polling import POLL, Poller, PollPolicy
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
-
-POLL = "jobs/get"
 
 
 class Client(Protocol):
@@ -73,6 +76,13 @@ class _Sending:
     tries: int = 0
     first_sent: float = 0.0
     redirected: bool = False
+    #: The last answer, and after how many seconds it came.
+    last: tuple[Answer, float] | None = None
+
+    def with_exchange(self, end: CreateEnd) -> CreateEnd:
+        if isinstance(end, Unsuccessful) and self.last is not None:
+            return replace(end, exchange=failed_exchange(self.operation, *self.last))
+        return end
 
 
 class StudioApi:
@@ -148,10 +158,10 @@ class StudioApi:
         while True:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."
-                return Unresolved("in_doubt_too_long", message, in_doubt=True)
+                return sending.with_exchange(Unresolved("in_doubt_too_long", message, in_doubt=True))
             end = await self._await_turn(sending) or await self._send(sending)
             if not isinstance(end, ResendAfter):
-                return end
+                return sending.with_exchange(end)
             sending.in_doubt = sending.in_doubt or end.in_doubt
             sending.redirected = sending.redirected or end.redirected
             with suppress(TimeoutError):
@@ -178,6 +188,23 @@ class StudioApi:
         Raises ServiceStopped when the key or the address is refused.
         """
         return await read_offer(self._post, self._polls, self._policy, written)
+
+    async def send_feedback(self, report: FeedbackReport) -> Delivery:
+        """Send a report, once: sent again after a lost answer it would be there twice."""
+        answer = await self._client.post(FEEDBACK, orjson.dumps(report.on_wire()))
+        return delivery_of(answer, report.requestId)
+
+    async def call(self, operation: str, body: bytes, *, changing: bool = False) -> Answer:
+        """Send a JSON body, once, to an operation whose shape is not stated; the answer as it came.
+
+        `changing`: also to one whose name does not say that it only reads. Raises ConfigurationError for one that may
+        buy something.
+        """
+        if not only_reads(operation) and not changing:
+            raise ConfigurationError(
+                f"{operation} may change something at the service.", remedy="Confirm that it is meant."
+            )
+        return await self._client.post(operation, body)
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
@@ -227,6 +254,7 @@ class StudioApi:
                 answer = await self._client.post(sending.operation, sending.body)
         except TimeoutError:
             return InDoubt("The run was stopped before the service answered.")
+        sending.last = answer, self._clock() - sent_at
         self._learn(answer)
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from patternmill.ledger.database import open_database
+from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent
 from patternmill.states import ATTEMPT_CHANGES, AttemptState
 from tests.acceptance.harness import Room
 from tests.hostile import Audit, audit
 from tests.hostile.record import lines_of
+
+#: Kinds of events that leave an attempt in its state.
+_NO_CHANGES = frozenset({ANSWERED, *FeedbackEvent})
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ class Evidence:
         states: dict[str, AttemptState] = {}
         faults = []
         for event in self.events:
+            if event.kind in _NO_CHANGES:
+                continue
             to, before = AttemptState(event.kind), states.get(event.request_id)
             legal = to is AttemptState.INTENDED if before is None else to in ATTEMPT_CHANGES[before]
             if not legal:

@@ -222,7 +222,7 @@ def test_no_secret_of_an_unexpected_error_is_kept(
 def test_no_secret_reaches_prefect(
     tmp_path: Path, service: ServiceInThread, zygote: Zygote, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """The whole command with its own Prefect server: its database, its logs and all command lines are clean."""
+    """The whole command with its own Prefect server: its database, logs, reports and all command lines are clean."""
     room = canary_room(tmp_path, service, zygote)
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), room.folder / room.home)
     kept = {
@@ -230,13 +230,15 @@ def test_no_secret_reaches_prefect(
     }
     environment = {**kept, **room.environment, **QUICK, "PREFECT_API_KEY": PASSWORDS["PREFECT_API_KEY"]}
     secrets = {"KEY": KEY, "PREFECT_API_KEY": PASSWORDS["PREFECT_API_KEY"]}
-    command = [str(COMMAND), "import", str(room.file), "--out", str(room.out)]
+    command = [str(COMMAND), "import", str(room.file), "--out", str(room.out), "--report-failures"]
     with Onlooker(secrets) as onlooker:
         ended = subprocess.run(
             command, cwd=room.folder, env=environment, capture_output=True, timeout=100, check=False
         )
     assert ended.returncode in {0, 1, 3}, ended.stderr.decode()
     assert (room.folder / room.home / "prefect" / "server.log").exists(), "no server ran"
+    # This service has no such operation.
+    assert b"Feedback: No report sent. The service answered 404" in ended.stdout
     assert found_under(room.folder, secrets) == []
     assert found_in("the output", ended.stdout + ended.stderr, secrets) == []
     assert onlooker.hits == set() and onlooker.looks > 5

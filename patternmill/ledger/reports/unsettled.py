@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from patternmill.identifiers import RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Attempt
+from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.states import AttemptState, Stage
 
 
@@ -87,12 +87,17 @@ def request_of_result(ledger: Ledger, result_id: str, like: Unsettled) -> Reques
     return RequestId(rows[0][0]) if rows else None
 
 
-def service_of(ledger: Ledger, request_id: RequestId) -> str:
-    """The address that a request was sent to; empty for an embedded studio."""
+def run_of(ledger: Ledger, request_id: RequestId) -> RunRecord | None:
+    """The run that recorded a request."""
     rows = ledger.database.rows(
         "SELECT run_id FROM attempts WHERE request_id = :request_id", {"request_id": request_id}
     )
-    record = ledger.run(RunId(rows[0][0])) if rows else None
+    return ledger.run(RunId(rows[0][0])) if rows else None
+
+
+def service_of(ledger: Ledger, request_id: RequestId) -> str:
+    """The address that a request was sent to; empty for an embedded studio."""
+    record = run_of(ledger, request_id)
     return record.studio_url if record is not None else ""
 
 

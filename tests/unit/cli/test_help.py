@@ -11,7 +11,17 @@ import pytest
 from cli import main
 from tests.unit.cli.test_main import HEAVY
 
-VERBS = [["results"], ["status"], ["explain"], ["retry"], ["settle"], ["ledger"], ["conformance"]]
+VERBS = [
+    ["results"],
+    ["status"],
+    ["explain"],
+    ["retry"],
+    ["settle"],
+    ["ledger"],
+    ["conformance"],
+    ["call"],
+    ["feedback"],
+]
 UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 
 

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.service.feedback_report import DeliveryState, feedback_report
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
     Conflict,
     CreateEnd,
     ExchangeResult,
+    Failed,
+    FailedExchange,
     InDoubt,
     NotBegun,
     Refused,
@@ -23,6 +26,8 @@ from patternmill.service.outcomes import (
     Succeeded,
     Trouble,
     Unresolved,
+    Unsuccessful,
+    failed_exchange,
 )
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
@@ -422,3 +427,92 @@ def test_failed_lookup_of_a_job(answer: Answer, tries: int) -> None:
     stopped, asked, at = _look_up(answer)
     assert isinstance(stopped, ServiceStopped)
     assert asked == tries and at < 10
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "body"),
+    [
+        (
+            says(422, {"error": {"message": "no", "token": "secret"}}),
+            422,
+            {"error": {"message": "no", "token": "[removed]"}},
+        ),
+        (says(401), 401, None),
+        (says(422, {"long": "x" * 2000}), 422, None),
+        (says(422, None, trouble=Trouble.NOT_JSON), 422, None),
+    ],
+)
+def test_end_without_a_job_has_its_exchange(answer: Answer, status: int, body: Any) -> None:
+    """Operation, status, time, and a small body without secrets."""
+    end, _, _ = _create(answer)
+    assert isinstance(end, Unsuccessful) and end.exchange is not None
+    found = end.exchange
+    assert (found.operation, found.status, found.milliseconds) == ("patterns/create", status, 50.0)
+    assert found.body == body
+    assert FailedExchange.from_json(found.as_json()) == found
+
+
+def test_answer_to_a_checkout_is_not_kept() -> None:
+    """It may have the address at which anyone can pay it."""
+    answer = says(
+        409, {"checkoutUrl": "https://pay.example/c/secret", "at": ["https://pay.example/c/secret"]}
+    )
+    found = failed_exchange("checkouts/create", answer, 0.5)
+    assert (found.status, found.body) == (409, None)
+
+
+def test_end_without_an_answer_has_status_0() -> None:
+    """The last exchange of many."""
+    end, script, _ = _create(LOST)
+    assert len(script.sent) > 2
+    assert isinstance(end, Stopped) and end.exchange is not None
+    assert (end.exchange.status, end.exchange.body) == (0, None)
+
+
+def test_failed_job_has_the_poll_that_showed_it() -> None:
+    failed = {**JOB, "status": "failed", "error": {"message": "the loom broke"}}
+
+    async def main() -> None:
+        script = Script({"jobs/get": [says(200, JOB), says(200, failed)]})
+        async with _api(script) as api:
+            end = await api.follow("job-1", Stage.PATTERN)
+        assert isinstance(end, Failed) and end.exchange is not None
+        found = end.exchange
+        assert (found.operation, found.status, found.body) == ("jobs/get", 200, failed)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("answer", [LOST, REFUSED, says(500), says(503), says(429, retry_after="1")])
+def test_feedback_is_sent_once(answer: Answer) -> None:
+    """Whatever the answer is: the service may keep each delivery."""
+
+    async def main() -> None:
+        script = Script({"feedback/create": [answer]})
+        async with _api(script) as api:
+            delivery = await api.send_feedback(feedback_report({"requestId": "f", "text": "t"}, ()))
+        assert delivery.state is not DeliveryState.SENT
+        assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']
+
+    virtual.run(main())
+
+
+def test_direct_call_sends_its_bytes_once() -> None:
+    """And nothing that may buy; what may change something only when that is meant."""
+
+    async def main() -> None:
+        script = Script({"models/list": [says(500)], "references/delete": [says(200, {})]})
+        async with _api(script) as api:
+            assert (await api.call("models/list", b'{"a": 1}')).status == 500
+            for operation in ("patterns/create", "references/delete"):
+                with pytest.raises(ConfigurationError):
+                    await api.call(operation, b"{}")
+            with pytest.raises(ConfigurationError):
+                await api.call("patterns/create", b"{}", changing=True)
+            assert (await api.call("references/delete", b"{}", changing=True)).usable
+        assert [(operation, body) for _, operation, body in script.sent] == [
+            ("models/list", b'{"a": 1}'),
+            ("references/delete", b"{}"),
+        ]
+
+    virtual.run(main())

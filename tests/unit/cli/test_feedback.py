@@ -1,0 +1,394 @@
+"""The verb `feedback`: what is sent about a failure, that it is shown before, and that it is sent once."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from cli import main
+from patternmill.ledger.feedback_log import ANSWERED
+from patternmill.ledger.records import Attempt
+from patternmill.ledger.reports.integrity import problems
+from patternmill.runs.lease import LeaseHolder
+from patternmill.service.outcomes import FailedExchange
+from patternmill.states import AttemptState
+from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
+
+KEY = "sk_live_c4nary00key1234567890abcdef"
+CANARIES = ("c4nary", "ann@mail.example")
+#: A canary in everything that a row, a service or a person can put one into.
+LEAKY = [
+    "L-1,herons for ann@mail.example see https://x.example/y?token=c4nary1 password=c4nary2,Mug,11oz,,",
+    f"L-1,herons with Bearer c4nary3 {KEY},Mug,11oz,,",
+]
+LEAKY_REASON = f"no {KEY} at https://u:c4nary4@h.example/p?c4nary5 for ann@mail.example; secret: c4nary6"
+
+
+@dataclass
+class Desk:
+    """Where reports arrive, and what is answered: a status, `lost` (kept, then no answer), or `slow`."""
+
+    url: str = ""
+    answers: str = "200"
+    arrived: list[dict[str, Any]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
+
+
+class Reports(BaseHTTPRequestHandler):
+    """A service of one operation."""
+
+    desk: Desk
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.desk.raw.append(self.requestline.encode() + b"\n" + body)
+        if self.path == "/v1/feedback/create" and self.desk.answers in ("200", "lost"):
+            self.desk.arrived.append(json.loads(body))
+        if self.desk.answers == "lost":
+            self.connection.close()
+            return
+        answer = json.dumps({"requestId": json.loads(body).get("requestId")}).encode()
+        self.send_response(int(self.desk.answers))
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on the error output."""
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    desk = Desk()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Reports)
+    monkeypatch.setattr(Reports, "desk", desk, raising=False)
+    desk.url = f"http://127.0.0.1:{server.server_port}/v1"
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", desk.url)
+    monkeypatch.setenv("PATTERNMILL_SAME_SERVICE", json.dumps(["http://127.0.0.1:9/v1", desk.url]))
+    monkeypatch.setenv("PATTERNMILL_API_KEY", KEY)
+    thread = Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield desk
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def answered(run: BegunRun, attempt: Attempt, operation: str, status: int, body: Any) -> None:
+    """As the engine keeps it."""
+    exchange = FailedExchange(operation, status, 35.5, body)
+    with run.ledger.transaction():
+        run.ledger.record_event(run.record.run_id, ANSWERED, attempt.request_id, detail=exchange.as_json())
+
+
+def failed(past: Past, row: str = FERN, *, error: str = "the loom broke", body: Any = None) -> Attempt:
+    """A run whose only row's pattern failed, and the attempt."""
+    run = past.begin(row, versions={"patternmill": "0.0.9"})
+    attempt = run.attempt(run.pattern(row.partition(",")[0]), AttemptState.FAILED, error=error)
+    answered(run, attempt, "jobs/get", 200, body or {"status": "failed", "error": {"message": error}})
+    run.end()
+    return attempt
+
+
+def kinds(past: Past, attempt: Attempt) -> list[str]:
+    """The events about reports."""
+    rows = past.ledger.database.rows(
+        "SELECT kind FROM events WHERE request_id = :request_id AND kind LIKE 'feedback%' ORDER BY seq",
+        {"request_id": attempt.request_id},
+    )
+    return [kind for (kind,) in rows]
+
+
+def run(*arguments: str) -> int:
+    return main.run(["feedback", *arguments])
+
+
+def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """And what was shown is what was sent."""
+    attempt = failed(past)
+    assert run("--sku", "F-1", "--yes") == 0
+    (report,) = desk.arrived
+    assert report["procedure"] == "patterns/create"
+    assert report["request"] == {"body": json.loads(attempt.body), "userAgent": "patternmill/0.0.9"}
+    assert report["response"] == {
+        "status": 200,
+        "durationMs": 35.5,
+        "body": {"status": "failed", "error": {"message": "the loom broke"}},
+    }
+    assert report["agent"].startswith("patternmill/")
+    assert report["reportedAt"].startswith("2027-01-15T12:")
+    for part in (
+        "Expected: patterns/create",
+        "the loom broke",
+        "jobs/get",
+        attempt.request_id,
+        attempt.job_id,
+    ):
+        assert part is not None and part in report["text"]
+    printed = capsys.readouterr().out
+    assert json.loads(printed[printed.index("{") : printed.rindex("}") + 1]) == report
+    assert kinds(past, attempt) == ["feedback_intended", "feedback_sent"]
+    assert list(problems(past.ledger)) == []
+
+
+@pytest.mark.parametrize("name", ["--request-id", "--job"])
+def test_request_and_job_have_names(name: str, past: Past, desk: Desk) -> None:
+    """Also those of an attempt after which another one succeeded."""
+    attempt = failed(past)
+    again = past.begin(FERN)
+    again.attempt(again.pattern("F-1"), AttemptState.SUCCEEDED, 2)
+    again.end()
+    value = attempt.request_id if name == "--request-id" else attempt.job_id
+    assert value is not None
+    assert run(name, value, "--yes") == 0
+    assert desk.arrived[0]["request"]["body"]["requestId"] == attempt.request_id
+
+
+def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
+    """Of an older ledger; nothing is invented."""
+    run_ = past.begin(FERN, versions={})
+    attempt = run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no.")
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 0
+    (report,) = desk.arrived
+    assert "response" not in report
+    assert report["request"] == {"body": json.loads(attempt.body)}
+
+
+def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
+    """It has a picture in it, which is of no use to anybody here."""
+    attempt = failed(past)
+    body = json.dumps({"requestId": attempt.request_id, "data": "A" * 40_000}).encode()
+    with past.ledger.transaction():
+        past.ledger.database.execute("UPDATE attempts SET body = :body", {"body": body})
+    assert run("--sku", "F-1", "--yes") == 0
+    assert desk.arrived[0]["request"] == {"userAgent": "patternmill/0.0.9"}
+
+
+def test_request_without_an_answer_has_status_0(past: Past, desk: Desk) -> None:
+    run_ = past.begin(FERN)
+    attempt = run_.attempt(run_.pattern("F-1"), AttemptState.INTENDED)
+    answered(run_, attempt, "patterns/create", 0, None)
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 0
+    assert desk.arrived[0]["response"] == {"status": 0, "durationMs": 35.5}
+    assert "no clear answer" in desk.arrived[0]["text"]
+
+
+@pytest.mark.parametrize("row", LEAKY)
+def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not in any field: prompt, reason, answer, a person's own text; and none is shown."""
+    attempt = failed(past, row, error=LEAKY_REASON, body={"message": LEAKY_REASON, "api_key": "c4nary7"})
+    assert run("--sku", "L-1", "--yes") == 0
+    assert run("--sku", "L-1", "--yes", "--text", f"please mail ann@mail.example {KEY} token=c4nary8") == 0
+    printed = capsys.readouterr()
+    assert len(desk.raw) == 2
+    for content in [*(raw.decode() for raw in desk.raw), printed.out, printed.err]:
+        assert [canary for canary in CANARIES if canary in content] == []
+    assert "herons" in desk.arrived[0]["request"]["body"]["prompt"]
+    events = past.ledger.database.rows(
+        "SELECT detail FROM events WHERE request_id = :request_id AND kind LIKE 'feedback%'",
+        {"request_id": attempt.request_id},
+    )
+    assert len(events) == 4
+
+
+def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
+    """Who gave an item up, and why, is nobody else's business."""
+    run_ = past.begin(FERN)
+    attempt = run_.attempt(run_.pattern("F-1"), AttemptState.HELD)
+    with past.ledger.transaction():
+        past.ledger.change(
+            run_.record.run_id,
+            attempt.request_id,
+            AttemptState.FAILED,
+            error_code="written_off",
+            error="Written off by A. Weaver: refunded",
+        )
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 0
+    assert "Weaver" not in desk.raw[0].decode()
+
+
+def test_long_and_foreign_texts_fit(past: Past, desk: Desk) -> None:
+    """Characters of any kind, in the prompt and in the text."""
+    failed(past, "U-1,日本の鷺 🦢 \u202e,Mug,11oz,,")
+    assert run("--sku", "U-1", "--yes", "--text", "🦢" * 5000) == 0
+    (report,) = desk.arrived
+    assert len(report["text"].encode("utf-16-le")) <= 8000
+    assert "鷺 🦢" in report["request"]["body"]["prompt"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "code", "last", "message"),
+    [
+        ("503", 1, "feedback_not_sent", "unavailable"),
+        ("422", 1, "feedback_not_sent", "422"),
+        ("500", 3, "feedback_in_doubt", "may have arrived"),
+        ("lost", 3, "feedback_in_doubt", "may have arrived"),
+    ],
+)
+def test_report_is_sent_once(
+    answers: str,
+    code: int,
+    last: str,
+    message: str,
+    past: Past,
+    desk: Desk,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever comes back; and the person is told."""
+    attempt = failed(past)
+    desk.answers = answers
+    assert run("--sku", "F-1", "--yes") == code
+    assert message in capsys.readouterr().err
+    assert len(desk.raw) == 1
+    assert kinds(past, attempt) == ["feedback_intended", last]
+
+
+def test_what_was_reported_is_shown(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the same cause is reported again, and in the item's story."""
+    failed(past)
+    run("--sku", "F-1", "--yes")
+    report_id = desk.arrived[0]["requestId"]
+    capsys.readouterr()
+    assert run("--yes") == 0
+    printed = capsys.readouterr().out
+    assert "[reported " in printed
+    assert "This cause was reported before, on " in printed
+    assert main.run(["explain", "F-1"]) == 0
+    story = capsys.readouterr().out
+    assert f"was begun ({report_id} by a person, about patterns/create, pattern_failed)" in story
+    assert f"reported to the service's operators (The service has the report {report_id}.)" in story
+    assert "what was answered (jobs/get: 200, after 36 ms)" in story
+
+
+def test_only_cause_needs_no_choice(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows that failed alike are one."""
+    run_ = past.begin(HERON, HERON_MUG, FERN, FOX)
+    run_.make("F-1", "X-1")
+    run_.attempt(run_.pattern("H-1"), AttemptState.FAILED)
+    run_.end()
+    assert run("--yes") == 0
+    assert "1. 2 × patterns/create, pattern_failed: the loom broke (H-1)" in capsys.readouterr().out
+    assert "2 rows of one run ended alike." in desk.arrived[0]["text"]
+
+
+def test_several_causes_are_listed_and_one_is_chosen(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal; without one nothing is sent."""
+    run_ = past.begin(HERON, FERN, FOX)
+    run_.attempt(run_.pattern("H-1"), AttemptState.FAILED)
+    run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no ferns.")
+    run_.make("X-1")
+    run_.end()
+    assert run("--yes") == 2
+    assert "--sku" in capsys.readouterr().err
+    answers = iter(["2\n", "y\n"])
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(answers).strip())
+    assert run() == 0
+    assert [report["request"]["body"]["prompt"] for report in desk.arrived] == ["green ferns"]
+
+
+def test_nothing_is_sent_without_a_yes(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No terminal, or a no."""
+    attempt = failed(past)
+    assert run("--sku", "F-1") == 2
+    assert "--yes" in capsys.readouterr().err
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
+    assert run("--sku", "F-1") == 2
+    assert (desk.raw, kinds(past, attempt)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sku", "X-1"], "did not fail at the service"),
+        (["--sku", "R-1"], "did not fail at the service"),
+        (["--sku", "Z-9"], "is not in this ledger"),
+        (["--job", "job-9"], "is not in this ledger"),
+        (["--sku", "F-1", "--job", "job-9"], "Name one of"),
+        (["--sku", "F-1", "--text", "  "], "empty"),
+    ],
+)
+def test_nothing_to_report_is_refused(
+    arguments: list[str], message: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was made, what our own checks refused, what is unknown."""
+    run_ = past.begin(FERN, FOX, REFUSED)
+    run_.make("X-1")
+    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
+    run_.end()
+    assert run(*arguments, "--yes") == 2
+    assert message in capsys.readouterr().err
+    assert desk.raw == []
+
+
+def test_run_without_failures_has_nothing_to_report(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """That is no error."""
+    run_ = past.begin(FERN)
+    run_.make("F-1")
+    run_.end()
+    assert run("--yes") == 0
+    assert "Nothing failed at the service." in capsys.readouterr().out
+
+
+def test_same_sku_in_two_catalogs_needs_a_name(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed(past)
+    run_ = past.begin(FERN, catalog="autumn")
+    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "autumn (staging), spring (staging)" in capsys.readouterr().err
+    assert run("--sku", "F-1", "--catalog", "autumn", "--yes") == 0
+
+
+def test_report_goes_to_the_service_of_the_request(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one is told nothing of it."""
+    attempt = failed(past)
+    monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "The request went to http://127.0.0.1:9/v1" in capsys.readouterr().err
+    assert (desk.raw, kinds(past, attempt)) == ([], [])
+
+
+def test_failure_of_an_embedded_studio_is_reported_to_no_other(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_ = past.begin(FERN, studio_url="")
+    run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
+    run_.end()
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "The request went to an embedded studio" in capsys.readouterr().err
+    assert desk.raw == []
+
+
+def test_open_request_of_a_run_that_goes_on_is_not_reported(
+    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It may still be answered; what failed may be reported at once."""
+    run_ = past.begin(FERN, FOX)
+    run_.attempt(run_.pattern("F-1"), AttemptState.ACCEPTED)
+    run_.attempt(run_.pattern("X-1"), AttemptState.FAILED)
+    holder = json.dumps(asdict(LeaseHolder.this_process()))
+    with past.ledger.transaction():
+        past.ledger.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
+    assert run("--sku", "F-1", "--yes") == 2
+    assert "goes on" in capsys.readouterr().err
+    assert run("--sku", "X-1", "--yes") == 0

@@ -1,0 +1,145 @@
+"""A report of feedback: its bounds, what is sent of it, and what an answer to it means."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from patternmill.service.feedback_report import (
+    CUT,
+    DeliveryState,
+    FeedbackReport,
+    delivery_of,
+    feedback_report,
+)
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+
+LEAST = {"requestId": "f", "text": "t"}
+#: The bounds of the interface: field, longest.
+BOUNDS = [("text", 4000), ("procedure", 200), ("agent", 100), ("userAgent", 500)]
+
+
+def made(**fields: Any) -> dict[str, Any]:
+    return feedback_report({**LEAST, **fields}, ()).on_wire()
+
+
+def with_text(field: str, text: str) -> str:
+    wire = made(request={"userAgent": text}) if field == "userAgent" else made(**{field: text})
+    found = wire["request"]["userAgent"] if field == "userAgent" else wire[field]
+    assert isinstance(found, str)
+    return found
+
+
+def units(text: str) -> int:
+    """As JavaScript counts them."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize(("field", "most"), BOUNDS)
+@pytest.mark.parametrize("letter", ["x", "é", "鷺", "🦢"])
+def test_texts_are_cut_at_their_bounds(field: str, most: int, letter: str) -> None:
+    """One that fits is as it was; a longer one ends with a mark, and fits however it is counted."""
+    exact = letter * (most // units(letter))
+    assert with_text(field, exact) == exact
+    for longer in (exact + letter, exact * 3):
+        found = with_text(field, longer)
+        assert found.endswith(CUT)
+        assert most - 2 < units(found) <= most
+        assert found.removesuffix(CUT) == letter * len(found.removesuffix(CUT))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"text": ""},
+        {"requestId": ""},
+        {"requestId": "r" * 129},
+        {"procedure": ""},
+        {"agent": ""},
+        {"response": {"status": -1}},
+        {"response": {"status": 600}},
+        {"response": {"status": 1.5}},
+        {"response": {"durationMs": -0.1}},
+        {"response": {"durationMs": float("nan")}},
+        {"reportedAt": datetime(2026, 1, 1)},  # noqa: DTZ001
+        {"unknown": 1},
+    ],
+)
+def test_what_cannot_be_cut_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        made(**fields)
+
+
+def test_only_what_is_known_is_sent() -> None:
+    """A null that was received is known."""
+    assert made() == LEAST
+    whole = made(
+        procedure="patterns/create",
+        request={"body": {"prompt": None, "tags": []}, "userAgent": ""},
+        response={"status": 0, "body": [None, {"a": None}], "durationMs": 0},
+        agent="a",
+        reportedAt=datetime(2026, 1, 31, 12, 30, tzinfo=UTC),
+    )
+    assert whole == LEAST | {
+        "procedure": "patterns/create",
+        "request": {"body": {"prompt": None, "tags": []}, "userAgent": ""},
+        "response": {"status": 0, "body": [None, {"a": None}], "durationMs": 0},
+        "agent": "a",
+        "reportedAt": "2026-01-31T12:30:00Z",
+    }
+
+
+def test_secrets_are_removed_before_texts_are_cut() -> None:
+    """So that no part of one is left at the end."""
+    secret = "sk_live_0123456789abcdefghij"
+    report = feedback_report({**LEAST, "text": "x" * 3975 + " " + secret, "agent": secret}, {secret})
+    assert "sk_live" not in orjson.dumps(report.on_wire()).decode()
+
+
+def test_any_text_can_be_sent() -> None:
+    """Control characters and half a surrogate pair too."""
+    assert orjson.loads(orjson.dumps(made(text="\0\ud800\x1b[31m\u202e"))) is not None
+
+
+def answered(status: int, body: Any = None, **more: Any) -> Answer:
+    return Answer(ExchangeResult.ANSWERED, status=status, body=body, **more)
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        (answered(200, {"requestId": "r-1"}), DeliveryState.SENT),
+        (answered(201, {"requestId": "r-1", "more": 1}), DeliveryState.SENT),
+        (answered(200, {"requestId": "r-2"}), DeliveryState.IN_DOUBT),
+        (answered(200, {}), DeliveryState.IN_DOUBT),
+        (answered(200, None, trouble=Trouble.HTML), DeliveryState.IN_DOUBT),
+        (answered(204), DeliveryState.IN_DOUBT),
+        (answered(303), DeliveryState.IN_DOUBT),
+        (answered(408), DeliveryState.IN_DOUBT),
+        (answered(500), DeliveryState.IN_DOUBT),
+        (answered(502), DeliveryState.IN_DOUBT),
+        (answered(503), DeliveryState.UNAVAILABLE),
+        (answered(400), DeliveryState.NOT_SENT),
+        (answered(401), DeliveryState.NOT_SENT),
+        (answered(404), DeliveryState.NOT_SENT),
+        (answered(413), DeliveryState.NOT_SENT),
+        (answered(429), DeliveryState.NOT_SENT),
+        (Answer(ExchangeResult.NOT_SENT, Trouble.CONNECT), DeliveryState.NOT_SENT),
+        (Answer(ExchangeResult.LOST, Trouble.RESET), DeliveryState.IN_DOUBT),
+        (Answer(ExchangeResult.LOST, Trouble.TIMEOUT), DeliveryState.IN_DOUBT),
+    ],
+)
+def test_meaning_of_each_answer(answer: Answer, state: DeliveryState) -> None:
+    found = delivery_of(answer, "r-1")
+    assert found.state is state
+    assert found.message.endswith((".", ")."))
+
+
+def test_report_is_read_by_its_own_names() -> None:
+    """As the interface spells them."""
+    assert set(FeedbackReport.model_fields) == {
+        *("requestId", "text", "procedure", "request", "response", "agent", "reportedAt")
+    }
