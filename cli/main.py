@@ -36,6 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
+    "order": ("cli.commands.order", "Order samples of picked rows: a checkout to pay, then its order."),
     "explain": ("cli.commands.explain", "Show the history of a row, product, job or request."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),

@@ -15,7 +15,7 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
-from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, order_scope
+from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
 from patternmill.planning.items import Scope
 from patternmill.results.summary import read_manifest
 from patternmill.runs.picks import Picks, picks_of
@@ -80,6 +80,12 @@ def _run_of(ledger: Ledger, request: OrderRequest) -> RunRecord:
     if path is not None:
         name = read_manifest(path if path.is_dir() else path.parent).run_id
     return find_run(ledger, name, catalog=request.catalog, environment=request.environment)
+
+
+def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:
+    """For questions about a checkout that is open already. Raises ConfigurationError."""
+    settings = in_environment(read_settings(), record.environment)
+    return OrderSpec(settings, RunOptions.from_settings(settings), catalog_of(record.scope), Picks(()))
 
 
 class CheckoutStatus(StrEnum):

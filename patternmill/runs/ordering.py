@@ -24,18 +24,24 @@ from patternmill.errors import (
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Attempt, Lease, NewItem, OrderRecord, PickedLine, RunRecord
-from patternmill.ledger.reports.order_report import CheckoutRecord, checkout_called, checkouts_of_products
+from patternmill.ledger.reports.order_report import (
+    CheckoutRecord,
+    checkout_called,
+    checkouts,
+    checkouts_of_products,
+)
+from patternmill.planning.checkout_items import catalog_of
 from patternmill.planning.items import NOTHING_MADE, canonical_json
 from patternmill.runs.approval import require_approval
 from patternmill.runs.checkout_addresses import CheckoutAddresses
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
 from patternmill.runs.picks import picked_lines
-from patternmill.runs.safeguards import refuse_other_service
+from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.service import outcomes
 from patternmill.service.orders import ShownOrder, checkout_address, without_addresses
 from patternmill.service.studio_api import StudioApi
-from patternmill.settings import Settings
+from patternmill.settings import in_environment, read_settings
 from patternmill.states import AttemptState, Outcome, Stage
 from patternmill.text import plural, shown
 
@@ -108,6 +114,9 @@ class Ordering:
         self._opening: _Opening | None = None
 
     async def __aenter__(self) -> Self:
+        """Raises ConfigurationError when the environment's products are at another service."""
+        if not self.spec.settings.embedded:
+            await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
         return self
 
     async def __aexit__(
@@ -244,9 +253,6 @@ class Ordering:
 
     def _lines(self, ledger: Ledger) -> tuple[PickedLine, ...]:
         spec = self.spec
-        if not spec.settings.embedded:
-            # Before the key is sent anywhere.
-            refuse_other_service(ledger, spec.settings)
         return picked_lines(
             ledger, spec.settings.environment, spec.catalog, spec.listed, spec.picks, as_listed=spec.as_listed
         )
@@ -381,16 +387,19 @@ async def _release(writer: LedgerWriter, lease: Lease) -> None:
     await writer.close()
 
 
-async def called_checkout(settings: Settings, checkout_id: str) -> CheckoutRecord:
+def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord:
     """The checkout of this ledger. Raises ConfigurationError."""
-
-    def find() -> CheckoutRecord | None:
-        with open_ledger(settings, must_exist=True) as ledger:
-            return checkout_called(ledger, checkout_id)
-
-    found = await asyncio.to_thread(find)
-    if found is None:
+    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+        found = checkout_called(ledger, checkout_id)
+    if found is None or found.attempt is None:
         raise ConfigurationError(
             f"There is no checkout {shown(checkout_id)} in this ledger.", remedy="See `patternmill status`."
         )
     return found
+
+
+def open_checkouts(environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
+    """Those that are not known to be paid; of one catalog, or of all."""
+    with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
+        found = checkouts(ledger, environment=environment)
+    return [record for record in found if record.is_unpaid and catalog in (None, catalog_of(record.scope))]

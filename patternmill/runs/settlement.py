@@ -225,6 +225,11 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
 
 def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
     assert settlement.job_id, "the decision names a job"
+    if found.stage is Stage.CHECKOUT:
+        raise ConfigurationError(
+            f"Request {found.attempt.request_id} is for a checkout, which no job makes.",
+            remedy="Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
+        )
     other = ledger.request_of_job(settlement.job_id, found.environment)
     if other is not None and other != found.attempt.request_id:
         raise ConfigurationError(

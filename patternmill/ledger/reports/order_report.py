@@ -11,6 +11,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, OrderRecord, PickedLine
 from patternmill.states import AttemptState
 
+
 @dataclass(frozen=True)
 class CheckoutRecord:
     """A checkout with its last attempt, its lines, and its order once it is paid."""
