@@ -22,7 +22,8 @@ _PASSING = frozenset({408, 423, 425, 429, 499})
 _UNPAID = re.compile(
     r"(un|not[ _-]?)paid|(awaiting|pending|requires?)[ _-]?payment|payment[ _-]?(pending|required)"
 )
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+#: Bounded, so that a long text takes no long time.
+_ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
 REMOVED = "[removed]"
 #: Fields of an order that are, or may be, about the buyer, or let somebody in.
 _PRIVATE = re.compile(

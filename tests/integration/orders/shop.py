@@ -21,7 +21,7 @@ from patternmill.settings import load_settings
 from studio.testing import Studio
 
 CATALOG = "sku,prompt,category,option:size,option:fabric\n" + "".join(
-    f"S-{number},blue herons,Cushion,50x50,linen\n" for number in range(1, 6)
+    f"S-{number},{number} blue herons,Cushion,50x50,linen\n" for number in range(1, 6)
 )
 SKUS = tuple(f"S-{number}" for number in range(1, 6))
 
