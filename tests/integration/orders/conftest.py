@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,5 +25,5 @@ def shop(studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sho
     monkeypatch.setenv("PATTERNMILL_STUDIO_URL", studio.base_url)
     monkeypatch.setenv("PATTERNMILL_API_KEY", studio.key)
     shop = Shop(studio, tmp_path)
-    asyncio.run(shop.imported(CATALOG))
+    shop.imported_now(CATALOG)
     return shop

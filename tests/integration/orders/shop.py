@@ -41,6 +41,9 @@ class Shop:
             await work.run_through()
             return work.ended.record.run_id
 
+    def imported_now(self, text: str) -> str:
+        return asyncio.run(self.imported(text))
+
     def spec(self, *skus: str, **options: Any) -> OrderSpec:
         return order_spec(OrderRequest(sku=skus, **options))
 
