@@ -37,7 +37,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
     "order": ("cli.commands.order", "Order samples of picked rows: a checkout to pay, then its order."),
-    "explain": ("cli.commands.explain", "Show the history of a row, product, job or request."),
+    "explain": ("cli.commands.explain", "Show the history of a row, product, job, checkout or request."),
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),
     "ledger": ("cli.commands.ledger", "Check or export the ledger, and verify results files."),

@@ -110,14 +110,14 @@ def killed_in_the_middle(
     prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], order: Any
 ) -> None:
     """A flow run that is approved, and whose process is killed between the checkout and its record."""
-    studio.faults.use({"on": "checkouts/create", "effect": {"kind": "delay", "after": 600}, "nth": [1]})
+    studio.faults.use({"on": "checkouts/create", "effect": {"kind": "delay", "after": 30}, "nth": [1]})
     flow_run = prefect.begin("order-samples", **order)
     eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
     assert opened(studio) == [], "nothing is opened before a person agrees"
     answer(prefect, flow_run, decision="approve", note="two for the fair")
     eventually(lambda: opened(studio), 120, lambda: prefect.state(flow_run))
-    for pid in children(worker.pid):
-        os.kill(pid, signal.SIGKILL)
+    for child in children(worker.pid):
+        os.kill(child.pid, signal.SIGKILL)
     eventually(lambda: not children(worker.pid), 30)
     studio.faults.clear()
 
