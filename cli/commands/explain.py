@@ -146,7 +146,7 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:
     facts = {
         "request": attempt.request_id,
-        "job": attempt.job_id,
+        "job": attempt.job_id if attempt.job_id != attempt.result_id else None,
         "result": attempt.result_id,
         "picture": attempt.picture_url,
         "error": ": ".join(filter(None, (attempt.error_code, attempt.error))),

@@ -94,6 +94,8 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
         if request.wait is not None:
             ending = await _waited(work, ending, request)
     echo(ending.sentence.removesuffix(".") + ".")
+    if spec.settings.embedded and request.wait is None and ending.pending:
+        echo("The embedded studio ends with this command: add --wait to open its page.")
     return EXIT_CODES[ending.outcome]
 
 
@@ -192,7 +194,10 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
 def _why(record: CheckoutRecord) -> str:
     attempt = record.attempt
     if attempt is None or not attempt.error:
-        return "the same command sends its request again."
+        return (
+            "whether the service has it is not known. The same command sends its request again, and past "
+            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle --list)."
+        )
     return f"{attempt.error} ({attempt.error_code}, request {attempt.request_id})"
 
 

@@ -208,7 +208,9 @@ class Ordering:
         Raises ConfigurationError and ServiceStopped when it cannot be had.
         """
         assert record.checkout_id is not None and record.attempt is not None, "it is open"
-        kept = self._addresses.find(record.attempt.request_id, record.checkout_id)
+        # The embedded studio has another address each time.
+        is_lasting = not self.spec.settings.embedded
+        kept = self._addresses.find(record.attempt.request_id, record.checkout_id) if is_lasting else None
         return kept or await self._asked_again(record.checkout_id, record.attempt)
 
     async def _asked_again(self, checkout_id: str, attempt: Attempt) -> str:

@@ -139,7 +139,9 @@ def _pick(cells: Mapping[str, str], row: str, default: int) -> Pick | str | None
         return f"{row}, column sku: it is picked and has no sku; write the row's sku"
     if quantity and (not _QUANTITY.fullmatch(quantity) or int(quantity) < 1):
         return f"{row}, column quantity: {shown(quantity)} is no whole number of 1 or more; correct it"
-    return Pick(cells["sku"], int(quantity) if quantity else default, row, cells.get("note") or None)
+    return Pick(
+        cells["sku"], int(quantity) if quantity else default, f"{row}, column sku", cells.get("note") or None
+    )
 
 
 def _repeated(picks: Iterable[Pick]) -> Iterator[str]:
@@ -147,7 +149,7 @@ def _repeated(picks: Iterable[Pick]) -> Iterator[str]:
     counts = Counter(sku_key(pick.sku) for pick in found)
     for pick in found:
         if counts[sku_key(pick.sku)] > 1:
-            yield f"{pick.place}, column sku: {shown(pick.sku)} is picked more than once; write it once, with the sum"
+            yield f"{pick.place}: {shown(pick.sku)} is picked more than once; write it once, with the sum"
 
 
 # The products that the picks stand for, by the ledger and not by a file's word.
@@ -171,7 +173,7 @@ def picked_lines(
         if isinstance(line, PickedLine):
             lines.append(line)
         else:
-            problems.append(f"{pick.place}, column sku: {line}")
+            problems.append(f"{pick.place}: {line}")
     if problems:
         raise _refused(problems)
     return tuple(lines)

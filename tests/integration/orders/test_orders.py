@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
+
 import pytest
 
-from patternmill.errors import InputRefused
+from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
 from patternmill.ledger.reports.integrity import problems
+from patternmill.results.results_files import rebuild
+from patternmill.results.summary import read_manifest
+from patternmill.runs.approval import ApprovalDecision, approve
+from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import Outcome
-from tests.integration.orders.shop import Shop
+from tests.integration.orders.shop import CATALOG, Shop
 
 
 def test_picked_rows_become_one_checkout(shop: Shop) -> None:
@@ -98,3 +105,93 @@ def test_ledger_agrees_with_itself(shop: Shop) -> None:
     shop.order("S-1", "S-2", lines=1)
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
+
+
+def test_results_that_are_older_than_the_catalog(shop: Shop) -> None:
+    """What was made anew since, or retired, is ordered as it was only where that is asked for."""
+    with shop.ledger() as ledger:
+        first = ledger.runs()[0].run_id
+    (old,) = shop.order("S-1", results=first, order="first").checkouts
+    shop.imported_now(CATALOG.replace("1 blue herons", "1 red herons"))
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE catalog_rows SET retired_at = 1 WHERE sku = 'S-2'")
+    with pytest.raises(InputRefused) as refused:
+        shop.order("S-1", "S-2", "S-3", "S-9", results=first)
+    told = refused.value.message
+    assert "`S-1` was made anew since" in told and "no longer has `S-2`" in told and "no row `S-9`" in told
+    assert "S-3" not in told and len(shop.opened()) == 1
+    with pytest.raises(InputRefused, match="was retired on"):
+        shop.order("S-2")
+    (listed,) = shop.order("S-1", "S-2", results=first, as_listed=True).checkouts
+    assert listed.lines[0].product_id == old.lines[0].product_id
+    (new,) = shop.order("S-1", order="new").checkouts
+    assert new.lines[0].product_id != old.lines[0].product_id
+
+
+def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It covers what is left after a crash, and no other order; imports are not bound by it."""
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "2")
+    with pytest.raises(ApprovalNeeded, match="3 pieces in 1 checkout"):
+        shop.order("S-1", quantity=3)
+    assert shop.opened() == []
+    plan = shop.plan("S-1", quantity=3)
+    decided = approve(shop.spec("S-1", quantity=3), plan.proposal, ApprovalDecision("anna"))
+    assert (decided.catalog, decided.ceiling.items, decided.ceiling.purchases) == ("spring/orders", 3, 1)
+    assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
+    assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
+    with pytest.raises(ApprovalNeeded):
+        shop.order("S-2", quantity=3)
+    with shop.ledger() as ledger:
+        assert ledger.last_decision("staging", "spring") is None
+        assert list(problems(ledger)) == []
+    assert len(shop.opened()) == 1
+
+
+def test_order_of_unknown_cost_waits_where_cost_is_limited(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "10")
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_COST", "1000000")
+    with pytest.raises(ApprovalNeeded):
+        shop.order("S-1")
+    assert shop.opened() == []
+
+
+def test_request_too_long_in_doubt_is_for_a_person(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written off, the same command opens another checkout under another request ID."""
+    lost = {"on": "checkouts/create", "effect": {"kind": "body", "form": "empty"}, "first": 20}
+    shop.studio.faults.use(lost)
+    with monkeypatch.context() as hurried:
+        hurried.setenv("PATTERNMILL_CREATE_TIMEOUT", "PT0.1S")
+        shop.order("S-1")
+    shop.studio.faults.clear()
+    monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
+    (doubtful,) = shop.order("S-1").failed
+    assert doubtful.attempt is not None and doubtful.attempt.state == "intended"
+    request = doubtful.attempt.request_id
+    limit = timedelta(milliseconds=1)
+    with shop.ledger() as ledger:
+        job = Settlement(request, Decision.JOB, "seen in the console", "anna", "chk_1")
+        with pytest.raises(ConfigurationError, match="which no job makes"):
+            asyncio.run(settle(ledger, job, limit=limit))
+        asyncio.run(settle(ledger, Settlement(request, Decision.WRITE_OFF, "gone", "anna"), limit=limit))
+    (record,) = shop.order("S-1").checkouts
+    assert record.attempt is not None and record.attempt.attempt == 2
+    assert record.checkout_id in shop.opened() and len(shop.opened()) == 2
+
+
+def test_results_and_pages_show_the_order(shop: Shop) -> None:
+    """A pure function of the ledger: before it is paid, nothing; afterwards when, and under which ID."""
+    (record,) = shop.order("S-1", "S-3").checkouts
+    out = shop.folder / "again"
+    with shop.ledger() as ledger:
+        run = ledger.runs()[0].run_id
+        rebuild(ledger, run, out)
+    assert read_manifest(out).orders == ()
+    order = shop.studio.pay(str(record.checkout_id))
+    shop.order("S-1", "S-3")
+    with shop.ledger() as ledger:
+        rebuild(ledger, run, out)
+    (entry,) = read_manifest(out).orders
+    assert (entry.order_id, entry.checkout_id, entry.skus) == (order, record.checkout_id, ("S-1", "S-3"))
+    assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2

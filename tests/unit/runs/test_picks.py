@@ -37,7 +37,10 @@ def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
     """In any order and case; a row without a quantity has the one that was named."""
     text = "\ufeffNote,SKU,colour,Picked,Quantity\nfor Anna,A,red,x,2\n,B,blue,x,\n"
     found = read_picks(file(tmp_path, text), 5).picks
-    assert found == (Pick("A", 2, "picks.csv, row 2", "for Anna"), Pick("B", 5, "picks.csv, row 3"))
+    assert found == (
+        Pick("A", 2, "picks.csv, row 2, column sku", "for Anna"),
+        Pick("B", 5, "picks.csv, row 3, column sku"),
+    )
 
 
 def test_results_file_with_a_further_column(tmp_path: Path) -> None:
