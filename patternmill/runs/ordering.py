@@ -302,10 +302,11 @@ class _Opening:
         writer = LedgerWriter(ledger, lease)
         try:
             options = await writer.run(lambda ledger: _put_on_record(ledger, spec, plan, lease))
-            api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(scope.environment)))
         except BaseException:
             await _release(writer, lease)
             raise
+        # Products were made at this address, so that "not found" is about a product, and others go on.
+        api.known_to_work([Stage.CHECKOUT])
         return cls(spec, record, options, writer, api, addresses)
 
     async def open(self, checkout: PlannedCheckout) -> CheckoutRecord:

@@ -88,10 +88,10 @@ def test_wait_ends_at_its_time(shop: Shop) -> None:
 
 
 def test_refused_checkout_is_final_and_others_go_on(shop: Shop) -> None:
-    """As the service does not know one product any more."""
+    """As the service does not know one product any more, and be it in the first checkout ever."""
     with shop.ledger() as ledger, ledger.transaction():
         ledger.database.execute("UPDATE catalog_rows SET product_id = 'prd_gone' WHERE sku = 'S-2'")
-    ending = shop.order("S-1", "S-2", "S-3", lines=1)
+    ending = shop.order("S-2", "S-1", "S-3", lines=1)
     assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
     (failed,) = ending.failed
     assert failed.attempt is not None and failed.attempt.error is not None
