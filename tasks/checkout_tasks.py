@@ -122,10 +122,10 @@ def _ending_lines(ending: OrderEnding) -> Iterator[str]:
     yield f"Order {markdown(plan.name)} from catalog {markdown(catalog_of(plan.scope.catalog))}.\n"
     if any(record.is_unpaid for record in ending.checkouts):
         yield "Where to pay is shown to whoever runs `patternmill order --address CHECKOUT`, and nowhere else.\n"
-    yield from _table((record.lines, _standing(record)) for record in ending.checkouts)
+    yield from _table((record.lines, _status_text(record)) for record in ending.checkouts)
 
 
-def _standing(record: CheckoutRecord) -> str:
+def _status_text(record: CheckoutRecord) -> str:
     if record.order is not None:
         order = record.order
         return (
@@ -138,10 +138,10 @@ def _standing(record: CheckoutRecord) -> str:
 
 
 def _table(checkouts: Iterable[tuple[Iterable[Any], str]]) -> Iterator[str]:
-    rows = [(line, standing) for lines, standing in checkouts for line in lines]
+    rows = [(line, status) for lines, status in checkouts for line in lines]
     yield "| sku | quantity | note | checkout |"
     yield "|---|---|---|---|"
-    for line, standing in rows[:_MOST_LINES]:
-        yield f"| {cell(line.sku)} | {line.quantity} | {cell(line.note or '')} | {cell(standing)} |"
+    for line, status in rows[:_MOST_LINES]:
+        yield f"| {cell(line.sku)} | {line.quantity} | {cell(line.note or '')} | {cell(status)} |"
     yield ""
     yield from more(len(rows), _MOST_LINES, indent="")

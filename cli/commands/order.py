@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -30,7 +31,7 @@ _MOST_LINES = 40
 @run_options(OrderRequest, by_hand=("results",))
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
-@click.option("--refresh", is_flag=True, help="Only ask what has become of the open checkouts.")
+@click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")
 @click.option("--address", metavar="CHECKOUT", help="Only show the address of this open checkout again.")
 def command(
     request: OrderRequest, approve: str | None, plan_only: bool, refresh: bool, address: str | None
@@ -53,6 +54,8 @@ def command(
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
     approved, and nothing was opened; 1 failed; 4 somebody else orders from this catalog just now; 130 interrupted.
     """
+    if (refresh or address) and (request.sku or request.picks):
+        raise click.UsageError("--refresh and --address order nothing: leave --sku and --picks out.")
     if address is not None:
         return _show_address(request, address)
     if refresh:
@@ -119,44 +122,58 @@ async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
 
 
 def _show_address(request: OrderRequest, checkout_id: str) -> int:
-    from cli.launcher import available_service
-    from patternmill.runs.order_plan import spec_of_checkout
-    from patternmill.runs.ordering import Ordering, called_checkout
+    from patternmill.runs.ordering import called_checkout
 
     record = called_checkout(request.environment, checkout_id)
-    spec = spec_of_checkout(record)
 
-    async def show(spec: OrderSpec) -> None:
-        async with Ordering(spec) as work:
-            now = await work.refresh(record)
-            _echo(checkout_lines(now))
-            if now.is_unpaid:
-                echo(f"  Pay here: {await work.address(now)}")
+    async def show(work: Ordering) -> int:
+        now = await work.refresh(record)
+        _echo(checkout_lines(now))
+        if now.is_unpaid:
+            echo(f"  Pay here: {await work.address(now)}")
+        return EXIT_CODES[Outcome.COMPLETED]
 
-    with available_service(spec.settings) as settings:
-        asyncio.run(show(replace(spec, settings=settings)))
-    return EXIT_CODES[Outcome.COMPLETED]
+    return _asked(record, show)
 
 
 def _refresh(request: OrderRequest) -> int:
-    """Ask for the orders of all open checkouts, and show what has changed."""
+    """Ask for the orders of the open checkouts, and for the latest ones, an environment after the other."""
+    from patternmill.runs.ordering import current_checkouts
+
+    found = sorted(current_checkouts(request.environment, request.catalog), key=lambda one: one.environment)
+    codes = [_refresh_all(list(group)) for _, group in groupby(found, key=lambda one: one.environment)]
+    if not found:
+        echo("There is no checkout.")
+    return max(codes, default=EXIT_CODES[Outcome.COMPLETED])
+
+
+def _refresh_all(records: list[CheckoutRecord]) -> int:
+    async def ask(work: Ordering) -> int:
+        code = EXIT_CODES[Outcome.COMPLETED]
+        for record in records:
+            try:
+                _echo(checkout_lines(await work.refresh(record)))
+            except ServiceStopped as stopped:
+                echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
+                code = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
+        return code
+
+    return _asked(records[0], ask)
+
+
+def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
+    """Do something at the service that a checkout is at."""
     from cli.launcher import available_service
     from patternmill.runs.order_plan import spec_of_checkout
-    from patternmill.runs.ordering import Ordering, open_checkouts
+    from patternmill.runs.ordering import Ordering
 
-    found = open_checkouts(request.environment, request.catalog)
-    for record in found:
-        spec = spec_of_checkout(record)
+    async def main(spec: OrderSpec) -> int:
+        async with Ordering(spec) as work:
+            return await steps(work)
 
-        async def ask(spec: OrderSpec, record: CheckoutRecord = record) -> None:
-            async with Ordering(spec) as work:
-                _echo(checkout_lines(await work.refresh(record)))
-
-        with available_service(spec.settings) as settings:
-            asyncio.run(ask(replace(spec, settings=settings)))
-    if not found:
-        echo("No checkout is open.")
-    return EXIT_CODES[Outcome.COMPLETED]
+    spec = spec_of_checkout(record)
+    with available_service(spec.settings) as settings:
+        return asyncio.run(main(replace(spec, settings=settings)))
 
 
 def plan_lines(plan: OrderPlan) -> Iterator[str]:

@@ -42,11 +42,20 @@ class CheckoutTables(Tables):
     def record_order(self, run_id: RunId, key: ItemKey, order: OrderRecord) -> OrderRecord:
         """Write what the service shows of an order, and an event where that is new."""
         before, now = self.order_of(key), self.now()
-        seen = {"order_id": order.order_id, "status": order.status, "answer": order.answer, "read_at": now}
-        if before is None:
-            self._insert("orders", item_key=key, since=now, **seen)
-        else:
-            self._update("orders", {"item_key": key}, **seen)
+        # Two commands may see it at once.
+        self.database.execute(
+            "INSERT INTO orders (item_key, order_id, status, answer, since, read_at) "
+            "VALUES (:key, :order_id, :status, :answer, :now, :now) ON CONFLICT (item_key) DO UPDATE SET "
+            "order_id = excluded.order_id, status = excluded.status, answer = excluded.answer, "
+            "read_at = excluded.read_at",
+            {
+                "key": key,
+                "order_id": order.order_id,
+                "status": order.status,
+                "answer": order.answer,
+                "now": now,
+            },
+        )
         if before is None or before.status != order.status:
             request = self._row(
                 "SELECT request_id FROM attempts WHERE item_key = :key ORDER BY attempt DESC LIMIT 1", key=key

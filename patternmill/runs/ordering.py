@@ -49,6 +49,8 @@ T = TypeVar("T")
 
 #: How often orders are asked for while they are waited for.
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=30)
+#: So many orders are asked for again when a person wants to know what has become of them.
+_LATEST = 20
 #: Answers that waiting does not change.
 _KEY_REFUSED = frozenset({"unauthorized", "forbidden", "proxy_unauthorized"})
 
@@ -149,11 +151,6 @@ class Ordering:
         """Open one checkout, or resume that; what is open or ordered stays as it is."""
         assert self._opening is not None, "begun before checkouts are opened"
         return await self._opening.open(checkout)
-
-    def stop(self, why: str) -> None:
-        """A person's stop: no other checkout is opened."""
-        if self._opening is not None:
-            self._opening.halt.begin(HaltReason(Outcome.CANCELLED, "cancelled", why))
 
     async def close(self) -> None:
         """Release the lease."""
@@ -286,6 +283,7 @@ class _Opening:
         self._attempts = Attempts(record, writer, options, self.halt, Progress())
         self._heartbeat = LeaseHeartbeat(writer, self._lost)
         self._heartbeat.start()
+        self._is_closed = False
 
     @classmethod
     async def begin(
@@ -325,6 +323,10 @@ class _Opening:
         return next(record for record in found if record.key == item.key)
 
     async def close(self) -> None:
+        """Release the lease; once."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         await self._heartbeat.stop()
         assert self._writer.lease is not None, "it has the lease"
         await _release(self._writer, self._writer.lease)
@@ -401,8 +403,13 @@ def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord
     return found
 
 
-def open_checkouts(environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
-    """Those that are not known to be paid; of one catalog, or of all."""
+def current_checkouts(environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
+    """Those that are not known to be paid, and the latest orders; of one catalog, or of all."""
     with open_ledger(in_environment(read_settings(), environment), must_exist=True) as ledger:
-        found = checkouts(ledger, environment=environment)
-    return [record for record in found if record.is_unpaid and catalog in (None, catalog_of(record.scope))]
+        found = [
+            record
+            for record in checkouts(ledger, environment=environment)
+            if record.checkout_id is not None and catalog in (None, catalog_of(record.scope))
+        ]
+    ordered = [record for record in found if record.order is not None]
+    return [record for record in found if record.is_unpaid or record in ordered[-_LATEST:]]

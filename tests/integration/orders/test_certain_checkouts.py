@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from cli.main import run
 from patternmill.ledger.reports.integrity import problems
 from patternmill.states import Outcome
 from tests.integration.orders.shop import Shop
@@ -42,6 +45,14 @@ def command(shop: Shop, *arguments: str, at: str = "", do: str = "") -> subproce
         timeout=120,
         stdin=subprocess.DEVNULL,
     )
+
+
+def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which is quicker."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def judged(shop: Shop) -> None:
@@ -158,7 +169,7 @@ def test_two_commands_at_once_open_each_checkout_once(shop: Shop) -> None:
 
 def test_address_is_with_its_owner_alone(shop: Shop) -> None:
     """Printed for the person who ordered, and in one private file; in nothing else that is kept, whatever is shown."""
-    done = command(shop, *ORDER)
+    done = verb(*ORDER)
     assert done.returncode == 0, done.stderr
     secrets = [shop.page_of(checkout_id) for checkout_id in shop.opened()]
     assert all(secret in done.stdout for secret in secrets) and not any(s in done.stderr for s in secrets)
@@ -167,7 +178,7 @@ def test_address_is_with_its_owner_alone(shop: Shop) -> None:
         *(("status",), ("explain", "S-1"), ("explain", shop.opened()[0]), ("ledger", "export")),
         *(("order", "--refresh"), ("results", "--out", str(shop.folder / "again"))),
     ]
-    shown = "".join(done.stdout + done.stderr for done in (command(shop, *words) for words in listed))
+    shown = "".join(done.stdout + done.stderr for done in (verb(*words) for words in listed))
     assert all(checkout_id in shown for checkout_id in shop.opened())
     assert not any(secret in shown for secret in secrets)
 
@@ -183,11 +194,11 @@ def test_address_is_shown_again_and_asked_for_where_it_is_missing(shop: Shop) ->
     checkout_id = str(record.checkout_id)
     for file in (shop.folder / "home" / "checkouts").iterdir():
         file.unlink()
-    again = command(shop, "order", "--address", checkout_id)
+    again = verb("order", "--address", checkout_id)
     assert shop.page_of(checkout_id) in again.stdout, again.stderr
     assert shop.opened() == [checkout_id]
     shop.studio.pay(checkout_id)
-    paid = command(shop, "order", "--address", checkout_id)
+    paid = verb("order", "--address", checkout_id)
     assert "is paid" in paid.stdout and shop.page_of(checkout_id) not in paid.stdout
     assert not any((shop.folder / "home" / "checkouts").iterdir()), "it is of no use any more"
 
@@ -197,6 +208,6 @@ def test_address_of_an_old_checkout_is_not_asked_for(shop: Shop, monkeypatch: py
     for file in (shop.folder / "home" / "checkouts").iterdir():
         file.unlink()
     monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
-    refused = command(shop, "order", "--address", str(record.checkout_id))
+    refused = verb("order", "--address", str(record.checkout_id))
     assert refused.returncode == 2 and "too old" in refused.stderr
     assert shop.opened() == [record.checkout_id]
