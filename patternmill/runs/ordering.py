@@ -106,7 +106,7 @@ def _has_come(record: CheckoutRecord, until: str | None) -> bool:
 
 
 class Ordering:
-    """The steps of one order: `plan`, an approval where one is needed, `begin`, `open` each checkout, `end`, `wait`."""
+    """The steps of one order: `plan`, an approval where one is needed, `begin`, `open` each checkout, `close`, `wait`."""
 
     def __init__(self, spec: OrderSpec) -> None:
         """Raises ConfigurationError when the service's address or key are missing."""
@@ -117,8 +117,12 @@ class Ordering:
 
     async def __aenter__(self) -> Self:
         """Raises ConfigurationError when the environment's products are at another service."""
-        if not self.spec.settings.embedded:
-            await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
+        try:
+            if not self.spec.settings.embedded:
+                await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
+        except BaseException:
+            await self._api.close()
+            raise
         return self
 
     async def __aexit__(

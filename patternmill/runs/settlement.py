@@ -22,6 +22,7 @@ from patternmill.ledger.reports.unsettled import (
     is_for_a_person,
     open_attempt,
 )
+from patternmill.planning.checkout_items import catalog_of
 from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
 from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
@@ -94,7 +95,7 @@ async def _lease(ledger: Ledger, environment: str, catalog: str, acquire: Acquir
 
 @dataclass(frozen=True)
 class SettlementFilter:
-    """Which of the attempts that wait for a decision; an empty field chooses all."""
+    """Which of the attempts that wait for a decision; an empty field chooses all. A catalog's orders are its own."""
 
     catalog: str | None = None
     environment: str | None = None
@@ -105,7 +106,7 @@ class SettlementFilter:
 
     def fits(self, item: Unsettled) -> bool:
         wanted = (self.catalog, self.environment, self.stage, self.code)
-        found = (item.catalog, item.environment, item.stage, item.attempt.error_code)
+        found = (catalog_of(item.catalog), item.environment, item.stage, item.attempt.error_code)
         agrees = all(want is None or want == has for want, has in zip(wanted, found, strict=True))
         return agrees and (self.before is None or item.since < self.before)
 
