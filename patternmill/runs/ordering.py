@@ -106,7 +106,7 @@ def _has_come(record: CheckoutRecord, until: str | None) -> bool:
 
 
 class Ordering:
-    """The steps of one order: `plan`, an approval where one is needed, `begin`, `open` each checkout, `close`, `wait`."""
+    """The steps of one order: `plan`, an approval if one is needed, `begin`, `open` each checkout, `close`, `wait`."""
 
     def __init__(self, spec: OrderSpec) -> None:
         """Raises ConfigurationError when the service's address or key are missing."""

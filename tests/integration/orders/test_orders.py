@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from patternmill.results.summary import read_manifest
 from patternmill.runs.approval import ApprovalDecision, approve
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.states import Outcome
+from studio.testing import Studio
 from tests.integration.orders.shop import CATALOG, Shop
 
 
@@ -195,3 +197,29 @@ def test_results_and_pages_show_the_order(shop: Shop) -> None:
     (entry,) = read_manifest(out).orders
     assert (entry.order_id, entry.checkout_id, entry.skus) == (order, record.checkout_id, ("S-1", "S-3"))
     assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2
+
+
+def test_orders_with_a_ledger_on_postgresql(
+    studio: Studio, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines share it: the second has no address of the first, and asks for it by the same request."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "HOME": str(tmp_path / "first"),
+        "STUDIO_URL": studio.base_url,
+        "API_KEY": studio.key,
+        "LEDGER_URL": postgres_url,
+    }.items():
+        monkeypatch.setenv(f"PATTERNMILL_{name}", value)
+    shop = Shop(studio, tmp_path)
+    shop.imported_now(CATALOG)
+    (record,) = shop.order("S-1", "S-2").checkouts
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "second"))
+    assert shop.order("S-1", "S-2").checkouts == (record,)
+    assert shop.address(str(record.checkout_id)).endswith(shop.page_of(str(record.checkout_id)))
+    order = studio.pay(str(record.checkout_id))
+    (paid,) = shop.order("S-1", "S-2").checkouts
+    assert paid.order is not None and paid.order.order_id == order
+    assert shop.opened() == [record.checkout_id]
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []
