@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -62,6 +63,15 @@ def judged(shop: Shop) -> None:
     assert shop.studio.meter.double_purchases == []
     with shop.ledger() as ledger:
         assert list(problems(ledger)) == []
+
+
+def test_studio_would_show_a_second_checkout(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the checks here can fail: named after anything but its content, the same order is opened twice."""
+    for name in ("item_key", "request_id"):
+        monkeypatch.setattr(f"patternmill.planning.checkout_items.{name}", lambda *_: str(uuid.uuid4()))
+    shop.order("S-1")
+    shop.order("S-1")
+    assert len(shop.opened()) == 2
 
 
 @pytest.mark.parametrize(
