@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Iterable
 from getpass import getuser
 from socket import gethostname
 
@@ -12,11 +13,9 @@ import click
 from cli.plan_text import plan_lines
 from cli.terminal import echo
 from patternmill.errors import ApprovalNeeded, ConfigurationError
-from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.preview import Preview
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 
@@ -32,17 +31,26 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
         await work.check()
         preview = await work.preview()
         proposal = work.proposal(preview.plan)
-        if digest is not None:
-            return await _approve_by_digest(work, proposal, digest)
-        try:
-            await asyncio.to_thread(approval.current_approval, work.spec, proposal)
-        except ApprovalNeeded as needed:
-            return await _ask(work, preview, proposal, needed)
-        return True
+        return await is_approved(
+            work.spec, proposal, digest, lambda: plan_lines(preview, work.checked, proposal.digest())
+        )
 
 
-async def _approve_by_digest(work: Pipeline, proposal: Proposal, digest: str) -> bool:
-    if not proposal.to_buy or await _is_approved(work, proposal, digest):
+async def is_approved(
+    asking: Asking, proposal: Proposed, digest: str | None, lines: Callable[[], Iterable[str]]
+) -> bool:
+    """The same of any proposal; `lines` show it."""
+    if digest is not None:
+        return await _approve_by_digest(asking, proposal, digest)
+    try:
+        await asyncio.to_thread(approval.current_approval, asking, proposal)
+    except ApprovalNeeded as needed:
+        return await _ask(asking, proposal, needed, lines)
+    return True
+
+
+async def _approve_by_digest(asking: Asking, proposal: Proposed, digest: str) -> bool:
+    if not proposal.to_buy or await _was_approved(asking, proposal, digest):
         return True
     current = proposal.digest()
     if len(digest) < LEAST_DIGEST or not current.startswith(digest.lower()):
@@ -52,37 +60,39 @@ async def _approve_by_digest(work: Pipeline, proposal: Proposal, digest: str) ->
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
-    return await _approve(work, proposal)
+    return await _approve(asking, proposal)
 
 
-async def _is_approved(work: Pipeline, proposal: Proposal, digest: str) -> bool:
+async def _was_approved(asking: Asking, proposal: Proposed, digest: str) -> bool:
     """Whether that plan was approved before, and its approval covers what is left."""
     try:
-        earlier = await asyncio.to_thread(approval.current_approval, work.spec, proposal)
+        earlier = await asyncio.to_thread(approval.current_approval, asking, proposal)
     except ApprovalNeeded:
         return False
     return earlier is not None and len(digest) >= LEAST_DIGEST and earlier.digest.startswith(digest.lower())
 
 
-async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, needed: ApprovalNeeded) -> bool:
+async def _ask(
+    asking: Asking, proposal: Proposed, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
+) -> bool:
     if not sys.stdin.isatty():
         raise needed
-    for line in plan_lines(preview, work.checked, proposal.digest()):
+    for line in lines():
         echo(line)
     echo(needed.message)
     if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
         echo("Not begun: the plan was not approved.", err=True)
         return False
-    return await _approve(work, proposal)
+    return await _approve(asking, proposal)
 
 
-async def _approve(work: Pipeline, proposal: Proposal) -> bool:
+async def _approve(asking: Asking, proposal: Proposed) -> bool:
     """Record the approval; False when the approval code is wrong."""
-    if not _knows_the_code(work.spec.settings):
+    if not _knows_the_code(asking.settings):
         echo("Not begun: that is not the approval code.", err=True)
         return False
     decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
-    await asyncio.to_thread(approval.approve, work.spec, proposal, decision)
+    await asyncio.to_thread(approval.approve, asking, proposal, decision)
     return True
 
 

@@ -1,4 +1,4 @@
-"""The options of `import`, `refresh` and `retry`, made from the fields of their request."""
+"""The options of `import`, `refresh`, `retry` and `order`, made from the fields of their request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from patternmill.errors import ConfigurationError
 from patternmill.parameters import DUPLICATES, PRODUCTION, confirmation
@@ -24,11 +24,13 @@ approve_option = click.option(
 _NAMES = {
     "environment": "must have lower-case letters, digits, - and _ alone, 63 at most, as in `staging`",
     "catalog": "must have letters, digits, dashes, dots and spaces alone, 63 at most: it names a folder too",
+    "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
+    "wait": "must be a number and its unit, as in 30m or 2h",
 }
-_METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%"}
+_METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
 
 
-def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def run_options(model: type[BaseModel], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Options for the fields of a request, its own before the common ones; `request_command` collects them.
 
     Those that are `by_hand` are declared at the command, as arguments for instance, and collected too.
@@ -49,7 +51,7 @@ def run_options(model: type[RunRequest], by_hand: tuple[str, ...] = ()) -> Calla
     return decorate
 
 
-def request_command(model: type[RunRequest]) -> type[click.Command]:
+def request_command(model: type[BaseModel]) -> type[click.Command]:
     """A command that gets the options of a request as one argument, `request`."""
 
     class RequestCommand(click.Command):
@@ -64,7 +66,7 @@ def request_command(model: type[RunRequest]) -> type[click.Command]:
     return RequestCommand
 
 
-def _request(model: type[RunRequest], asked: dict[str, Any]) -> RunRequest:
+def _request(model: type[BaseModel], asked: dict[str, Any]) -> BaseModel:
     """Raises ConfigurationError."""
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})

@@ -130,7 +130,18 @@ def _replace_link(link: Path, target: str) -> Path:
 
 UMASK = 0o077
 #: What Patternmill keeps under a home; other files are not ours to change.
-_OURS = ("*.sqlite3*", "*.log", "conformance", "embedded", "logs", "pictures", "prefect", "retries", "studio")
+_OURS = (
+    "*.sqlite3*",
+    "*.log",
+    "checkouts",
+    "conformance",
+    "embedded",
+    "logs",
+    "pictures",
+    "prefect",
+    "retries",
+    "studio",
+)
 
 
 def keep_private(home: Path) -> None:

@@ -35,6 +35,14 @@ Parts = Annotated[int, Field(ge=1, le=64)]
 MaxFailures = Annotated[
     str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
 ]
+#: Of one product.
+Quantity = Annotated[int, Field(ge=1)]
+#: Of one checkout.
+Lines = Annotated[int, Field(ge=1, le=1000)]
+#: Of the orders of a catalog.
+OrderName = Annotated[str, Field(pattern=r"^[\w][\w .-]{0,62}$")]
+#: A time to wait: a number and its unit.
+WaitTime = Annotated[str, Field(pattern=r"^\d{1,5}[smhd]$")]
 #: What a retry can change.
 RetriableStatus = Literal["failed", "cancelled", "not_started", "in_doubt", "waiting"]
 #: What a person confirms: a large purchase in production, a second purchase of another catalog's products.
@@ -52,6 +60,14 @@ def confirmation(names: str | Iterable[str] | None) -> Confirmation | None:
     if not found:
         return None
     return "production" if PRODUCTION in found else "duplicates"
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+def wait_time(text: str) -> timedelta:
+    """Read a WaitTime: `30m`."""
+    return timedelta(seconds=int(text[:-1]) * _UNITS[text[-1]])
 
 
 @dataclass(frozen=True)

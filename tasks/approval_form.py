@@ -7,7 +7,8 @@ the key of the answer at the Prefect server; only a decision that is recorded in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -23,9 +24,9 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.preview import Duplicates, Preview
+from patternmill.runs.preview import Preview
 from patternmill.text import duration, goods, more, plural, readable
 from prefect_host.internals import response_key
 from tasks.markup import markdown
@@ -65,38 +66,65 @@ class ApprovalInputWithCode(ApprovalInput):
     )
 
 
-async def await_approval(work: Pipeline) -> None:
-    """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process.
+@dataclass(frozen=True)
+class ApprovalPage:
+    """How a person sees what is proposed: in the form, and in the run's artifacts."""
 
-    A flow run without a deployment cannot be begun again, so it never waits: planning raises ApprovalNeeded instead.
-    """
-    if deployment.id is None or flow_run.parent_flow_run_id is not None:
+    #: Sentences.
+    summary: tuple[str, ...]
+    lines: tuple[str, ...]
+    #: What an approval of fewer items covers.
+    part: str
+
+
+async def await_approval(work: Pipeline) -> None:
+    """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process."""
+    if not _can_wait():
         return
     question = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
     if question is None and not await asyncio.to_thread(approval.may_need_approval, work.spec):
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
-    remark = await _record_answer(work, question, proposal) if question is not None else ""
-    if work.refused is None and await work.needs_approval(preview.plan):
-        await _ask(work, preview, proposal, remark)
+    work.refused = await await_decision(work.spec, proposal, lambda: _page(preview, proposal)) or work.refused
 
 
-async def _record_answer(work: Pipeline, question: Approval, proposal: Proposal) -> str:
-    """Record the decision since this flow run was suspended; returns a remark for the next form."""
+async def await_decision(
+    asking: Asking, proposal: Proposed, page: Callable[[], ApprovalPage]
+) -> Approval | None:
+    """A person's decision against what is proposed; None where it is approved, or needs no approval.
+
+    Where it waits, the flow run is suspended, which ends this process. A flow run without a deployment cannot be begun
+    again, so it never waits: what begins it raises ApprovalNeeded instead.
+    """
+    if not _can_wait():
+        return None
+    question = await asyncio.to_thread(approval.pending_request, asking, flow_run.id)
+    refused, remark = None, ""
+    if question is not None:
+        refused, remark = await _record_answer(asking, question, proposal)
+    if refused is None and await asyncio.to_thread(approval.needs_approval, asking, proposal):
+        await _ask(asking, proposal, page(), remark)
+    return refused
+
+
+def _can_wait() -> bool:
+    return deployment.id is not None and flow_run.parent_flow_run_id is None
+
+
+async def _record_answer(
+    asking: Asking, question: Approval, proposal: Proposed
+) -> tuple[Approval | None, str]:
+    """Record the decision since this flow run was suspended: one against it, and a remark for the next form."""
     answer, code = await _answer_to(question)
-    remark = ""
-    if answer is not None and not approval.is_approval_code(work.spec.settings.approval_code, code):
+    if answer is not None and not approval.is_approval_code(asking.settings.approval_code, code):
         get_run_logger().warning(WRONG_CODE)
-        answer, remark = None, WRONG_CODE
-    if answer is not None:
-        decision = answer.as_decision()
-        refusal = await asyncio.to_thread(approval.record_decision, work.spec, question, proposal, decision)
-        if refusal is not None and not decision.approved:
-            work.refused = refusal
-    else:
-        work.refused = await asyncio.to_thread(approval.lapse_if_due, work.spec, question)
-    return remark
+        return await asyncio.to_thread(approval.lapse_if_due, asking, question), WRONG_CODE
+    if answer is None:
+        return await asyncio.to_thread(approval.lapse_if_due, asking, question), ""
+    decision = answer.as_decision()
+    decided = await asyncio.to_thread(approval.record_decision, asking, question, proposal, decision)
+    return (None if decision.approved else decided), ""
 
 
 async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
@@ -111,35 +139,39 @@ async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
     return ApprovalInput(**values), code
 
 
-async def _ask(work: Pipeline, preview: Preview, proposal: Proposal, remark: str) -> None:
-    patience = work.spec.settings.approval_timeout
-    question = await asyncio.to_thread(approval.request_approval, work.spec, proposal, flow_run.id, patience)
-    await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(_plan_lines(preview, proposal)))
-    now = await asyncio.to_thread(approval.ledger_time, work.spec)
+async def _ask(asking: Asking, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
+    patience = asking.settings.approval_timeout
+    question = await asyncio.to_thread(approval.request_approval, asking, proposal, flow_run.id, patience)
+    await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(page.lines))
+    now = await asyncio.to_thread(approval.ledger_time, asking)
     left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)
     await asuspend_flow_run(
-        wait_for_input=_form(
-            proposal, preview.duplicates, remark, with_code=work.spec.settings.approval_code is not None
-        ),
+        wait_for_input=_form(proposal, page, remark, with_code=asking.settings.approval_code is not None),
         timeout=max(10, round(left.total_seconds())),
         key=question.question,
     )
 
 
-def _form(
-    proposal: Proposal, duplicates: Duplicates | None, remark: str, *, with_code: bool
-) -> type[ApprovalInput]:
+def _form(proposal: Proposed, page: ApprovalPage, remark: str, *, with_code: bool) -> type[ApprovalInput]:
     up_to = Field(
         default=proposal.items,
         ge=1,
         le=proposal.items,
         title=f"Approve up to so many items (all: {proposal.items})",
-        description="The first rows of the file, up to this number of items; the rest waits for another approval.",
+        description=page.part,
     )
     base: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
     form: type[ApprovalInput] = create_model("Answer", __base__=base, up_to=(int, up_to))
-    summary = [_summary(proposal), *([duplicates.sentence()] if duplicates else []), *filter(None, [remark])]
-    return form.with_initial_data(description=markdown(" ".join(summary)))
+    return form.with_initial_data(description=markdown(" ".join((*page.summary, *filter(None, [remark])))))
+
+
+def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
+    duplicates = preview.duplicates
+    return ApprovalPage(
+        summary=(_summary(proposal), *([duplicates.sentence()] if duplicates else [])),
+        lines=tuple(_plan_lines(preview, proposal)),
+        part="The first rows of the file, up to this number of items; the rest waits for another approval.",
+    )
 
 
 def _summary(proposal: Proposal) -> str:

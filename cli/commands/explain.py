@@ -13,17 +13,18 @@ from patternmill.text import moment, money, more, readable, shortened
 
 if TYPE_CHECKING:
     from patternmill.ledger.records import Attempt
+    from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.ledger.reports.story import ItemStory, Story, StoryEvent
 
 _MOST_SHARING = 10
 
 
 @click.command("explain")
-@click.argument("name", metavar="SKU|PRODUCT|PATTERN|JOB|REQUEST-ID")
+@click.argument("name", metavar="SKU|PRODUCT|PATTERN|JOB|CHECKOUT|REQUEST-ID")
 @click.option("--catalog", help="Only this catalog.")
 @click.option("--environment", help="Only this environment: staging, production, ...")
 def command(name: str, catalog: str | None, environment: str | None) -> int:
-    """Show the history of one row, product, pattern, job or request.
+    """Show the history of one row, product, pattern, job, checkout or request.
 
     What was requested and by which runs, each attempt with its request ID, job and result, every change with its
     time, what failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
@@ -70,6 +71,9 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     for item in story.items:
         yield ""
         yield from _item_lines(item, story, currency)
+    for checkout in story.checkouts:
+        yield ""
+        yield from _checkout_lines(checkout)
     yield ""
     yield "What happened (UTC):"
     yield from (f"  {_event_line(event)}" for event in story.events)
@@ -124,10 +128,25 @@ def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator
         yield from _attempt_lines(attempt)
 
 
+def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
+    """Never its address, which lets its reader pay."""
+    lines = ", ".join(f"{line.sku} × {line.quantity}" for line in record.lines[:_MOST_SHARING])
+    yield f"checkout {record.checkout_id or 'not open'}, part of order {record.order_name!r}: {lines}"
+    yield from more(len(record.lines), _MOST_SHARING)
+    for attempt in (record.attempt,) if record.attempt is not None else ():
+        yield f"  attempt {attempt.attempt}: {attempt.state}"
+        yield from _attempt_lines(attempt)
+    if record.order is None:
+        yield "  not paid, as far as is known"
+    else:
+        named = record.order.order_id or "without an ID"
+        yield f"  ordered {moment(record.order.since)}: {named}, {record.order.status or 'no status'}"
+
+
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:
     facts = {
         "request": attempt.request_id,
-        "job": attempt.job_id,
+        "job": attempt.job_id if attempt.job_id != attempt.result_id else None,
         "result": attempt.result_id,
         "picture": attempt.picture_url,
         "error": ": ".join(filter(None, (attempt.error_code, attempt.error))),
@@ -141,6 +160,7 @@ _EVENTS = {
     "intended": "request recorded",
     "withdrawn": "request withdrawn: certainly never sent",
     "accepted": "the service has the job",
+    "ordered": "paid: the service shows the order",
     "rejected": "the service refused the request",
     "held": "held for a person's decision",
     "answered": "what was answered",

@@ -301,5 +301,6 @@ def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> N
 
 
 def _content(item: Unsettled, length: int) -> str:
-    """The sku, or the start of a pattern's prompt."""
-    return item.sku or shortened(str(json.loads(item.content).get("prompt", "")), length)
+    """The sku, the start of a pattern's prompt, or the name of an order."""
+    content = json.loads(item.content)
+    return item.sku or shortened(str(content.get("prompt") or content.get("order", "")), length)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts
 
 _MOST_RUNS = 10
+_MOST_ORDERS = 5
 _TABLE = (
     "run",
     "catalog",
@@ -76,10 +77,13 @@ def status_lines(
 ) -> Iterator[str]:
     """`most`: how many runs, None for all."""
     from patternmill.ledger.reports import overview
+    from patternmill.planning.checkout_items import catalog_of
 
     def chosen(found: Iterable[T]) -> list[T]:
         return [
-            one for one in found if environment in (None, one.environment) and catalog in (None, one.catalog)
+            one
+            for one in found
+            if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
         ]
 
     now, currency = ledger.now(), settings.currency
@@ -95,6 +99,7 @@ def status_lines(
     yield from _approval_lines(chosen(ledger.approvals()), now, currency)
     attempts = chosen(overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
+    yield from _order_lines(ledger, environment, catalog)
     yield from _next_lines(ledger, records, running)
     if any(found.state == "held" for found in attempts):
         yield "To decide: patternmill settle --list"
@@ -229,6 +234,32 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
             f"Open in {_named(found)}: {plural(found.count, found.stage)} {_OPEN[found.state]}, "
             f"the oldest for {duration(now - found.oldest)}."
         )
+
+
+def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -> Iterator[str]:
+    """The newest orders, and the checkouts that nobody has paid as far as is known."""
+    from patternmill.ledger.reports.order_report import checkouts
+    from patternmill.planning.checkout_items import catalog_of
+
+    found = [
+        record
+        for record in checkouts(ledger, environment=environment)
+        if catalog in (None, catalog_of(record.scope))
+    ]
+    ordered = [(record, record.order) for record in found if record.order is not None]
+    for record, order in sorted(ordered, key=lambda pair: pair[1].since, reverse=True)[:_MOST_ORDERS]:
+        status = f", {order.status} as of {moment(order.read_at)}" if order.status else ""
+        yield (
+            f"Ordered from {catalog_of(record.scope)} ({record.environment}), {moment(order.since)}: "
+            f"{order.order_id or record.checkout_id}, {plural(len(record.lines), 'product')}{status}."
+        )
+    if len(ordered) > _MOST_ORDERS:
+        yield f"… and {plural(len(ordered) - _MOST_ORDERS, 'earlier order')}"
+    is_open = [record for record in found if record.is_unpaid]
+    if is_open:
+        named = ", ".join(str(record.checkout_id) for record in is_open[:_MOST_ORDERS])
+        yield f"Open and not paid, as far as is known: {plural(len(is_open), 'checkout')} ({named})."
+        yield "To ask what has become of them: patternmill order --refresh"
 
 
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import assert_never
+from typing import Protocol, assert_never
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
-from patternmill.identifiers import RequestId
+from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.feedback_log import ANSWERED
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import Attempt, Intent, RunRecord
 from patternmill.ledger.spending import SECOND_ATTEMPT
-from patternmill.planning.items import Item, Made
+from patternmill.planning.items import Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import PASSING_REFUSALS, REOPENED, WRITTEN_OFF, AttemptState, Outcome, Stage
@@ -25,6 +25,18 @@ from patternmill.text import plural
 FINAL_FAILURE = "failed_for_good"
 #: After these no attempt follows unless a person asks for one.
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+
+
+class AttemptedItem(Protocol):
+    """What there are attempts at: an item of a run, or a checkout."""
+
+    @property
+    def key(self) -> ItemKey: ...
+    @property
+    def stage(self) -> Stage: ...
+    def request_id(self, attempt: int) -> RequestId: ...
+    def body(self, request_id: RequestId, made: Made) -> bytes: ...
+    def describe(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +62,9 @@ class Attempts:
         self._halt = halt
         self._progress = progress
 
-    async def begin(self, item: Item, made: Made, *, retried: bool = False, after: int = 0) -> BegunAttempt:
+    async def begin(
+        self, item: AttemptedItem, made: Made, *, retried: bool = False, after: int = 0
+    ) -> BegunAttempt:
         """The last attempt where it is open, else the intent of the next one, in one transaction.
 
         `made`: what the item is built on, at least. `retried`: by a person. `after`: the number of an attempt that has
@@ -86,7 +100,7 @@ class Attempts:
             raise
 
     async def begin_another(
-        self, item: Item, made: Made, last: Attempt, last_number: int
+        self, item: AttemptedItem, made: Made, last: Attempt, last_number: int
     ) -> BegunAttempt | None:
         """The attempt after one whose job failed; None where none follows."""
         if last.state is not AttemptState.FAILED or last.error_code in FINAL_CODES:
@@ -124,7 +138,7 @@ class Attempts:
             case _:
                 assert_never(end)
 
-    async def record_end(self, item: Item, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
+    async def record_end(self, item: AttemptedItem, attempt: Attempt, end: outcomes.JobEnd) -> Attempt:
         """A job that has not ended stays accepted."""
         await self._keep_exchange(attempt, end)
         match end:
@@ -165,9 +179,9 @@ class Attempts:
         number, allowed = attempt.attempt, self._options.attempts
         return BegunAttempt(attempt, number + allowed - 1 if retried else max(number, allowed), sent_ago)
 
-    def _intent(self, item: Item, made: Made, number: int) -> Intent:
+    def _intent(self, item: AttemptedItem, made: Made, number: int) -> Intent:
         request_id = item.request_id(number)
-        body, price = item.body(request_id, made), self._options.prices[item.stage]
+        body, price = item.body(request_id, made), self._options.prices.get(item.stage, 0)
         return Intent(request_id, item.key, item.stage, number, body, price)
 
     async def _accept(self, attempt: Attempt, job: Job) -> Attempt:
@@ -225,7 +239,7 @@ class Attempts:
         self._halt.begin(HaltReason(Outcome.FAILED, code, message))
 
 
-def failure_of(item: Item, attempt: Attempt) -> PatternmillError:
+def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
     """Why an item's last attempt made nothing, as an error to raise."""
     if attempt.state is AttemptState.WITHDRAWN:
         return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")

@@ -97,6 +97,30 @@ class KnownItem:
 
 
 @dataclass(frozen=True)
+class PickedLine:
+    """One line of a checkout: the row that a person picked, its product, and how many."""
+
+    sku: str
+    product_key: ItemKey
+    product_id: str
+    quantity: int
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class OrderRecord:
+    """An order as the service last showed it; fields that it does not show are None. Times are Unix seconds."""
+
+    order_id: str | None
+    status: str | None
+    #: JSON of the whole answer, scrubbed.
+    answer: str
+    #: When it was seen first, and last.
+    since: float = 0.0
+    read_at: float = 0.0
+
+
+@dataclass(frozen=True)
 class RunRow:
     """One row of a run as it is remembered: `row` is JSON of what was understood, or of why it was refused."""
 

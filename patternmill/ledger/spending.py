@@ -227,8 +227,8 @@ class Spent:
 
 
 def spent_of(stage: str, items: int, amount: int) -> Spent:
-    of_patterns = stage == Stage.PATTERN
-    return Spent(int(items) if of_patterns else 0, 0 if of_patterns else int(items), int(amount))
+    counted = {stage: int(items)}
+    return Spent(counted.get(Stage.PATTERN, 0), counted.get(Stage.PRODUCT, 0), int(amount))
 
 
 @dataclass(frozen=True)

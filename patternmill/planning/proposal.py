@@ -72,6 +72,10 @@ class Proposal:
         """Minor units."""
         return self.prices[self._items[key].item.stage]
 
+    def exceeds(self, items: int | None, cost: int | None) -> bool:
+        """Whether it is above a limit of items, or of what it costs at worst (minor units)."""
+        return (items is not None and self.items > items) or (cost is not None and self.cost.worst > cost)
+
     def digest(self) -> str:
         """SHA-256 of what would be made, why, and for which price each: an approval is bound to it."""
         scope = self.plan.scope

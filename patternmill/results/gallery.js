@@ -359,7 +359,7 @@ function swapButton(row, [kind, address], place) {
 }
 
 function facts(row) {
-  const pairs = [["Status", title(row)], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)], ["Error code", row.code]];
+  const pairs = [["Status", title(row)], ["Category", row.category], ...(row.selections ?? []), ["Row in the file", String(row.line)], ["Ordered", row.ordered], ["Error code", row.code]];
   const list = pairs.filter(([, value]) => value).flatMap(([name, value]) => [make("dt", {}, name), make("dd", { dir: "auto" }, value)]);
   const ids = [["Product", row.product], ["Pattern", row.pattern]].filter(([, id]) => id);
   return make("dl", {}, ...list, ...ids.flatMap(([name, id]) => [make("dt", {}, name), make("dd", {}, identifier(id, `${name.toLowerCase()} ID`))]));

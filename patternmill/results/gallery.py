@@ -82,6 +82,7 @@ def _card(
         "code": row.error_code,
         "error": row.error,
         "remedy": row.remedy,
+        "ordered": row.ordered,
         "cause": causes[cause_key(row)] if row.status in WITH_CAUSE else None,
     }
     return {name: value for name, value in shown.items() if value not in (None, "", [])}

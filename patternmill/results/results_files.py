@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patternmill.catalog.csv_reader import CatalogFile
@@ -13,6 +13,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RecordedChange, counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_run
 from patternmill.results import gallery, row_files
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
@@ -26,6 +27,7 @@ from patternmill.results.summary import (
     failures_by_cause,
     manifest_bytes,
 )
+from patternmill.text import moment
 
 RESULTS = "results.csv"
 FAILURES_FILE = "failures.csv"
@@ -60,11 +62,14 @@ def rebuild(
             f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
         )
     file = file or input_file(ledger, record)
-    rows = list(row_results(ledger, record, file))
+    orders = [checkout for checkout in checkouts_of_run(ledger, run_id) if checkout.order is not None]
+    rows = list(with_orders(row_results(ledger, record, file), orders))
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     kept = file.columns.kept
-    results = write_results(record, file.header, kept, rows, out, pictures=pictures, changes=changes)
+    results = write_results(
+        record, file.header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
+    )
     for name in links:
         link_latest(out, name)
     return results
@@ -79,12 +84,13 @@ def write_results(
     *,
     pictures: Mapping[str, str] | None = None,
     changes: Sequence[RecordedChange] | None = None,
+    orders: Sequence[CheckoutRecord] = (),
 ) -> Results:
     """Write the results files of `run` into `out`, each whole, the manifest last.
 
     `header` is the input's, as read; `carried` the indexes of its columns to write back. `pictures` leads
     from a picture's URL to a file next to the gallery, as a path relative to `out`. Rows come out in the order
-    that they are passed in. `changes` is what a refresh found.
+    that they are passed in. `changes` is what a refresh found, `orders` the paid checkouts of products of these rows.
     """
     failures = [row for row in rows if row.status in FAILURES]
     contents: dict[str, Iterable[bytes]] = {
@@ -97,6 +103,19 @@ def write_results(
         contents[CHANGES_FILE] = changes_file(changes, rows)
     sweep(out, [*contents, MANIFEST])
     files = [write_whole(out / name, chunks) for name, chunks in contents.items()]
-    manifest = build_manifest(run, rows, files)
+    manifest = build_manifest(run, rows, files, orders)
     files.append(write_whole(out / MANIFEST, [manifest_bytes(manifest)]))
     return Results(out, tuple(files), manifest.counts, tuple(failures_by_cause(rows)))
+
+
+def with_orders(rows: Iterable[RowResult], orders: Sequence[CheckoutRecord]) -> Iterator[RowResult]:
+    """Rows whose products were ordered say so; of several orders the last."""
+    ordered = {
+        line.product_key: f"{moment(record.order.since)} UTC, {record.order.order_id or record.checkout_id}"
+        for record in orders
+        if record.order is not None
+        for line in record.lines
+    }
+    for row in rows:
+        product = row.product.key if row.product is not None else None
+        yield replace(row, ordered=ordered[product]) if product in ordered else row

@@ -57,6 +57,8 @@ class RowResult:
     remedy: str | None = None
     pattern: ItemTrace | None = None
     product: ItemTrace | None = None
+    #: When its product was ordered, and under which ID; empty where it was not.
+    ordered: str = ""
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path, PureWindowsPath
 from typing import Annotated, Any, Literal, Self
 
@@ -28,6 +28,7 @@ from pydantic import (
 from patternmill.errors import PatternmillError
 from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.results.row_files import RowResult, iso_time, json_bytes
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 
@@ -140,6 +141,16 @@ class FileEntry(_Part):
     bytes: int
 
 
+class OrderEntry(_Part):
+    """A paid checkout with products of the run's rows; what the service does not show is None."""
+
+    checkout_id: str
+    order_id: str | None
+    status: str | None
+    since: Moment
+    skus: tuple[str, ...]
+
+
 class Manifest(_Part):
     """manifest.json, as it is written and read."""
 
@@ -159,13 +170,19 @@ class Manifest(_Part):
     options: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     prefect_flow_run_id: str | None = None
+    orders: tuple[OrderEntry, ...] = ()
 
 
 class ManifestUnreadable(PatternmillError, code="manifest_unreadable"):
     """manifest.json is missing, or is not one."""
 
 
-def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[FileMark]) -> Manifest:
+def build_manifest(
+    run: RunRecord,
+    rows: Sequence[RowResult],
+    files: Sequence[FileMark],
+    orders: Sequence[CheckoutRecord] = (),
+) -> Manifest:
     return Manifest(
         run_id=run.run_id,
         catalog=run.catalog,
@@ -183,6 +200,17 @@ def build_manifest(run: RunRecord, rows: Sequence[RowResult], files: Sequence[Fi
         options=_in_order(run.options),
         versions=dict(sorted(run.versions.items())),
         prefect_flow_run_id=run.prefect_flow_run_id,
+        orders=tuple(map(_order_entry, orders)),
+    )
+
+
+def _order_entry(record: CheckoutRecord) -> OrderEntry:
+    assert record.checkout_id is not None and record.order is not None, "it is ordered"
+    order = record.order
+    since = datetime.fromtimestamp(order.since, UTC)
+    skus = tuple(line.sku for line in record.lines)
+    return OrderEntry(
+        checkout_id=record.checkout_id, order_id=order.order_id, status=order.status, since=since, skus=skus
     )
 
 

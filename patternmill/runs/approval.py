@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Protocol
 
 from pydantic import SecretStr
 
@@ -18,10 +19,11 @@ from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, Ceiling, RunRecord
-from patternmill.planning.plan import Plan
-from patternmill.planning.proposal import Proposal
+from patternmill.planning.items import Scope
+from patternmill.planning.plan import Cost, Plan
+from patternmill.planning.proposal import Coverage, Proposal
 from patternmill.runs.spec import RunSpec, runs_of
-from patternmill.settings import PREFIX
+from patternmill.settings import PREFIX, Settings
 from patternmill.states import Outcome, Verdict
 from patternmill.text import plural
 
@@ -39,6 +41,34 @@ class ApprovalDecision:
     approved: bool = True
     items: int | None = None
     note: str | None = None
+
+
+class Asking(Protocol):
+    """What is known of whoever asks for an approval: a run, or an order."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def options(self) -> RunOptions: ...
+    @property
+    def scope(self) -> Scope: ...
+
+
+class Proposed(Protocol):
+    """What is put before a person: the plan of a run, or an order."""
+
+    @property
+    def items(self) -> int: ...
+    @property
+    def cost(self) -> Cost: ...
+    @property
+    def to_do(self) -> frozenset[ItemKey]: ...
+    @property
+    def to_buy(self) -> frozenset[ItemKey]: ...
+    def price(self, key: ItemKey) -> int: ...
+    def exceeds(self, items: int | None, cost: int | None) -> bool: ...
+    def digest(self) -> str: ...
+    def coverage(self, most: int | None = None) -> Coverage: ...
 
 
 @dataclass(frozen=True)
@@ -61,7 +91,7 @@ def has_threshold(options: RunOptions) -> bool:
     return options.approve_above_items is not None or options.approve_above_cost is not None
 
 
-def may_need_approval(spec: RunSpec) -> bool:
+def may_need_approval(spec: Asking) -> bool:
     """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
     if has_threshold(spec.options):
         return True
@@ -69,7 +99,7 @@ def may_need_approval(spec: RunSpec) -> bool:
         return ledger is not None and _last_decision(ledger, spec) is not None
 
 
-def looser_limits(spec: RunSpec) -> str | None:
+def looser_limits(spec: Asking) -> str | None:
     """A note where plans are judged by looser limits than the catalog's last one was; None otherwise."""
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
@@ -100,7 +130,7 @@ def _looser_than(record: RunRecord, options: RunOptions) -> str | None:
     )
 
 
-def needs_approval(spec: RunSpec, proposal: Proposal) -> bool:
+def needs_approval(spec: Asking, proposal: Proposed) -> bool:
     """Whether a person has to approve a plan first. Writes nothing."""
     try:
         current_approval(spec, proposal)
@@ -109,7 +139,7 @@ def needs_approval(spec: RunSpec, proposal: Proposal) -> bool:
     return False
 
 
-def current_approval(spec: RunSpec, proposal: Proposal) -> Approval | None:
+def current_approval(spec: Asking, proposal: Proposed) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_if_any(spec.settings) as ledger:
         approved = require_approval(ledger, spec, proposal)
@@ -119,7 +149,7 @@ def current_approval(spec: RunSpec, proposal: Proposal) -> Approval | None:
 # Await: the request for an approval, and the flow run that waits for it.
 
 
-def request_approval(spec: RunSpec, proposal: Proposal, flow_run_id: str, time_limit: timedelta) -> Approval:
+def request_approval(spec: Asking, proposal: Proposed, flow_run_id: str, time_limit: timedelta) -> Approval:
     """Ask a person to approve a plan; where the flow run waits with this plan already, under a new question."""
     with _writing(spec) as ledger:
         before = ledger.waiting_approval(flow_run_id)
@@ -132,13 +162,13 @@ def request_approval(spec: RunSpec, proposal: Proposal, flow_run_id: str, time_l
         return _record_request(ledger, spec, proposal, flow_run_id, time_limit)
 
 
-def pending_request(spec: RunSpec, flow_run_id: str) -> Approval | None:
+def pending_request(spec: Asking, flow_run_id: str) -> Approval | None:
     """The request of a flow run, as long as no decision on it is on record."""
     with ledger_if_any(spec.settings) as ledger:
         return ledger.waiting_approval(flow_run_id) if ledger is not None else None
 
 
-def ledger_time(spec: RunSpec) -> float:
+def ledger_time(spec: Asking) -> float:
     """Now, by the clock that dates requests: on PostgreSQL not this machine's."""
     with open_ledger(spec.settings) as ledger:
         return ledger.now()
@@ -156,14 +186,14 @@ def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
 # Decide: record a person's decision, or that none was made in time.
 
 
-def approve(spec: RunSpec, proposal: Proposal, decision: ApprovalDecision) -> Approval:
+def approve(spec: Asking, proposal: Proposed, decision: ApprovalDecision) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
     with _writing(spec) as ledger:
         return _decide(ledger, _record_request(ledger, spec, proposal), proposal, decision)
 
 
 def record_decision(
-    spec: RunSpec, request: Approval, proposal: Proposal, decision: ApprovalDecision
+    spec: Asking, request: Approval, proposal: Proposed, decision: ApprovalDecision
 ) -> Approval | None:
     """Record the decision on a request; None when the plan now makes items that the person never saw."""
     with _writing(spec) as ledger:
@@ -174,7 +204,7 @@ def record_decision(
         return _decide(ledger, request, proposal, decision)
 
 
-def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
+def lapse_if_due(spec: Asking, request: Approval) -> Approval | None:
     with _writing(spec) as ledger:
         if request.lapses_at is None or ledger.now() < request.lapses_at:
             return None
@@ -184,7 +214,7 @@ def lapse_if_due(spec: RunSpec, request: Approval) -> Approval | None:
 # Check: within the transaction that puts the run on record.
 
 
-def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -> ApprovedItems | None:
+def require_approval(ledger: Ledger | None, spec: Asking, proposal: Proposed) -> ApprovedItems | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last decision on the catalog covers every plan that makes only items of the plan that was decided on: so what
@@ -204,12 +234,13 @@ def require_approval(ledger: Ledger | None, spec: RunSpec, proposal: Proposal) -
     if not proposal.to_buy:
         return None
     declined = _declined(ledger, spec, proposal) if ledger is not None else None
-    if declined or is_decided or _exceeds_threshold(spec.options, proposal):
+    options = spec.options
+    if declined or is_decided or proposal.exceeds(options.approve_above_items, options.approve_above_cost):
         raise _approval_needed(proposal, declined)
     return None
 
 
-def _approval_needed(proposal: Proposal, declined: str | None) -> ApprovalNeeded:
+def _approval_needed(proposal: Proposed, declined: str | None) -> ApprovalNeeded:
     """`declined`: that a person decided against items of the plan."""
     digest = proposal.digest()
     return ApprovalNeeded(
@@ -230,11 +261,11 @@ def rejection(decision: Approval) -> HaltReason:
     )
 
 
-def _last_decision(ledger: Ledger, spec: RunSpec) -> Approval | None:
+def _last_decision(ledger: Ledger, spec: Asking) -> Approval | None:
     return ledger.last_decision(spec.scope.environment, spec.scope.catalog)
 
 
-def _declined(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> str | None:
+def _declined(ledger: Ledger, spec: Asking, proposal: Proposed) -> str | None:
     """Who decided against buying how many of the plan's items; None where nobody did."""
     declined = ledger.declined_items(spec.scope.environment, spec.scope.catalog)
     found = proposal.to_buy & declined.keys()
@@ -244,12 +275,7 @@ def _declined(ledger: Ledger, spec: RunSpec, proposal: Proposal) -> str | None:
     return f"{plural(len(found), 'item')} of it: rejected or left out by {people}."
 
 
-def _exceeds_threshold(options: RunOptions, proposal: Proposal) -> bool:
-    items, cost = options.approve_above_items, options.approve_above_cost
-    return (items is not None and proposal.items > items) or (cost is not None and proposal.cost.worst > cost)
-
-
-def _has_work(approved: ApprovedItems, proposal: Proposal) -> bool:
+def _has_work(approved: ApprovedItems, proposal: Proposed) -> bool:
     """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase."""
     if (proposal.to_do - proposal.to_buy) & approved.keys:
         return True
@@ -262,8 +288,8 @@ def _has_work(approved: ApprovedItems, proposal: Proposal) -> bool:
 
 def _record_request(
     ledger: Ledger,
-    spec: RunSpec,
-    proposal: Proposal,
+    spec: Asking,
+    proposal: Proposed,
     flow_run_id: str | None = None,
     time_limit: timedelta | None = None,
 ) -> Approval:
@@ -286,7 +312,7 @@ def _record_request(
     return request
 
 
-def _decide(ledger: Ledger, request: Approval, proposal: Proposal, decision: ApprovalDecision) -> Approval:
+def _decide(ledger: Ledger, request: Approval, proposal: Proposed, decision: ApprovalDecision) -> Approval:
     if not decision.approved:
         return ledger.decide_approval(request.id, Verdict.REJECTED, who=decision.who, note=decision.note)
     covered = proposal.coverage(decision.items)
@@ -308,7 +334,7 @@ def _sha256(text: str) -> str:
 
 
 @contextmanager
-def _writing(spec: RunSpec) -> Iterator[Ledger]:
+def _writing(spec: Asking) -> Iterator[Ledger]:
     """The ledger in a transaction; it is made where none exists."""
     with open_ledger(spec.settings) as ledger, ledger.transaction():
         yield ledger

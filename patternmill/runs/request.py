@@ -16,10 +16,14 @@ from patternmill.parameters import (
     Confirmation,
     Count,
     EnvironmentName,
+    Lines,
     MaxFailures,
+    OrderName,
     Parts,
+    Quantity,
     RetriableStatus,
     SourceName,
+    WaitTime,
     Window,
 )
 
@@ -128,3 +132,40 @@ class RetryRequest(RunRequest):
     )
     sku: tuple[str, ...] = Field((), description="Only rows with these skus. Default: all.")
     out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
+
+
+class OrderRequest(BaseModel):
+    """The products that a person picked, to be ordered: rows named one by one, or a file of picks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    results: str | None = Field(
+        None,
+        description="A run's ID, or its results file or folder. Default: what the catalog has now.",
+    )
+    catalog: str | None = Field(None, description="The catalog to order from; needed if there are several.")
+    environment: EnvironmentName | None = Field(
+        None, description="staging, production, or another configured environment."
+    )
+    sku: tuple[str, ...] = Field((), description="Order this row's product.")
+    picks: Path | None = Field(
+        None, description="A CSV with the columns sku and picked (yes or no), and maybe quantity and note."
+    )
+    quantity: Quantity = Field(1, description="How many of each product whose row names no quantity.")
+    order: OrderName = Field(
+        "samples", description="The order's name: under one name no product is ordered twice."
+    )
+    again: bool = Field(
+        False, description="Order once more what is ordered and paid already, under the next free name."
+    )
+    as_listed: bool = Field(
+        False, description="Order what the results list, also where the catalog has replaced or retired it."
+    )
+    lines: Lines = Field(50, description="The most lines of one checkout; further ones make another.")
+    wait: WaitTime | None = Field(
+        None, description="Wait so long for the orders of the paid checkouts: 30m, 2h. Default: do not wait."
+    )
+    until: str | None = Field(
+        None,
+        description="Wait until the service shows this status of every order. Default: until it is there.",
+    )

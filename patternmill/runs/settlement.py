@@ -22,6 +22,7 @@ from patternmill.ledger.reports.unsettled import (
     is_for_a_person,
     open_attempt,
 )
+from patternmill.planning.checkout_items import catalog_of
 from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
 from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
@@ -94,7 +95,7 @@ async def _lease(ledger: Ledger, environment: str, catalog: str, acquire: Acquir
 
 @dataclass(frozen=True)
 class SettlementFilter:
-    """Which of the attempts that wait for a decision; an empty field chooses all."""
+    """Which of the attempts that wait for a decision; an empty field chooses all. A catalog's orders are its own."""
 
     catalog: str | None = None
     environment: str | None = None
@@ -105,7 +106,7 @@ class SettlementFilter:
 
     def fits(self, item: Unsettled) -> bool:
         wanted = (self.catalog, self.environment, self.stage, self.code)
-        found = (item.catalog, item.environment, item.stage, item.attempt.error_code)
+        found = (catalog_of(item.catalog), item.environment, item.stage, item.attempt.error_code)
         agrees = all(want is None or want == has for want, has in zip(wanted, found, strict=True))
         return agrees and (self.before is None or item.since < self.before)
 
@@ -225,6 +226,11 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
 
 def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
     assert settlement.job_id, "the decision names a job"
+    if found.stage is Stage.CHECKOUT:
+        raise ConfigurationError(
+            f"Request {found.attempt.request_id} is for a checkout, which no job makes.",
+            remedy="Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
+        )
     other = ledger.request_of_job(settlement.job_id, found.environment)
     if other is not None and other != found.attempt.request_id:
         raise ConfigurationError(

@@ -22,6 +22,7 @@ from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackRepo
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
+from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
@@ -41,6 +42,8 @@ from patternmill.service.polling import POLL, Poller, PollPolicy
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
+
+ORDER = "orders/get"
 
 
 class Client(Protocol):
@@ -180,6 +183,14 @@ class StudioApi:
         Raises ServiceStopped without a readable answer.
         """
         return await look_up(self._ask, job_id, self._policy)
+
+    async def order(self, checkout_id: str) -> ShownOrder | None:
+        """The order of a checkout, asked for once; None as long as there is none, which may be all that is unpaid.
+
+        Raises ServiceStopped without a readable answer.
+        """
+        await self._polls.acquire()
+        return read_order(await self._post(ORDER, orjson.dumps({"checkoutId": checkout_id})), checkout_id)
 
     async def offer(self, written: Collection[str] = ()) -> Offer:
         """Read the categories and their options. The offer's note names what cannot be read.

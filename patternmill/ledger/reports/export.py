@@ -46,6 +46,11 @@ TABLES: dict[str, tuple[str, str]] = {
         "run_id, position, sku, kind, fields, verdict, product_id, pattern_id",
         "run_id, position",
     ),
+    "checkout_lines": (
+        "item_key, position, sku, product_key, product_id, quantity, note",
+        "item_key, position",
+    ),
+    "orders": ("item_key, order_id, status, answer, since, read_at", "since, item_key"),
     "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(
@@ -64,7 +69,7 @@ _TIMES = frozenset(
         "read_at",
     ]
 )
-_JSON = frozenset({"record", "content", "written", "row", "fields", "offer"})
+_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer"})
 
 
 def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zlib
 from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
@@ -170,6 +171,22 @@ def _is_whole(compressed: bytes, sha256: str) -> bool:
         return False
 
 
+def _checkouts_have_lines(ledger: Ledger) -> Iterator[str]:
+    """Those that their requests name, in the same order."""
+    for key, content in ledger.database.rows("SELECT key, content FROM items WHERE stage = 'checkout'"):
+        asked = [(line["productId"], line["quantity"]) for line in json.loads(content)["lines"]]
+        if asked != [(line.product_id, line.quantity) for line in ledger.checkout_lines(key)]:
+            yield f"The rows of checkout item {key} are not those that its request names."
+
+
+def _orders_have_checkouts(ledger: Ledger) -> Iterator[str]:
+    for (key,) in ledger.database.rows(
+        "SELECT o.item_key FROM orders o LEFT JOIN attempts a ON a.item_key = o.item_key "
+        "AND a.state = 'succeeded' WHERE a.request_id IS NULL ORDER BY o.item_key"
+    ):
+        yield f"There is an order of checkout item {key}, which was never opened."
+
+
 CHECKS: dict[str, Check] = {
     "accepted requests have their jobs": _jobs_are_known,
     "no two requests share a job": _jobs_are_of_one_request,
@@ -180,5 +197,7 @@ CHECKS: dict[str, Check] = {
     "states agree with the record of events": _events_agree,
     "events belong to attempts": _events_have_attempts,
     "rows lead to items": _rows_have_items,
+    "checkouts have the lines of their requests": _checkouts_have_lines,
+    "orders are of open checkouts": _orders_have_checkouts,
     "input files are whole": _inputs_are_whole,
 }

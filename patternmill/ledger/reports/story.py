@@ -10,6 +10,7 @@ from typing import Any
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
+from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_products
 from patternmill.ledger.runs import RowOutcome, row_outcome
 from patternmill.states import RowStatus, Stage
 
@@ -71,6 +72,8 @@ class Story:
     events: tuple[StoryEvent, ...]
     #: The skus whose products are built on the (latest) pattern.
     sharing: tuple[str, ...]
+    #: The checkouts that its products are in, the oldest first.
+    checkouts: tuple[CheckoutRecord, ...] = ()
 
     @property
     def now(self) -> RowOutcome | None:
@@ -97,6 +100,9 @@ def stories(ledger: Ledger, name: str) -> list[Story]:
     """
     found: dict[tuple[str, str, str], Story] = {}
     for item in _items_named(ledger, name):
+        if item.stage is Stage.CHECKOUT:
+            found |= _stories_of_checkout(ledger, item)
+            continue
         scope = (item.environment, item.catalog, item.sku or item.key)
         if scope not in found:
             found[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
@@ -144,7 +150,25 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
     items = tuple(_with_attempts(ledger, item) for key in keys for item in _item_by_key(ledger, key))
     pattern = runs[-1].pattern_key if runs else None
     sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
-    return Story(environment, catalog, sku, runs, items, _all_events(ledger, items, runs), sharing)
+    checkouts = _checkouts_of(ledger, items)
+    parts = (*items, *(part for one in checkouts for part in _item_by_key(ledger, one.key)))
+    events = _all_events(ledger, (_with_attempts(ledger, part) for part in parts), runs)
+    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts)
+
+
+def _checkouts_of(ledger: Ledger, items: Iterable[ItemStory]) -> tuple[CheckoutRecord, ...]:
+    found = checkouts_of_products(ledger, [item.key for item in items if item.stage is Stage.PRODUCT])
+    return tuple({one.key: one for records in found.values() for one in records}.values())
+
+
+def _stories_of_checkout(ledger: Ledger, item: ItemStory) -> dict[tuple[str, str, str], Story]:
+    """Those of the rows that it was opened for."""
+    scopes = {
+        (product.environment, product.catalog, line.sku): line
+        for line in ledger.checkout_lines(item.key)
+        for product in _item_by_key(ledger, line.product_key)
+    }
+    return {scope: _row_story(ledger, *scope) for scope in scopes}
 
 
 def _pattern_story(ledger: Ledger, item: ItemStory) -> Story:

@@ -15,7 +15,7 @@ import pytest
 from prefect_host.work_pool import POOL
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
-NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "check-service", "part")
+NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "check-service", "part")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
 import os, sys, traceback

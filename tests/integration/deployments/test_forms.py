@@ -8,14 +8,21 @@ from typing import Any, get_type_hints
 import pytest
 from prefect import Flow
 from prefect.utilities.callables import parameter_docstrings
+from pydantic import BaseModel
 
 from flows.bulk_import import bulk_import
 from flows.catalog_refresh import catalog_refresh
+from flows.order_samples import order_samples
 from flows.retry_failed import retry_failed
 from patternmill.parameters import EnvironmentName
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.request import ImportRequest, OrderRequest, RefreshRequest, RetryRequest
 
-FORMS = [(bulk_import, ImportRequest), (catalog_refresh, RefreshRequest), (retry_failed, RetryRequest)]
+FORMS: list[tuple[Flow[..., Any], type[BaseModel]]] = [
+    (bulk_import, ImportRequest),
+    (catalog_refresh, RefreshRequest),
+    (retry_failed, RetryRequest),
+    (order_samples, OrderRequest),
+]
 #: On the command line a run is retried wherever it was; a form begins with an environment.
 DIFFERENT: dict[tuple[str, str], tuple[Any, Any, str]] = {
     ("retry-failed", "environment"): (
@@ -27,7 +34,7 @@ DIFFERENT: dict[tuple[str, str], tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize(("flow", "model"), FORMS, ids=[flow.name for flow, _ in FORMS])
-def test_form_fields_match_the_request(flow: Flow[..., Any], model: type[RunRequest]) -> None:
+def test_form_fields_match_the_request(flow: Flow[..., Any], model: type[BaseModel]) -> None:
     """Each parameter has the name, type, bounds, default and help of the request's field."""
     parameters = inspect.signature(flow.fn).parameters
     assert set(parameters) == set(model.model_fields)

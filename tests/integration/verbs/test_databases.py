@@ -11,15 +11,30 @@ import pytest
 from cli.commands.status import status_lines
 from patternmill.catalog.changes import Change, ChangeKind
 from patternmill.catalog.offer import Offer
-from patternmill.identifiers import ItemKey
+from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval
+from patternmill.ledger.records import (
+    Approval,
+    Intent,
+    NewItem,
+    OrderRecord,
+    PickedLine,
+    SpendingLimits,
+)
 from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.reports.order_report import (
+    checkout_called,
+    checkouts,
+    checkouts_of_products,
+    checkouts_of_run,
+)
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.ledger.reports.run_lookup import asked_services, find_run, products_asked_for
 from patternmill.ledger.reports.story import stories
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.planning.checkout_items import CheckoutItem, order_scope
+from patternmill.planning.items import canonical_json
 from patternmill.runs.retry import RowFilter, choose
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.settings import load_settings
@@ -112,8 +127,60 @@ def test_damage_is_found(run: BegunRun) -> None:
     assert len(list(problems(run.ledger))) == 3
 
 
+def ordered(run: BegunRun) -> str:
+    """A checkout of the product of H-1, opened and paid; its request ID."""
+    product = run.product("H-1")
+    line = PickedLine("H-1", product.key, "prd_1", 2, "for Anna")
+    item = CheckoutItem(order_scope("staging", "spring"), "samples", (("prd_1", 2),))
+    request_id, run_id = item.request_id(1), RunId("order-1")
+    intent = Intent(request_id, item.key, item.stage, 1, item.body(request_id))
+    with run.ledger.transaction():
+        new = NewItem(item.key, item.stage, canonical_json(item.content))
+        run.ledger.add_items("staging", item.scope.catalog, [new])
+        run.ledger.add_checkout_lines(item.key, [line])
+        run.ledger.add_checkout_lines(item.key, [line])
+        run.ledger.intend(run_id, "staging", intent, SpendingLimits())
+        run.ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id="chk_1")
+        run.ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id="chk_1")
+        for status in ("paid", "paid", "shipped"):
+            run.ledger.record_order(run_id, item.key, OrderRecord("ord_1", status, "{}"))
+    return request_id
+
+
+def test_orders_are_read_alike(run: BegunRun) -> None:
+    """By catalog, run, product and checkout; a status that has not changed is no event."""
+    assert checkouts(run.ledger) == []
+    ordered(run)
+    (record,) = checkouts(run.ledger, environment="staging", scope="spring/orders")
+    assert record.order is not None and (record.order.order_id, record.order.status) == ("ord_1", "shipped")
+    assert checkouts(run.ledger, environment="production") == []
+    assert checkout_called(run.ledger, "chk_1") == record
+    assert checkout_called(run.ledger, "chk_2") is None
+    assert checkouts_of_run(run.ledger, run.record.run_id) == [record]
+    assert list(checkouts_of_products(run.ledger, [run.product("H-1").key]).values()) == [[record]]
+    assert stories(run.ledger, "chk_1") == stories(run.ledger, "H-1")
+    (story,) = stories(run.ledger, "H-1")
+    assert story.checkouts == (record,)
+    assert [event.what for event in story.events].count("ordered") == 2
+    text = "\n".join(status_lines(run.ledger, load_settings(), "spring", "staging", None))
+    assert "Ordered from spring (staging)" in text and "ord_1, 1 product, shipped as of" in text
+    assert list(problems(run.ledger)) == []
+
+
+def test_damaged_orders_are_found(run: BegunRun) -> None:
+    request_id = ordered(run)
+    with run.ledger.transaction():
+        run.ledger.database.execute("UPDATE checkout_lines SET quantity = 3")
+        run.ledger.database.execute(
+            "UPDATE attempts SET state = 'held' WHERE request_id = :request_id", {"request_id": request_id}
+        )
+    found = "\n".join(problems(run.ledger))
+    assert "are not those that its request names" in found and "which was never opened" in found
+
+
 def test_export_is_complete(run: BegunRun) -> None:
     """A line a record, bodies as text."""
+    ordered(run)
     run.end()
     with run.ledger.transaction():
         run.ledger.add_approval(APPROVAL, [ItemKey("a")])

@@ -1,0 +1,231 @@
+"""The verb `order`: samples of picked rows, as checkouts that a person pays, and the orders that become of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.run_options import approve_option, request_command, run_options
+from cli.terminal import echo
+from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.parameters import wait_time
+from patternmill.runs.request import OrderRequest
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+
+if TYPE_CHECKING:
+    from patternmill.ledger.records import PickedLine
+    from patternmill.ledger.reports.order_report import CheckoutRecord
+    from patternmill.runs.order_plan import OrderPlan, OrderSpec
+    from patternmill.runs.ordering import OrderEnding, Ordering
+
+_MOST_LINES = 40
+
+
+@click.command("order", cls=request_command(OrderRequest))
+@click.argument("results", metavar="[RESULTS]", required=False)
+@run_options(OrderRequest, by_hand=("results",))
+@approve_option
+@click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
+@click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")
+@click.option("--address", metavar="CHECKOUT", help="Only show the address of this open checkout again.")
+def command(
+    request: OrderRequest, approve: str | None, plan_only: bool, refresh: bool, address: str | None
+) -> int:
+    """Order samples of the rows that a person picked: named with --sku, or in a file of picks.
+
+    Opens a checkout at the service (several, where there are many lines) and shows its address, where a person pays.
+    The same command again opens nothing new: it shows the address as long as the checkout is not paid, and the order
+    once it is. RESULTS is a run's ID, or its results file or folder; without it, the catalog as it is now is meant.
+    Whoever has the address can pay: it is kept in a file of this machine for its owner alone.
+
+    \b
+    Examples:
+      patternmill order --sku SPR-CUS-001 --sku SPR-MUG-004 --quantity 2
+      patternmill order results/spring/latest --picks picks.csv --wait 2h
+      patternmill order --sku SPR-CUS-001 --again
+      patternmill order --address chk_4c1f
+
+    \b
+    Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
+    approved, and nothing was opened; 1 failed; 4 somebody else orders from this catalog just now; 130 interrupted.
+    """
+    if (refresh or address) and (request.sku or request.picks):
+        raise click.UsageError("--refresh and --address order nothing: leave --sku and --picks out.")
+    if address is not None:
+        return _show_address(request, address)
+    if refresh:
+        return _refresh(request)
+    from cli.launcher import available_service
+    from patternmill.runs.order_plan import order_spec
+
+    if request.until is not None and request.wait is None:
+        raise click.UsageError("--until goes with --wait.")
+    spec = order_spec(request)
+    with available_service(spec.settings) as settings:
+        return asyncio.run(_order(replace(spec, settings=settings), request, approve, plan_only))
+
+
+async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, plan_only: bool) -> int:
+    from cli.approval_prompt import is_approved
+    from patternmill.errors import Overlap
+    from patternmill.runs.ordering import Ordering
+
+    async with Ordering(spec) as work:
+        plan = await work.plan()
+        if plan_only:
+            _echo(plan_lines(plan))
+            return EXIT_CODES[Outcome.COMPLETED]
+        if not await is_approved(spec, plan.proposal, approve, lambda: plan_lines(plan)):
+            return EXIT_REFUSED
+        _echo(f"Note: {note}" for note in plan.notes)
+        try:
+            await work.begin(plan)
+        except Overlap as overlap:
+            echo(str(overlap), err=True)
+            return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
+        for checkout in plan.checkouts:
+            record = await work.open(checkout)
+            _echo(checkout_lines(record))
+            await _echo_address(work, record)
+        await work.close()
+        ending = await work.ending(plan)
+        if request.wait is not None:
+            ending = await _waited(work, ending, request)
+    echo(ending.sentence.removesuffix(".") + ".")
+    if spec.settings.embedded and request.wait is None and ending.pending:
+        echo("The embedded studio ends with this command: add --wait to open its page.")
+    return EXIT_CODES[ending.outcome]
+
+
+async def _waited(work: Ordering, ending: OrderEnding, request: OrderRequest) -> OrderEnding:
+    assert request.wait is not None, "it is waited for"
+    if ending.pending:
+        echo(f"Waiting for {request.wait} at most; stopped, the same command goes on.")
+    limit = wait_time(request.wait)
+    return await work.wait(
+        ending, limit, request.until, on_change=lambda record: _echo(checkout_lines(record))
+    )
+
+
+async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
+    if not record.is_unpaid:
+        return
+    try:
+        echo(f"  Pay here: {await work.address(record)}")
+    except (ConfigurationError, ServiceStopped) as error:
+        echo(f"  {error}", err=True)
+
+
+def _show_address(request: OrderRequest, checkout_id: str) -> int:
+    from patternmill.runs.ordering import called_checkout
+
+    record = called_checkout(request.environment, checkout_id)
+
+    async def show(work: Ordering) -> int:
+        now = await work.refresh(record)
+        _echo(checkout_lines(now))
+        if now.is_unpaid:
+            echo(f"  Pay here: {await work.address(now)}")
+        return EXIT_CODES[Outcome.COMPLETED]
+
+    return _asked(record, show)
+
+
+def _refresh(request: OrderRequest) -> int:
+    """Ask for the orders of the open checkouts, and for the latest ones, an environment after the other."""
+    from patternmill.runs.ordering import current_checkouts
+
+    found = sorted(current_checkouts(request.environment, request.catalog), key=lambda one: one.environment)
+    codes = [_refresh_all(list(group)) for _, group in groupby(found, key=lambda one: one.environment)]
+    if not found:
+        echo("There is no checkout.")
+    return max(codes, default=EXIT_CODES[Outcome.COMPLETED])
+
+
+def _refresh_all(records: list[CheckoutRecord]) -> int:
+    async def ask(work: Ordering) -> int:
+        code = EXIT_CODES[Outcome.COMPLETED]
+        for record in records:
+            try:
+                _echo(checkout_lines(await work.refresh(record)))
+            except ServiceStopped as stopped:
+                echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
+                code = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
+        return code
+
+    return _asked(records[0], ask)
+
+
+def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
+    """Do something at the service that a checkout is at."""
+    from cli.launcher import available_service
+    from patternmill.runs.order_plan import spec_of_checkout
+    from patternmill.runs.ordering import Ordering
+
+    async def main(spec: OrderSpec) -> int:
+        async with Ordering(spec) as work:
+            return await steps(work)
+
+    spec = spec_of_checkout(record)
+    with available_service(spec.settings) as settings:
+        return asyncio.run(main(replace(spec, settings=settings)))
+
+
+def plan_lines(plan: OrderPlan) -> Iterator[str]:
+    from patternmill.planning.checkout_items import catalog_of
+    from patternmill.runs.approval import LEAST_DIGEST
+    from patternmill.text import plural
+
+    scope = f"{catalog_of(plan.scope.catalog)} ({plan.scope.environment})"
+    yield f"Order {plan.name!r} from catalog {scope}: {plural(len(plan.checkouts), 'checkout')}"
+    for checkout in plan.checkouts:
+        known = checkout.known.checkout_id if checkout.known is not None else None
+        yield f"{checkout.item.describe()}: {checkout.status.replace('_', ' ')}{f' ({known})' if known else ''}"
+        yield from _line_texts(checkout.lines)
+    yield from (f"Note: {note}" for note in plan.notes)
+    yield "What it costs is shown on the page of each checkout, before anybody pays."
+    yield f"Digest: {plan.proposal.digest()[:LEAST_DIGEST]}"
+
+
+def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
+    """A checkout and what has become of it; never its address."""
+    from patternmill.runs.order_plan import CheckoutStatus, ordered_line, status_of
+
+    status = status_of(record)
+    name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
+    if status is CheckoutStatus.ORDERED:
+        again = "To order the same once more: --again."
+        yield f"{name} is paid: {ordered_line(record)}. {again}"
+    elif status is CheckoutStatus.OPEN:
+        yield f"{name} is open:"
+    else:
+        yield f"{name} was not opened: {_why(record)}"
+    yield from _line_texts(record.lines)
+
+
+def _why(record: CheckoutRecord) -> str:
+    attempt = record.attempt
+    if attempt is None or not attempt.error:
+        return (
+            "whether the service has it is not known. The same command sends its request again, and past "
+            "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle --list)."
+        )
+    return f"{attempt.error} ({attempt.error_code}, request {attempt.request_id})"
+
+
+def _line_texts(lines: tuple[PickedLine, ...]) -> Iterator[str]:
+    from patternmill.text import in_columns, more
+
+    rows = [(f"  {line.sku}", f"× {line.quantity}", line.note or "") for line in lines[:_MOST_LINES]]
+    yield from in_columns(rows)
+    yield from more(len(lines), _MOST_LINES)
+
+
+def _echo(lines: Iterator[str]) -> None:
+    for line in lines:
+        echo(line)

@@ -1,0 +1,230 @@
+"""What an order of samples would open: the picks of a person as checkouts, and what is known of them from before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+
+from patternmill.engine.options import RunOptions
+from patternmill.errors import InputRefused
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.ledger import Ledger, open_ledger
+from patternmill.ledger.records import PickedLine, RunRecord
+from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
+from patternmill.ledger.reports.run_lookup import LATEST, find_run
+from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
+from patternmill.planning.items import Scope
+from patternmill.results.summary import read_manifest
+from patternmill.runs.picks import Picks, picks_of
+from patternmill.runs.request import OrderRequest
+from patternmill.runs.safeguards import require_allowed_path
+from patternmill.settings import Settings, in_environment, read_settings
+from patternmill.states import AttemptState
+from patternmill.text import moment
+
+
+@dataclass(frozen=True)
+class OrderSpec:
+    """A request, completed: from which catalog, and whose rows."""
+
+    settings: Settings
+    options: RunOptions
+    catalog: str
+    picks: Picks
+    #: The run whose results were named; None: what the catalog has now.
+    listed: RunRecord | None = None
+    name: str = "samples"
+    again: bool = False
+    as_listed: bool = False
+    lines: int = 50
+
+    @property
+    def scope(self) -> Scope:
+        return order_scope(self.settings.environment, self.catalog)
+
+
+def order_spec(request: OrderRequest, *, by_deployment: bool = False) -> OrderSpec:
+    """Raises ConfigurationError and InputRefused. `by_deployment`: no path may leave the allowed folders."""
+    settings = read_settings()
+    if by_deployment:
+        require_allowed_path(request.picks, settings)
+        require_allowed_path(_results_path(request.results), settings)
+    picks = picks_of(request)
+    with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
+        record = _run_of(ledger, request)
+    its = in_environment(settings, record.environment)
+    return OrderSpec(
+        settings=its,
+        options=RunOptions.from_settings(its),
+        catalog=record.catalog,
+        picks=picks,
+        listed=record if request.results is not None else None,
+        name=request.order,
+        again=request.again,
+        as_listed=request.as_listed,
+        lines=request.lines,
+    )
+
+
+def _results_path(results: str | None) -> Path | None:
+    path = Path(results) if results else None
+    return path if path is not None and path.exists() else None
+
+
+def _run_of(ledger: Ledger, request: OrderRequest) -> RunRecord:
+    path = _results_path(request.results)
+    name = request.results or LATEST
+    if path is not None:
+        name = read_manifest(path if path.is_dir() else path.parent).run_id
+    return find_run(ledger, name, catalog=request.catalog, environment=request.environment)
+
+
+def spec_of_checkout(record: CheckoutRecord) -> OrderSpec:
+    """For questions about a checkout that is open already. Raises ConfigurationError."""
+    settings = in_environment(read_settings(), record.environment)
+    return OrderSpec(settings, RunOptions.from_settings(settings), catalog_of(record.scope), Picks(()))
+
+
+class CheckoutStatus(StrEnum):
+    """What is known of a checkout."""
+
+    #: Not asked for, or refused, or given up: it is asked for now.
+    NEW = "new"
+    #: Asked for, and the answer is missing: the same request is sent again.
+    IN_DOUBT = "in_doubt"
+    #: A person decides.
+    HELD = "held"
+    #: Open to be paid, as far as is known.
+    OPEN = "open"
+    #: Paid: there is an order.
+    ORDERED = "ordered"
+
+
+def status_of(record: CheckoutRecord | None) -> CheckoutStatus:
+    if record is None or record.attempt is None:
+        return CheckoutStatus.NEW
+    if record.order is not None:
+        return CheckoutStatus.ORDERED
+    found = {
+        AttemptState.SUCCEEDED: CheckoutStatus.OPEN,
+        AttemptState.INTENDED: CheckoutStatus.IN_DOUBT,
+        AttemptState.ACCEPTED: CheckoutStatus.HELD,
+        AttemptState.HELD: CheckoutStatus.HELD,
+    }
+    return found.get(record.attempt.state, CheckoutStatus.NEW)
+
+
+@dataclass(frozen=True)
+class PlannedCheckout:
+    """One checkout of the order, with its rows, and what is known of it."""
+
+    item: CheckoutItem
+    lines: tuple[PickedLine, ...]
+    known: CheckoutRecord | None = None
+
+    @property
+    def status(self) -> CheckoutStatus:
+        return status_of(self.known)
+
+
+@dataclass(frozen=True)
+class OrderPlan:
+    """What would be ordered, under which name; nothing is sent for it."""
+
+    scope: Scope
+    name: str
+    checkouts: tuple[PlannedCheckout, ...]
+    #: What a person should know before paying.
+    notes: tuple[str, ...] = ()
+
+    def of_status(self, *statuses: CheckoutStatus) -> tuple[PlannedCheckout, ...]:
+        return tuple(checkout for checkout in self.checkouts if checkout.status in statuses)
+
+    @property
+    def proposal(self) -> OrderProposal:
+        new = [checkout.item for checkout in self.of_status(CheckoutStatus.NEW)]
+        in_doubt = [checkout.item for checkout in self.of_status(CheckoutStatus.IN_DOUBT)]
+        return OrderProposal(self.scope, self.name, new, in_doubt)
+
+    @property
+    def lines(self) -> tuple[PickedLine, ...]:
+        return tuple(line for checkout in self.checkouts for line in checkout.lines)
+
+
+def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
+    """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
+    known = {record.key: record for record in checkouts_of(ledger, spec)}
+    for number in count(1):
+        name = spec.name if number == 1 else f"{spec.name}-{number}"
+        plan = OrderPlan(spec.scope, name, tuple(_split(spec, name, lines, known)))
+        twice = list(_ordered_already(plan, known))
+        is_used = bool(twice) or len(plan.of_status(CheckoutStatus.ORDERED)) == len(plan.checkouts)
+        if spec.again and is_used:
+            continue
+        if twice:
+            raise _ordered_twice(twice)
+        return replace(plan, notes=tuple(_notes(ledger, spec, plan)))
+    raise AssertionError("there is always another name")
+
+
+def checkouts_of(ledger: Ledger, spec: OrderSpec) -> list[CheckoutRecord]:
+    return checkouts(ledger, environment=spec.scope.environment, scope=spec.scope.catalog)
+
+
+def _split(
+    spec: OrderSpec, name: str, lines: Sequence[PickedLine], known: Mapping[ItemKey, CheckoutRecord]
+) -> Iterator[PlannedCheckout]:
+    for first in range(0, len(lines), spec.lines):
+        part = tuple(lines[first : first + spec.lines])
+        item = CheckoutItem(spec.scope, name, tuple((line.product_id, line.quantity) for line in part))
+        yield PlannedCheckout(item, part, known.get(item.key))
+
+
+def _ordered_already(
+    plan: OrderPlan, known: Mapping[ItemKey, CheckoutRecord]
+) -> Iterator[tuple[PickedLine, CheckoutRecord]]:
+    """Lines whose product is in another, paid checkout of the same name: an edited command is no second order."""
+    own = {checkout.item.key for checkout in plan.checkouts}
+    paid = {
+        line.product_key: record
+        for record in known.values()
+        if record.order is not None and record.order_name == plan.name and record.key not in own
+        for line in record.lines
+    }
+    for line in plan.lines:
+        if line.product_key in paid:
+            yield line, paid[line.product_key]
+
+
+def _ordered_twice(found: Sequence[tuple[PickedLine, CheckoutRecord]]) -> InputRefused:
+    listed = "\n".join(f"  {line.sku}: {ordered_line(record)}" for line, record in found)
+    return InputRefused(
+        f"Some of this is ordered already:\n{listed}\n",
+        code="ordered_already",
+        remedy="Leave it out; or, to order it once more, add --again or another name with --order. Nothing was sent.",
+    )
+
+
+def ordered_line(record: CheckoutRecord) -> str:
+    """When something was ordered, and under which IDs."""
+    assert record.order is not None, "it is ordered"
+    order = record.order
+    named = f"order {order.order_id}" if order.order_id else f"the order of checkout {record.checkout_id}"
+    status = f", {order.status}" if order.status else ""
+    return f"{named}{status}; seen first on {moment(order.since)} UTC, as part of {record.order_name!r}"
+
+
+def _notes(ledger: Ledger, spec: OrderSpec, plan: OrderPlan) -> Iterator[str]:
+    own = {checkout.item.key for checkout in plan.checkouts}
+    others = checkouts_of_products(ledger, [line.product_key for line in plan.lines])
+    for line in plan.lines:
+        for record in others.get(line.product_key, ()):
+            if record.key in own or record.environment != spec.scope.environment:
+                continue
+            if record.order is not None:
+                yield f"{line.sku} was ordered before: {ordered_line(record)}."
+            elif record.checkout_id is not None:
+                yield f"{line.sku} is in checkout {record.checkout_id} too, which is open: pay one of the two."

@@ -1,0 +1,118 @@
+"""What the service answers about checkouts and orders: read tolerantly, and kept without addresses and the buyer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from patternmill.errors import ServiceStopped
+from patternmill.service.outcomes import Answer
+from patternmill.service.redaction import clean
+from patternmill.service.resend import sentence
+
+#: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not show which does.
+_KEY_REFUSED = {401: "unauthorized", 403: "forbidden", 407: "proxy_unauthorized"}
+#: Refusals that are about the moment, and not about the checkout.
+_PASSING = frozenset({408, 423, 425, 429, 499})
+#: Words of a service that answers for an unpaid checkout as for an order.
+_UNPAID = re.compile(
+    r"(un|not[ _-]?)paid|(awaiting|pending|requires?)[ _-]?payment|payment[ _-]?(pending|required)"
+)
+#: Bounded, so that a long text takes no long time.
+_ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
+REMOVED = "[removed]"
+#: Fields of an order that are, or may be, about the buyer, or let somebody in.
+_PRIVATE = re.compile(
+    r"url$|uri$|link|token|secret|password|address|e-?mail|phone|name$|buyer|customer|recipient|shipping|billing|card|"
+    r"payer|contact",
+    re.IGNORECASE,
+)
+_MOST_KEPT = 100_000
+_LONGEST = 200
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ShownOrder:
+    """An order as the service shows it. Its fields are not specified: those are read that are there."""
+
+    order_id: str | None
+    status: str | None
+    #: JSON of the whole answer, scrubbed.
+    answer: str
+
+
+def checkout_address(answer: dict[str, Any]) -> str | None:
+    """The `checkoutUrl` of a checkout, if a browser can open it."""
+    url = answer.get("checkoutUrl")
+    if not isinstance(url, str) or not url.isprintable() or " " in url:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return url if parts.scheme in {"http", "https"} and parts.hostname else None
+
+
+def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
+    """The order; None where there is none as yet. Raises ServiceStopped when the answer says neither."""
+    status = answer.status
+    if answer.usable:
+        return _order(answer.body, checkout_id)
+    if status in _KEY_REFUSED:
+        raise ServiceStopped(without_addresses(sentence(answer)), code=_KEY_REFUSED[status])
+    if status is not None and 400 <= status < 500 and status not in _PASSING:
+        return None
+    raise ServiceStopped(without_addresses(sentence(answer)), code="order_not_shown")
+
+
+def _order(body: Any, checkout_id: str) -> ShownOrder | None:
+    if not isinstance(body, dict) or not body:
+        return None
+    fields = body.get("order", body)
+    if not isinstance(fields, dict) or not fields:
+        return None
+    other = _text(fields.get("checkoutId") or body.get("checkoutId"))
+    if other not in (None, checkout_id):
+        raise ServiceStopped(
+            f"Asked for the order of checkout {checkout_id}, the service answered with that of another one.",
+            code="other_order",
+        )
+    status = _text(fields.get("status"))
+    if status is not None and _UNPAID.search(status.casefold()):
+        return None
+    return ShownOrder(_text(fields.get("orderId")), status, _kept(body))
+
+
+def without_addresses(text: str) -> str:
+    """The text without anything that a browser could open: the address of a checkout lets its reader pay."""
+    return _ADDRESS.sub(REMOVED, text)
+
+
+def _text(value: Any) -> str | None:
+    """As one printable line, if it is text."""
+    return clean(without_addresses(value), limit=_LONGEST) or None if isinstance(value, str) else None
+
+
+def _kept(body: dict[str, Any]) -> str:
+    text = orjson.dumps(_scrubbed(body), option=orjson.OPT_SORT_KEYS)
+    return text.decode() if len(text) <= _MOST_KEPT else "{}"
+
+
+def _scrubbed(value: Any, depth: int = _DEEPEST) -> Any:
+    if isinstance(value, str):
+        return without_addresses(value)
+    if not depth:
+        return REMOVED
+    if isinstance(value, list):
+        return [_scrubbed(part, depth - 1) for part in value]
+    if isinstance(value, dict):
+        return {
+            name: REMOVED if part and _PRIVATE.search(name) else _scrubbed(part, depth - 1)
+            for name, part in value.items()
+        }
+    return value

@@ -1,0 +1,173 @@
+"""The whole walk: a CSV becomes products, picks become a checkout, a person pays in a browser, and there is an order.
+
+On a real Prefect server with a worker, against a real studio, with an approval and a kill on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.commands.up import LastingServer
+from cli.commands.worker import children
+from prefect_host.own_server import client_environment
+from prefect_host.work_pool import POOL
+from studio.testing import Studio
+from tests.acceptance.browser import Browser
+from tests.acceptance.harness import CHECKOUT
+from tests.acceptance.prefect_servers import clean_environment, eventually
+from tests.acceptance.test_approval import answer
+from tests.acceptance.test_worker import OUR_WORKER, TEMPLATE, Prefect, run
+from tests.prefect_api import api_of
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
+
+ROWS = """sku,prompt,category,option:size,option:finish
+W-1,blue herons on cream,Mug,11oz,matte
+W-2,red foxes in snow,Mug,11oz,matte
+"""
+PICKS = "sku,picked,quantity,note\nW-1,yes,3,for Anna\nW-2,x,,\n"
+#: Four items of the import are bought without asking; five pieces of the order wait for a person.
+ABOVE = "4"
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    with Studio(process=True, home=tmp_path / "studio") as studio:
+        yield studio
+
+
+@pytest.fixture
+def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
+    home = tmp_path / "home"
+    with LastingServer(home) as server:
+        environment = {
+            **clean_environment(),
+            **client_environment(server.api_url, home),
+            "PATTERNMILL_HOME": str(home),
+            "PATTERNMILL_STUDIO_URL": studio.base_url,
+            "PATTERNMILL_API_KEY": studio.key,
+            "PATTERNMILL_APPROVE_ABOVE_ITEMS": ABOVE,
+            "PATTERNMILL_SOURCE_FOLDERS": json.dumps([str(CHECKOUT), tempfile.gettempdir()]),
+        }
+        for arguments in (
+            ("work-pool", "create", POOL, "--type", "process", "--base-job-template", TEMPLATE),
+            ("--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"),
+        ):
+            run("prefect", *arguments, environment=environment)
+        yield Prefect(api_of(server), environment)
+
+
+@pytest.fixture
+def worker(prefect: Prefect, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with (tmp_path / "worker.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *OUR_WORKER], cwd=CHECKOUT, env=prefect.environment, stdout=log, stderr=log
+        )
+    yield process
+    process.terminate()
+    process.wait(timeout=60)
+
+
+def opened(studio: Studio) -> list[tuple[str, str]]:
+    """The checkouts by the studio's own record, with the secret part of their addresses."""
+    with closing(sqlite3.connect(f"file:{studio.home / 'studio.db'}?mode=ro", uri=True)) as database:
+        return database.execute("SELECT checkout_id, page_id FROM checkout ORDER BY created_at").fetchall()
+
+
+def command(prefect: Prefect, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        cwd=CHECKOUT,
+        env=prefect.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def kept_with(secret: str, folder: Path) -> set[Path]:
+    """The files that have it, the database of the Prefect server with its log among them."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {path for path in files if secret.encode() in path.read_bytes()}
+
+
+def killed_in_the_middle(
+    prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], order: Any
+) -> None:
+    """A flow run that is approved, and whose process is killed between the checkout and its record."""
+    studio.faults.use({"on": "checkouts/create", "effect": {"kind": "delay", "after": 30}, "nth": [1]})
+    flow_run = prefect.begin("order-samples", **order)
+    eventually(lambda: prefect.state(flow_run)["name"] == "Suspended", 120, lambda: prefect.state(flow_run))
+    assert opened(studio) == [], "nothing is opened before a person agrees"
+    answer(prefect, flow_run, decision="approve", note="two for the fair")
+    eventually(lambda: opened(studio), 120, lambda: prefect.state(flow_run))
+    for child in children(worker.pid):
+        os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: not children(worker.pid), 30)
+    studio.faults.clear()
+
+
+def test_from_a_file_to_an_order(
+    prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], tmp_path: Path
+) -> None:
+    (tmp_path / "walk.csv").write_text(ROWS)
+    (tmp_path / "picks.csv").write_text(PICKS)
+    imported = prefect.begin(
+        "bulk-import", file=str(tmp_path / "walk.csv"), out=str(tmp_path / "out"), environment="staging"
+    )
+    assert prefect.ended(imported, within=120)["name"] == "Completed"
+
+    order = {
+        "results": str(tmp_path / "out" / "results.csv"),
+        "picks": str(tmp_path / "picks.csv"),
+        "quantity": 2,
+        "environment": "staging",
+    }
+    killed_in_the_middle(prefect, studio, worker, order)
+    second = prefect.begin("order-samples", **order)
+    state = prefect.ended(second, within=120)
+    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 0 ordered, 1 open")
+    ((checkout_id, secret),) = opened(studio)
+
+    shown = command(prefect, "order", "--address", checkout_id)
+    (address,) = [line.partition("Pay here: ")[2] for line in shown.splitlines() if "Pay here" in line]
+    assert address.endswith(secret)
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(address)
+        browser.shows("TEST: nothing is charged")
+        button = browser.do("[...document.querySelectorAll('button')].map(one => one.textContent.trim())")
+        browser.click(next(text for text in button if text.startswith("Pay")))
+        browser.shows("Thank you")
+
+    third = prefect.begin("order-samples", **order, wait="1m")
+    state = prefect.ended(third, within=120)
+    assert (state["name"], state["message"]) == ("Completed", "1 checkout: 1 ordered, 0 open")
+    found = studio.ask("orders/get", checkoutId=checkout_id)[1]
+    artifacts = prefect.api.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [third]}}})
+    assert [str(found["orderId"]) in artifact["data"] for artifact in artifacts] == [True]
+    assert str(found["orderId"]) in command(prefect, "status")
+    assert opened(studio) == [(checkout_id, secret)]
+    assert studio.meter.double_purchases == []
+    command(prefect, "ledger", "check")
+    worker.terminate()
+    worker.wait(timeout=60)
+    assert kept_with(secret, tmp_path / "home") | kept_with(secret, tmp_path / "out") == set()
+    assert kept_with(secret, tmp_path) <= {
+        *(tmp_path / "studio").rglob("*"),
+        *(tmp_path / "profile").rglob("*"),
+    }

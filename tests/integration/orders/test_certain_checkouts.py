@@ -1,0 +1,228 @@
+"""One checkout, whatever happens: lost answers, kills, two processes at once; judged by the record of the studio."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import subprocess
+import sys
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from cli.main import run
+from patternmill.ledger.reports.integrity import problems
+from patternmill.states import Outcome
+from tests.integration.orders.shop import Shop
+
+#: The command, with something done to it at one point of those that it passes: see tests/acceptance/points.py.
+CHILD = """
+import sys
+log, at, do = sys.argv[1:4]
+from pathlib import Path
+from tests.acceptance.points import watch
+watch(Path(log), at=at or None, do=do or None)
+from cli.main import main
+main(sys.argv[4:])
+"""
+ROOT = Path(__file__).resolve().parents[3]
+ORDER = ("order", "--sku", "S-1", "--sku", "S-2", "--lines", "1")
+#: Before and after the intent is durable; before the request, after its answer, and after that is on record.
+QUICK = ("after checkouts/create #1", "before checkouts/create #2")
+
+
+def command(shop: Shop, *arguments: str, at: str = "", do: str = "") -> subprocess.CompletedProcess[str]:
+    log = shop.folder / "points"
+    return subprocess.run(
+        [sys.executable, "-c", CHILD, str(log), at, do, *arguments],
+        cwd=shop.folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def verb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process, which is quicker."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = run(arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
+def judged(shop: Shop) -> None:
+    """Two checkouts at the studio, one a row, both known here; and the ledger agrees with itself."""
+    known = sorted(str(record.checkout_id) for record in shop.checkouts())
+    assert sorted(shop.opened()) == known and len(known) == 2
+    assert shop.studio.meter.double_purchases == []
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []
+
+
+def test_studio_would_show_a_second_checkout(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the checks here can fail: named after anything but its content, the same order is opened twice."""
+    for name in ("item_key", "request_id"):
+        monkeypatch.setattr(f"patternmill.planning.checkout_items.{name}", lambda *_: str(uuid.uuid4()))
+    shop.order("S-1")
+    shop.order("S-1")
+    assert len(shop.opened()) == 2
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        {"kind": "close", "when": "after"},
+        {"kind": "body", "form": "truncated"},
+        {"kind": "body", "form": "html"},
+        {"kind": "refuse", "status": 503},
+        {"kind": "refuse", "status": 429, "retryAfter": 1},
+    ],
+    ids=lambda effect: "-".join(str(value) for value in effect.values()),
+)
+def test_lost_answer_opens_one_checkout(shop: Shop, effect: dict[str, object]) -> None:
+    shop.studio.faults.use({"name": "lost", "on": "checkouts/create", "effect": effect, "nth": [1]})
+    ending = shop.order("S-1", "S-2", lines=1)
+    assert ending.outcome is Outcome.COMPLETED
+    assert shop.studio.faults.unfired == []
+    judged(shop)
+
+
+def test_same_command_resumes_what_is_in_doubt(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service has it, and no answer came: nothing is failed, and the next command has the same checkout."""
+    with monkeypatch.context() as hurried:
+        hurried.setenv("PATTERNMILL_CREATE_TIMEOUT", "PT0.1S")
+        shop.studio.faults.use(
+            {"on": "checkouts/create", "effect": {"kind": "body", "form": "empty"}, "first": 20}
+        )
+        ending = shop.order("S-1")
+        assert ending.outcome is not Outcome.COMPLETED and len(ending.failed) == 1
+        assert shop.checkouts()[0].attempt is not None
+        assert shop.checkouts()[0].attempt.state == "intended"
+    shop.studio.faults.clear()
+    (record,) = shop.order("S-1").checkouts
+    assert shop.opened() == [record.checkout_id]
+
+
+@pytest.mark.parametrize("point", QUICK)
+def test_killed_command_opens_each_checkout_once(shop: Shop, point: str) -> None:
+    killed = command(shop, *ORDER, at=point, do="kill")
+    assert killed.returncode == -9, killed.stderr
+    again = command(shop, *ORDER)
+    assert again.returncode == 0, again.stderr
+    judged(shop)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("deed", ["kill", "raise"])
+def test_crash_at_every_point(shop: Shop, deed: str) -> None:
+    """The points come from a dry run, so that none is forgotten; each on a state as it was before the first order."""
+    dry = command(shop, *ORDER, "--order", "dry")
+    assert dry.returncode == 0, dry.stderr
+    points = [line for line in (shop.folder / "points").read_text().splitlines() if "#" in line]
+    assert {"before checkouts/create #1", "after checkouts/create #2"} <= set(points)
+    hit = 0
+    for number, point in enumerate(points):
+        before = set(shop.opened())
+        (shop.folder / "points").unlink()
+        name = ("--order", f"crash-{number}")
+        first = command(shop, *ORDER, *name, at=point, do=deed)
+        hit += "HERE" in (shop.folder / "points").read_text()
+        again = command(shop, *ORDER, *name)
+        assert again.returncode == 0, (point, first.stderr, again.stderr)
+        opened = set(shop.opened()) - before
+        assert len(opened) == 2, (point, first.stderr)
+        known = {one.checkout_id for one in shop.checkouts() if one.order_name == f"crash-{number}"}
+        assert known == opened, point
+    print(f"{deed}: {hit} of {len(points)} points")
+    assert hit > 0.9 * len(points), "too many points were not reached"
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_killed_at_random_moments(shop: Shop) -> None:
+    """Whatever is being done just then; the same command in the end has every checkout, each opened once."""
+    chance = random.Random(7)
+    for number in range(25):
+        before = set(shop.opened())
+        order = (*ORDER, "--order", f"chance-{number}")
+        for _ in range(3):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", *order],
+                cwd=shop.folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                process.wait(chance.uniform(0.5, 2.5))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        assert command(shop, *order).returncode == 0
+        assert len(set(shop.opened()) - before) == 2
+
+
+def test_two_commands_at_once_open_each_checkout_once(shop: Shop) -> None:
+    """On one order name: the second waits for the lease, or says that somebody orders just now."""
+    shop.studio.faults.use(
+        {"on": "checkouts/create", "effect": {"kind": "delay", "before": 0.4, "after": 0.2}, "rate": 1}
+    )
+    with ThreadPoolExecutor(2) as pool:
+        both = list(pool.map(lambda _: command(shop, *ORDER), range(2)))
+    assert {done.returncode for done in both} <= {0, 4}, [done.stderr for done in both]
+    judged(shop)
+
+
+def test_address_is_with_its_owner_alone(shop: Shop) -> None:
+    """Printed for the person who ordered, and in one private file; in nothing else that is kept, whatever is shown."""
+    done = verb(*ORDER)
+    assert done.returncode == 0, done.stderr
+    secrets = [shop.page_of(checkout_id) for checkout_id in shop.opened()]
+    assert all(secret in done.stdout for secret in secrets) and not any(s in done.stderr for s in secrets)
+
+    listed = [
+        *(("status",), ("explain", "S-1"), ("explain", shop.opened()[0]), ("ledger", "export")),
+        *(("order", "--refresh"), ("results", "--out", str(shop.folder / "again"))),
+    ]
+    shown = "".join(done.stdout + done.stderr for done in (verb(*words) for words in listed))
+    assert all(checkout_id in shown for checkout_id in shop.opened())
+    assert not any(secret in shown for secret in secrets)
+
+    kept = [path for path in shop.folder.rglob("*") if path.is_file()]
+    having = [path for path in kept if any(secret.encode() in path.read_bytes() for secret in secrets)]
+    assert [path.parent for path in having] == [shop.folder / "home" / "checkouts"] * 2
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (*having, having[0].parent))
+
+
+def test_address_is_shown_again_and_asked_for_where_it_is_missing(shop: Shop) -> None:
+    """On another machine the same request has the same answer, as long as the service surely remembers it."""
+    (record,) = shop.order("S-1").checkouts
+    checkout_id = str(record.checkout_id)
+    for file in (shop.folder / "home" / "checkouts").iterdir():
+        file.unlink()
+    again = verb("order", "--address", checkout_id)
+    assert shop.page_of(checkout_id) in again.stdout, again.stderr
+    assert shop.opened() == [checkout_id]
+    shop.studio.pay(checkout_id)
+    paid = verb("order", "--address", checkout_id)
+    assert "is paid" in paid.stdout and shop.page_of(checkout_id) not in paid.stdout
+    assert not any((shop.folder / "home" / "checkouts").iterdir()), "it is of no use any more"
+
+
+def test_address_of_an_old_checkout_is_not_asked_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    (record,) = shop.order("S-1").checkouts
+    for file in (shop.folder / "home" / "checkouts").iterdir():
+        file.unlink()
+    monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
+    refused = verb("order", "--address", str(record.checkout_id))
+    assert refused.returncode == 2 and "too old" in refused.stderr
+    assert shop.opened() == [record.checkout_id]

@@ -1,0 +1,225 @@
+"""Checkouts of picked rows: opened once, whatever is commanded again, and paid ones never opened anew by accident."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
+from patternmill.ledger.reports.integrity import problems
+from patternmill.results.results_files import rebuild
+from patternmill.results.summary import read_manifest
+from patternmill.runs.approval import ApprovalDecision, approve
+from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.states import Outcome
+from studio.testing import Studio
+from tests.integration.orders.shop import CATALOG, Shop
+
+
+def test_picked_rows_become_one_checkout(shop: Shop) -> None:
+    ending = shop.order("S-1", "S-3", quantity=2)
+    assert ending.outcome is Outcome.COMPLETED
+    (record,) = ending.checkouts
+    assert [record.checkout_id] == shop.opened()
+    assert [(line.sku, line.quantity) for line in record.lines] == [("S-1", 2), ("S-3", 2)]
+    assert shop.address(str(record.checkout_id)).endswith(shop.page_of(str(record.checkout_id)))
+
+
+def test_same_command_again_opens_nothing(shop: Shop) -> None:
+    first, again = shop.order("S-1"), shop.order("S-1")
+    assert again.checkouts == first.checkouts
+    assert len(shop.opened()) == 1
+
+
+def test_many_lines_are_split_in_their_order(shop: Shop) -> None:
+    ending = shop.order("S-5", "S-1", "S-2", "S-4", "S-3", lines=2)
+    found = [[line.sku for line in record.lines] for record in ending.checkouts]
+    assert found == [["S-5", "S-1"], ["S-2", "S-4"], ["S-3"]]
+    assert len(shop.opened()) == 3
+
+
+def test_paid_checkout_is_ordered_and_not_opened_again(shop: Shop) -> None:
+    """The same command says so; a second order is made on purpose alone, and crash-safe as the first."""
+    (first,) = shop.order("S-1", "S-2").checkouts
+    order = shop.studio.pay(str(first.checkout_id))
+    (known,) = shop.order("S-1", "S-2").checkouts
+    assert known.order is not None and known.order.order_id == order and known.order.status is not None
+    assert shop.opened() == [first.checkout_id]
+
+    (second,) = shop.order("S-1", "S-2", again=True).checkouts
+    assert second.order_name == "samples-2"
+    (same,) = shop.order("S-1", "S-2", again=True).checkouts
+    assert same.checkout_id == second.checkout_id
+    assert shop.opened() == [first.checkout_id, second.checkout_id]
+
+
+def test_edited_command_does_not_order_a_paid_product_again(shop: Shop) -> None:
+    (first,) = shop.order("S-1", "S-2").checkouts
+    shop.studio.pay(str(first.checkout_id))
+    with pytest.raises(InputRefused, match="S-1") as refused:
+        shop.order("S-1", "S-3")
+    assert refused.value.code == "ordered_already"
+    assert "S-3" not in refused.value.message and "--again" in refused.value.remedy
+    assert shop.opened() == [first.checkout_id]
+    (other,) = shop.order("S-1", "S-3", order="for the fair").checkouts
+    assert shop.opened() == [first.checkout_id, other.checkout_id]
+
+
+def test_person_is_told_of_another_open_checkout(shop: Shop) -> None:
+    (first,) = shop.order("S-1").checkouts
+    (note,) = shop.plan("S-1", "S-2").notes
+    assert note == f"S-1 is in checkout {first.checkout_id} too, which is open: pay one of the two."
+
+
+def test_wait_follows_the_order_to_a_status(shop: Shop) -> None:
+    def pay(record: object) -> None:
+        shop.studio.pay(shop.opened()[-1])
+
+    ending = shop.order("S-1", wait=30, until="delivered", on_open=pay)
+    assert ending.outcome is Outcome.COMPLETED
+    assert ending.checkouts[0].order is not None
+
+
+def test_wait_ends_at_its_time(shop: Shop) -> None:
+    ending = shop.order("S-1", wait=0.2)
+    assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
+    assert ending.sentence == "1 checkout: 0 ordered, 1 open"
+
+
+def test_refused_checkout_is_final_and_others_go_on(shop: Shop) -> None:
+    """As the service does not know one product any more, and be it in the first checkout ever."""
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE catalog_rows SET product_id = 'prd_gone' WHERE sku = 'S-2'")
+    ending = shop.order("S-2", "S-1", "S-3", lines=1)
+    assert ending.outcome is Outcome.COMPLETED_WITH_FAILURES
+    (failed,) = ending.failed
+    assert failed.attempt is not None and failed.attempt.error is not None
+    assert [line.sku for line in failed.lines] == ["S-2"]
+    assert len(shop.opened()) == 2
+
+
+def test_ledger_agrees_with_itself(shop: Shop) -> None:
+    (record, _) = shop.order("S-1", "S-2", lines=1).checkouts
+    shop.studio.pay(str(record.checkout_id))
+    shop.order("S-1", "S-2", lines=1)
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []
+
+
+def test_results_that_are_older_than_the_catalog(shop: Shop) -> None:
+    """What was made anew since, or retired, is ordered as it was only where that is asked for."""
+    with shop.ledger() as ledger:
+        first = ledger.runs()[0].run_id
+    (old,) = shop.order("S-1", results=first, order="first").checkouts
+    shop.imported_now(CATALOG.replace("1 blue herons", "1 red herons"))
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE catalog_rows SET retired_at = 1 WHERE sku = 'S-2'")
+    with pytest.raises(InputRefused) as refused:
+        shop.order("S-1", "S-2", "S-3", "S-9", results=first)
+    told = refused.value.message
+    assert "`S-1` was made anew since" in told and "no longer has `S-2`" in told and "no row `S-9`" in told
+    assert "S-3" not in told and len(shop.opened()) == 1
+    with pytest.raises(InputRefused, match="was retired on"):
+        shop.order("S-2")
+    (listed,) = shop.order("S-1", "S-2", results=first, as_listed=True).checkouts
+    assert listed.lines[0].product_id == old.lines[0].product_id
+    (new,) = shop.order("S-1", order="new").checkouts
+    assert new.lines[0].product_id != old.lines[0].product_id
+
+
+def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It covers what is left after a crash, and no other order; imports are not bound by it."""
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_ITEMS", "2")
+    with pytest.raises(ApprovalNeeded, match="3 pieces in 1 checkout"):
+        shop.order("S-1", quantity=3)
+    assert shop.opened() == []
+    plan = shop.plan("S-1", quantity=3)
+    decided = approve(shop.spec("S-1", quantity=3), plan.proposal, ApprovalDecision("anna"))
+    assert (decided.catalog, decided.ceiling.items, decided.ceiling.purchases) == ("spring/orders", 3, 1)
+    assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
+    assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
+    with pytest.raises(ApprovalNeeded):
+        shop.order("S-2", quantity=3)
+    with shop.ledger() as ledger:
+        assert ledger.last_decision("staging", "spring") is None
+        assert list(problems(ledger)) == []
+    assert len(shop.opened()) == 1
+
+
+def test_order_of_unknown_cost_waits_where_cost_is_limited(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "10")
+    monkeypatch.setenv("PATTERNMILL_APPROVE_ABOVE_COST", "1000000")
+    with pytest.raises(ApprovalNeeded):
+        shop.order("S-1")
+    assert shop.opened() == []
+
+
+def test_request_too_long_in_doubt_is_for_a_person(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written off, the same command opens another checkout under another request ID."""
+    lost = {"on": "checkouts/create", "effect": {"kind": "body", "form": "empty"}, "first": 20}
+    shop.studio.faults.use(lost)
+    with monkeypatch.context() as hurried:
+        hurried.setenv("PATTERNMILL_CREATE_TIMEOUT", "PT0.1S")
+        shop.order("S-1")
+    shop.studio.faults.clear()
+    monkeypatch.setenv("PATTERNMILL_IN_DOUBT_LIMIT", "PT0.001S")
+    (doubtful,) = shop.order("S-1").failed
+    assert doubtful.attempt is not None and doubtful.attempt.state == "intended"
+    request = doubtful.attempt.request_id
+    limit = timedelta(milliseconds=1)
+    with shop.ledger() as ledger:
+        job = Settlement(request, Decision.JOB, "seen in the console", "anna", "chk_1")
+        with pytest.raises(ConfigurationError, match="which no job makes"):
+            asyncio.run(settle(ledger, job, limit=limit))
+        asyncio.run(settle(ledger, Settlement(request, Decision.WRITE_OFF, "gone", "anna"), limit=limit))
+    (record,) = shop.order("S-1").checkouts
+    assert record.attempt is not None and record.attempt.attempt == 2
+    assert record.checkout_id in shop.opened() and len(shop.opened()) == 2
+
+
+def test_results_and_pages_show_the_order(shop: Shop) -> None:
+    """A pure function of the ledger: before it is paid, nothing; afterwards when, and under which ID."""
+    (record,) = shop.order("S-1", "S-3").checkouts
+    out = shop.folder / "again"
+    with shop.ledger() as ledger:
+        run = ledger.runs()[0].run_id
+        rebuild(ledger, run, out)
+    assert read_manifest(out).orders == ()
+    order = shop.studio.pay(str(record.checkout_id))
+    shop.order("S-1", "S-3")
+    with shop.ledger() as ledger:
+        rebuild(ledger, run, out)
+    (entry,) = read_manifest(out).orders
+    assert (entry.order_id, entry.checkout_id, entry.skus) == (order, record.checkout_id, ("S-1", "S-3"))
+    assert (out / "gallery.html").read_text().count(f'UTC, {order}"') == 2
+
+
+def test_orders_with_a_ledger_on_postgresql(
+    studio: Studio, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two machines share it: the second has no address of the first, and asks for it by the same request."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "HOME": str(tmp_path / "first"),
+        "STUDIO_URL": studio.base_url,
+        "API_KEY": studio.key,
+        "LEDGER_URL": postgres_url,
+    }.items():
+        monkeypatch.setenv(f"PATTERNMILL_{name}", value)
+    shop = Shop(studio, tmp_path)
+    shop.imported_now(CATALOG)
+    (record,) = shop.order("S-1", "S-2").checkouts
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "second"))
+    assert shop.order("S-1", "S-2").checkouts == (record,)
+    assert shop.address(str(record.checkout_id)).endswith(shop.page_of(str(record.checkout_id)))
+    order = studio.pay(str(record.checkout_id))
+    (paid,) = shop.order("S-1", "S-2").checkouts
+    assert paid.order is not None and paid.order.order_id == order
+    assert shop.opened() == [record.checkout_id]
+    with shop.ledger() as ledger:
+        assert list(problems(ledger)) == []

@@ -1,0 +1,71 @@
+"""The verb `order` without a service: what it refuses before anything is asked, and what it shows of a plan."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from cli.commands.order import plan_lines
+from cli.main import run
+from patternmill.identifiers import ItemKey
+from patternmill.ledger.records import PickedLine
+from patternmill.parameters import wait_time
+from patternmill.planning.checkout_items import CheckoutItem, order_scope
+from patternmill.runs.order_plan import OrderPlan, PlannedCheckout
+from tests.unit.cli.ledgers import Past
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "No rows are named"),
+        (("--sku", "A"), "There is no ledger"),
+        (("--sku", "A", "--until", "paid"), "--until goes with --wait"),
+        (("--sku", "A", "--wait", "soon"), "--wait must be a number and its unit"),
+        (("--sku", "A", "--quantity", "0"), "0 is not in the range"),
+        (("--sku", "A", "--order", "a/b"), "--order must have letters"),
+        (("--refresh", "--sku", "A"), "order nothing"),
+        (("--address", "chk_1"), "There is no ledger"),
+        (("--picks", "none.csv"), "There is no file none.csv"),
+    ],
+)
+def test_refused_before_anything_is_asked(
+    home: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    assert run(("order", *words)) == 2
+    assert message in capsys.readouterr().err
+    assert not home.exists()
+
+
+def test_unknown_checkout_and_none_at_all(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(("order", "--address", "chk_1")) == 2
+    assert "no checkout" in capsys.readouterr().err
+    assert run(("order", "--refresh")) == 0
+    assert capsys.readouterr().out == "There is no checkout.\n"
+
+
+def test_plan_shows_rows_notes_and_digest() -> None:
+    scope = order_scope("staging", "spring")
+    line = PickedLine("S-1", ItemKey("k"), "prd_1", 2, "for Anna")
+    checkout = PlannedCheckout(CheckoutItem(scope, "fair", (("prd_1", 2),)), (line,))
+    plan = OrderPlan(scope, "fair", (checkout,), ("S-1 was ordered before.",))
+    assert list(plan_lines(plan)) == [
+        "Order 'fair' from catalog spring (staging): 1 checkout",
+        "checkout · 1 line, 2 pieces: new",
+        "  S-1  × 2  for Anna",
+        "Note: S-1 was ordered before.",
+        "What it costs is shown on the page of each checkout, before anybody pays.",
+        f"Digest: {plan.proposal.digest()[:12]}",
+    ]
+
+
+def test_times_to_wait() -> None:
+    found = [wait_time(text) for text in ("5s", "30m", "2h", "1d")]
+    assert found == [
+        timedelta(seconds=5),
+        timedelta(minutes=30),
+        timedelta(hours=2),
+        timedelta(days=1),
+    ]

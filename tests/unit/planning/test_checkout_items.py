@@ -1,0 +1,58 @@
+"""The request IDs of checkouts are a public promise, like all others: these values never change."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.identifiers import ItemKey
+from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
+
+SCOPE = order_scope("staging", "spring")
+ITEM = CheckoutItem(SCOPE, "samples", (("prd_1", 2), ("prd_2", 1)))
+
+
+def test_golden_ids_and_body() -> None:
+    assert ITEM.key == "f6f813e7-a46d-56f2-ac1e-bc7d10ed1c2d"
+    assert ITEM.request_id(1) == "e0e9eb18-f930-5289-b504-80a52458d344"
+    assert ITEM.request_id(2) == "5e500cdd-ca1b-56ce-82ec-5dd9a4eb1dcb"
+    assert ITEM.body(ITEM.request_id(1)) == (
+        b'{"lines":[{"productId":"prd_1","quantity":2},{"productId":"prd_2","quantity":1}],'
+        b'"requestId":"e0e9eb18-f930-5289-b504-80a52458d344"}'
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        CheckoutItem(SCOPE, "samples-2", ITEM.lines),
+        CheckoutItem(SCOPE, "samples", (("prd_1", 2), ("prd_2", 2))),
+        CheckoutItem(SCOPE, "samples", tuple(reversed(ITEM.lines))),
+        CheckoutItem(order_scope("production", "spring"), "samples", ITEM.lines),
+        CheckoutItem(order_scope("staging", "autumn"), "samples", ITEM.lines),
+    ],
+)
+def test_whatever_is_ordered_otherwise_is_another_checkout(other: CheckoutItem) -> None:
+    assert other.key != ITEM.key
+
+
+def test_scope_of_orders_is_no_catalogs() -> None:
+    assert SCOPE.catalog == "spring/orders"
+    assert catalog_of(SCOPE.catalog) == catalog_of("spring") == "spring"
+
+
+def test_approval_counts_pieces() -> None:
+    more = CheckoutItem(SCOPE, "samples", (("prd_3", 4),))
+    proposal = OrderProposal(SCOPE, "samples", [ITEM, more])
+    assert (proposal.items, str(proposal)) == (7, "7 pieces in 2 checkouts")
+    assert not proposal.exceeds(7, None) and proposal.exceeds(6, None)
+    assert proposal.exceeds(None, 10**9), "what it costs is not known"
+    part = proposal.coverage(6)
+    assert (part.items, part.keys, part.purchases) == (3, {ITEM.key}, 1)
+
+
+def test_digest_is_of_what_is_left_to_do() -> None:
+    """So a request in doubt is in it, and counts no pieces."""
+    doubt = OrderProposal(SCOPE, "samples", [], [ITEM])
+    assert doubt.items == 0 and doubt.to_do == {ItemKey(ITEM.key)} and not doubt.to_buy
+    assert doubt.digest() == OrderProposal(SCOPE, "samples", [ITEM]).digest()
+    assert doubt.digest() != OrderProposal(SCOPE, "samples-2", [ITEM]).digest()

@@ -1,0 +1,93 @@
+"""What a person picked: named, or in a file; everything that is wrong is refused at once, with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from patternmill.errors import InputRefused
+from patternmill.runs.picks import Pick, Picks, picks_of, read_picks
+from patternmill.runs.request import OrderRequest
+
+
+def file(folder: Path, text: str | bytes) -> Path:
+    path = folder / "picks.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_rows_named_one_by_one() -> None:
+    found = picks_of(OrderRequest(sku=("A", " B "), quantity=3))
+    assert found == Picks((Pick("A", 3, "--sku A"), Pick("B", 3, "--sku  B ")))
+
+
+@pytest.mark.parametrize("mark", ["yes", "Y", "x", "X", "1", "TRUE", " yes ", "✓"])
+def test_marks_of_picked_rows(tmp_path: Path, mark: str) -> None:
+    (pick,) = read_picks(file(tmp_path, f"sku,picked\nA,{mark}\n"), 1).picks
+    assert pick.sku == "A"
+
+
+@pytest.mark.parametrize("mark", ["no", "N", "0", "false", "-", "", "  "])
+def test_marks_of_other_rows(tmp_path: Path, mark: str) -> None:
+    assert read_picks(file(tmp_path, f"sku,picked\nA,{mark}\n"), 1) == Picks(())
+
+
+def test_quantity_note_and_other_columns(tmp_path: Path) -> None:
+    """In any order and case; a row without a quantity has the one that was named."""
+    text = "\ufeffNote,SKU,colour,Picked,Quantity\nfor Anna,A,red,x,2\n,B,blue,x,\n"
+    found = read_picks(file(tmp_path, text), 5).picks
+    assert found == (
+        Pick("A", 2, "picks.csv, row 2, column sku", "for Anna"),
+        Pick("B", 5, "picks.csv, row 3, column sku"),
+    )
+
+
+def test_results_file_with_a_further_column(tmp_path: Path) -> None:
+    """Its cells are restored, as an import restores them."""
+    text = "sku,prompt,status,error_code,picked\n'-12,blue herons,succeeded,,x\n"
+    (pick,) = read_picks(file(tmp_path, text), 1).picks
+    assert pick.sku == "-12"
+
+
+def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
+    text = "sku,picked,quantity\nA,maybe,\n,yes,1\nB,yes,1.5\nC,yes,0\nD,yes,\nd ,yes,\n\nE,yes,2\n"
+    problems = picks_of(OrderRequest(picks=file(tmp_path, text))).problems
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "picks.csv, row 2, column picked",
+        "picks.csv, row 3, column sku",
+        "picks.csv, row 4, column quantity",
+        "picks.csv, row 5, column quantity",
+        "picks.csv, row 6, column sku",
+        "picks.csv, row 7, column sku",
+    ]
+    assert all("; " in problem for problem in problems), "each has a remedy"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "empty_file"),
+        ("sku,prompt\nA,herons\n", "missing_column"),
+        ("picked\nyes\n", "missing_column"),
+        ("sku;picked\nA;yes\n", "wrong_delimiter"),
+        ("sku,picked,Picked\nA,yes,no\n", "duplicate_header"),
+        ('sku,picked\n"A"B,yes\n', "stray_quote"),
+        (b"sku,picked\n\xff,yes\n", "unreadable_encoding"),
+        ("sku,picked\nA,no\n", "nothing_picked"),
+    ],
+)
+def test_file_that_is_none_of_picks(tmp_path: Path, text: str | bytes, code: str) -> None:
+    with pytest.raises(InputRefused) as refused:
+        picks_of(OrderRequest(picks=file(tmp_path, text)))
+    assert refused.value.code == code
+
+
+def test_nothing_named_is_never_everything() -> None:
+    with pytest.raises(InputRefused, match="No rows are named"):
+        picks_of(OrderRequest())
+
+
+def test_names_and_a_file_are_not_mixed(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused, match="one by one and in a file"):
+        picks_of(OrderRequest(sku=("A",), picks=file(tmp_path, "sku,picked\nB,yes\n")))

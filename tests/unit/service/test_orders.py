@@ -1,0 +1,110 @@
+"""Answers about checkouts and orders, of the shapes that services may give them; what is private is not kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from patternmill.errors import ServiceStopped
+from patternmill.service.orders import checkout_address, read_order, without_addresses
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+
+
+def answered(status: int, body: Any = None, **fields: Any) -> Answer:
+    return Answer(ExchangeResult.ANSWERED, status=status, body=body, **fields)
+
+
+@pytest.mark.parametrize(
+    ("body", "order_id", "status"),
+    [
+        ({"orderId": "ord_1", "status": "paid"}, "ord_1", "paid"),
+        ({"order": {"orderId": "ord_1", "status": "Shipped"}}, "ord_1", "Shipped"),
+        ({"orderId": "ord_1", "checkoutId": "chk_1"}, "ord_1", None),
+        ({"number": 7}, None, None),
+        ({"orderId": 7, "status": ["paid"]}, None, None),
+    ],
+)
+def test_order_bare_or_wrapped(body: dict[str, Any], order_id: str | None, status: str | None) -> None:
+    """Its fields are not specified: those that are there are read, and the rest is carried."""
+    order = read_order(answered(200, body), "chk_1")
+    assert order is not None
+    assert (order.order_id, order.status) == (order_id, status)
+    assert json.loads(order.answer) == body
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(answered(status) for status in (400, 402, 404, 409, 410, 422)),
+        *(answered(200, body) for body in ({}, None, [], "x", {"order": None}, {"order": {}})),
+        *(answered(200, {"status": word}) for word in ("unpaid", "awaiting_payment", "payment required")),
+        answered(200, {"order": {"orderId": "o", "status": "PENDING PAYMENT"}}),
+    ],
+)
+def test_no_order_as_yet(answer: Answer) -> None:
+    assert read_order(answer, "chk_1") is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (answered(401), "unauthorized"),
+        (answered(403), "forbidden"),
+        (answered(429), "order_not_shown"),
+        (answered(503), "order_not_shown"),
+        (answered(200, trouble=Trouble.HTML), "order_not_shown"),
+        (Answer(ExchangeResult.LOST, Trouble.TIMEOUT), "order_not_shown"),
+        (answered(200, {"orderId": "o", "checkoutId": "chk_2"}), "other_order"),
+    ],
+)
+def test_answer_that_says_neither(answer: Answer, code: str) -> None:
+    with pytest.raises(ServiceStopped) as stopped:
+        read_order(answer, "chk_1")
+    assert stopped.value.code == code
+
+
+def test_addresses_and_the_buyer_are_not_kept() -> None:
+    body = {
+        "orderId": "ord_1",
+        "status": "see https://pay.example/secret",
+        "checkoutUrl": "https://pay.example/secret",
+        "lines": [{"productId": "p", "note": "at https://pay.example/secret now"}],
+        "shippingAddress": {"street": "Secret Lane"},
+        "customer": "Secret",
+        "email": "secret@example.org",
+        "total": 12,
+    }
+    order = read_order(answered(200, body), "chk_1")
+    assert order is not None
+    assert "secret" not in f"{order}".casefold()
+    assert json.loads(order.answer)["lines"] == [{"productId": "p", "note": "at [removed] now"}]
+    assert json.loads(order.answer)["total"] == 12
+
+
+def test_deep_and_large_answers_are_bounded() -> None:
+    deep: Any = {}
+    for _ in range(500):
+        deep = {"a": deep}
+    order = read_order(answered(200, {"orderId": "o", "deep": deep}), "c")
+    assert order is not None and len(order.answer) < 500
+    large = read_order(answered(200, {"orderId": "o", "large": "x" * 1_000_000}), "c")
+    assert large is not None and large.order_id == "o" and large.answer == "{}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [None, 7, "", "pay here", "javascript:alert(1)", "https://", "http://[", "https://a/\nb", "ftp://a/b"],
+)
+def test_address_that_no_browser_can_open(url: Any) -> None:
+    assert checkout_address({"checkoutUrl": url}) is None
+
+
+def test_address_of_a_checkout() -> None:
+    assert checkout_address({"checkoutUrl": "https://a/b?c=d"}) == "https://a/b?c=d"
+
+
+def test_texts_without_addresses() -> None:
+    text = "The checkout https://pay.example/x?y=z is gone, see HTTPS://other/1."
+    assert without_addresses(text) == "The checkout [removed] is gone, see [removed]"
