@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -57,6 +57,8 @@ class RowResult:
     remedy: str | None = None
     pattern: ItemTrace | None = None
     product: ItemTrace | None = None
+    #: What the pattern is built on, in the order in which it is made.
+    before: tuple[ItemTrace, ...] = ()
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
@@ -77,6 +79,8 @@ def _row_result(
     ended = json.loads(row.outcome) if row.outcome else None
     outcome = RowOutcome.from_json(ended) if ended else outcome_of_row(row, attempts, run_outcome)
     pattern = _trace(Stage.PATTERN, row.pattern_key, attempts, ended)
+    if pattern is not None:
+        pattern = replace(pattern, stage=row.stages[-1])
     product = _trace(Stage.PRODUCT, row.product_key, attempts, ended)
     kept = json.loads(row.row)
     return RowResult(
@@ -95,7 +99,21 @@ def _row_result(
         outcome.remedy,
         pattern,
         product,
+        tuple(_trace_before(stage, key, attempts, ended) for stage, key in row.chain[:-2]),
     )
+
+
+def _trace_before(
+    stage: Stage, key: ItemKey, attempts: Attempts, ended: Mapping[str, Any] | None
+) -> ItemTrace:
+    """The same of what a pattern is built on, whose attempts are fixed by the item's key."""
+    those = attempts.get(key, ())
+    if ended is not None:
+        those = those[: ended.get("before", {}).get(key, len(those))]
+        was = ended.get("open_before", {}).get(key)
+        if was is not None:
+            those = (*those[:-1], _open_attempt(was))
+    return ItemTrace(stage, key, those)
 
 
 def _trace(
@@ -214,6 +232,11 @@ def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[
         "prompt": row.prompt,
         "category_id": row.category_id,
         "selections": dict(sorted(row.selections.items())),
+        **(
+            {"before": [{"stage": one.stage} | _trace_object(one) for one in row.before]}
+            if row.before
+            else {}
+        ),
         "cells": {name: row.cells[index] for name, index in columns.items() if index < len(row.cells)},
         "surplus_cells": list(row.cells[width:]),
         "pattern": _item_object(row.pattern),
@@ -239,8 +262,10 @@ def json_bytes(value: object, *, indent: int | None = None) -> bytes:
 
 
 def _item_object(item: ItemTrace | None) -> dict[str, Any] | None:
-    if item is None:
-        return None
+    return _trace_object(item) if item is not None else None
+
+
+def _trace_object(item: ItemTrace) -> dict[str, Any]:
     last = item.last
     return {
         "key": item.key,

@@ -72,6 +72,11 @@ class ImportRequest(RunRequest):
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
+    model: str | None = Field(
+        None,
+        max_length=200,
+        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
+    )
     encoding: str | None = Field(
         None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
@@ -95,6 +100,11 @@ class RefreshRequest(RunRequest):
     )
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
+    )
+    model: str | None = Field(
+        None,
+        max_length=200,
+        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
     )
     encoding: str | None = Field(
         None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."

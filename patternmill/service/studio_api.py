@@ -15,10 +15,12 @@ from typing import Protocol
 import orjson
 
 from patternmill.catalog.offer import Offer
+from patternmill.catalog.offer_shapes import read_models
 from patternmill.service.client import StudioClient
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
+from patternmill.service.operation_probe import missing_operations
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
@@ -33,11 +35,13 @@ from patternmill.service.outcomes import (
 )
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
 from patternmill.service.polling import Poller, PollPolicy
+from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
 POLL = "jobs/get"
+MODELS = "models/list"
 
 
 class Client(Protocol):
@@ -122,9 +126,10 @@ class StudioApi:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def known_to_work(self, stages: Iterable[Stage]) -> None:
+    def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """Creates of these were accepted before, so that "not found" is about one item."""
         self._working.update(ON_WIRE[stage].create for stage in stages)
+        self._working.update(operations)
 
     async def create(
         self,
@@ -178,6 +183,22 @@ class StudioApi:
         Raises ServiceStopped when the key or the address is refused.
         """
         return await read_offer(self._post, self._polls, self._policy, written)
+
+    async def missing(self, operations: Iterable[str]) -> dict[str, str]:
+        """Those of the operations that the service does not have, each with how that is known. Makes nothing.
+
+        Raises ServiceStopped when the key is refused, or when no answer is clear.
+        """
+        return await missing_operations(Questions(self._post, self._polls, self._policy), operations)
+
+    async def models(self) -> Offer | None:
+        """The models in the form of an offer; None when no list of them can be read.
+
+        Raises ServiceStopped when the key is refused, or when no request reaches the service.
+        """
+        answer = await Questions(self._post, self._polls, self._policy).ask(MODELS, {})
+        refuse_stopping(answer)
+        return read_models(answer.body) if answer.usable else None
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
