@@ -327,5 +327,7 @@ def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> N
 
 
 def _content(item: Unsettled, length: int) -> str:
-    """The sku, or the start of a pattern's prompt."""
-    return item.sku or shortened(str(json.loads(item.content).get("prompt", "")), length)
+    """The sku, or the start of a pattern's prompt, or what else is bought."""
+    content = json.loads(item.content)
+    named = (content.get(name) for name in ("prompt", "operation", "sha256"))
+    return item.sku or shortened(str(next(filter(None, named), "")), length)

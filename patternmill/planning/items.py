@@ -142,6 +142,16 @@ def pattern_name(prompt: str) -> str:
     return f"pattern · {plain(' '.join(prompt.split()))}"
 
 
+def reference_name(sha256: str) -> str:
+    """What people see of a reference item."""
+    return f"reference · {sha256[:12]}"
+
+
+def refinement_name(refinement: Refinement) -> str:
+    """What people see of a refinement item."""
+    return f"refinement · {plain(str(refinement))}"
+
+
 def product_name(sku: str) -> str:
     """What people see of a product item."""
     return f"product · {plain(sku, _MOST_OF_A_SKU)}"
@@ -175,7 +185,7 @@ class ReferenceItem(_WorkItem):
         return canonical_json({"requestId": request_id, self.unstated.picture: picture}).encode()
 
     def describe(self) -> str:
-        return f"reference · {self.sha256[:12]}"
+        return reference_name(self.sha256)
 
 
 class PatternItem(_WorkItem):
@@ -251,7 +261,7 @@ class RefinementItem(_WorkItem):
         return canonical_json(parameters | own).encode()
 
     def describe(self) -> str:
-        return f"refinement · {plain(str(self.refinement))}"
+        return refinement_name(self.refinement)
 
 
 class ProductItem(_WorkItem):

@@ -111,6 +111,14 @@ class Plan:
     def of_stage(self, stage: Stage) -> dict[ItemKey, PlannedItem]:
         return {key: planned for key, planned in self.items.items() if planned.item.stage is stage}
 
+    @property
+    def patterns(self) -> dict[ItemKey, PlannedItem]:
+        return self.of_stage(Stage.PATTERN)
+
+    @property
+    def products(self) -> dict[ItemKey, PlannedItem]:
+        return self.of_stage(Stage.PRODUCT)
+
     @cached_property
     def stages(self) -> list[Stage]:
         """Those that people count in this plan, in the order of purchase: patterns, products, and what else it has."""

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
@@ -33,6 +34,12 @@ class ItemTrace:
     @property
     def last(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def result_id(self) -> str | None:
+        """The ID of what was made."""
+        last = self.last
+        return last.result_id if last is not None and last.state is AttemptState.SUCCEEDED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,14 @@ class RowResult:
     product: ItemTrace | None = None
     #: What the pattern is built on, in the order in which it is made.
     before: tuple[ItemTrace, ...] = ()
+    #: The SHA-256 of the picture that guides the pattern, and what was done to the pattern.
+    reference: str | None = None
+    refinements: tuple[Refinement, ...] = ()
+
+    @property
+    def items(self) -> tuple[ItemTrace, ...]:
+        """In the order in which they are made."""
+        return (*self.before, *(item for item in (self.pattern, self.product) if item is not None))
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
@@ -92,14 +107,16 @@ def _row_result(
         kept.get("category", ""),
         kept.get("selections", {}),
         outcome.status,
-        _made(product),
-        _made(pattern),
+        product.result_id if product is not None else None,
+        pattern.result_id if pattern is not None else None,
         outcome.error_code,
         outcome.error,
         outcome.remedy,
         pattern,
         product,
         tuple(_trace_before(stage, key, attempts, ended) for stage, key in row.chain[:-2]),
+        kept.get("reference"),
+        tuple(Refinement(*one) for one in kept.get("refinements", ())),
     )
 
 
@@ -139,12 +156,6 @@ def _open_attempt(was: Mapping[str, Any]) -> Attempt:
         "item_key": ItemKey(was["item_key"]),
     }
     return Attempt(**{**was, **typed})
-
-
-def _made(trace: ItemTrace | None) -> str | None:
-    if trace is None or trace.last is None or trace.last.state is not AttemptState.SUCCEEDED:
-        return None
-    return trace.last.result_id
 
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.

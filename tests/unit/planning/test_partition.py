@@ -16,7 +16,7 @@ from patternmill.planning.items import Scope
 from patternmill.planning.partition import cut, is_begun, shares
 from patternmill.planning.plan import Plan, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 
 SCOPE = Scope("staging", "spring")
 
@@ -39,7 +39,7 @@ def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, LastAttempt]:
     wanted = {f"motif {motif}" for motif in motifs}
     return {
         key: LastAttempt(AttemptState.ACCEPTED)
-        for key, planned in plan.patterns.items()
+        for key, planned in plan.of_stage(Stage.PATTERN).items()
         if planned.item.prompt in wanted
     }
 

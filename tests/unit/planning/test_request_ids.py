@@ -85,7 +85,7 @@ def test_bodies_are_the_same_bytes_each_time() -> None:
     assert HERONS.body(HERONS.request_id(1)) == (
         b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
     )
-    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.pattern_key: "pat_1"}) == (
+    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.parent_key: "pat_1"}) == (
         b'{"categoryId":"cat_cushion","patternId":"pat_1",'
         b'"requestId":"efa11558-0ff5-5359-926f-cbc4850e8a50",'
         b'"selections":{"fabric":"linen","size":"45x45"}}'
@@ -130,7 +130,7 @@ def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
 
 def test_selections_have_no_order() -> None:
     """The columns of a file may be in any order."""
-    made = {CUSHION.pattern_key: "p"}
+    made = {CUSHION.parent_key: "p"}
     turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
     assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
@@ -195,6 +195,6 @@ def test_items_are_described_in_one_line() -> None:
 
 def test_a_product_knows_its_row_and_its_pattern() -> None:
     """What the ledger stores next to its content is taken from it."""
-    assert (CUSHION.sku, CUSHION.pattern_key) == ("CU-001", HERONS.key)
-    assert (HERONS.sku, HERONS.pattern_key) == (None, None)
+    assert (CUSHION.sku, CUSHION.parent_key) == ("CU-001", HERONS.key)
+    assert (HERONS.sku, HERONS.parent_key) == (None, None)
     assert ItemKey(CUSHION.content["pattern"]) == HERONS.key
