@@ -14,7 +14,7 @@ from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run
 from patternmill.states import RowStatus
-from patternmill.text import by_kind, counted, duration, goods, joined, plural, visible_lines
+from patternmill.text import counted, duration, goods, joined, plural, visible_lines, worth_naming
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
@@ -89,7 +89,7 @@ def progress_line(run: Run) -> str:
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{done_before:,} more needed nothing"] if done_before else []),
-        *(f"{count:,} {kind}" for kind, count in by_kind(progress.made_items).items()),
+        *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
         f"{progress.failed:,} failed",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",

@@ -41,6 +41,8 @@ _COLOUR = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})", re.IGNORECASE)
 
 def _recolor(cell: str) -> dict[str, Any]:
     colours = [part for part in re.split(r"[\s,;]+", cell) if part]
+    if not colours:
+        raise _Unreadable("there is no colour")
     for colour in colours:
         if not _COLOUR.fullmatch(colour):
             raise _Unreadable(f"{shown(colour)} is no colour")

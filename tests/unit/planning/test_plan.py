@@ -185,11 +185,9 @@ def test_edition_buys_the_same_content_again_once() -> None:
     assert again.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
     done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
     memory = Memory(past.last_attempts | done, past.products)
-    assert make_plan(
-        SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")
-    ).purchases() == (
-        0,
-        0,
+    assert (
+        make_plan(SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")).purchases()
+        == {}
     )
 
 

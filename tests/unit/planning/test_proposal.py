@@ -106,7 +106,9 @@ def test_rows_left_out_are_marked() -> None:
     """The pattern that one alone needs is left out with it."""
     planned = plan(HERON, FERN)
     cut = restricted(planned, proposal(planned).coverage(2).keys)
-    assert cut.reasons_of(Stage.PRODUCT) == cut.reasons_of(Stage.PATTERN) == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
+    assert (
+        cut.reasons_of(Stage.PRODUCT) == cut.reasons_of(Stage.PATTERN) == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
+    )
     assert cut.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
 
 

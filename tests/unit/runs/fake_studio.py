@@ -172,7 +172,9 @@ class FakeStudioApi:
 
 def _name(said: dict[str, Any], operation: str | None) -> str:
     """A pattern's prompt; of a refinement its operation, and what it is made on."""
-    return f"{operation} on {said['patternId']}" if "patternId" in said else str(said.get("prompt", operation))
+    return (
+        f"{operation} on {said['patternId']}" if "patternId" in said else str(said.get("prompt", operation))
+    )
 
 
 def failed(reason: str = "the loom broke") -> Failed:
