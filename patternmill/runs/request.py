@@ -17,6 +17,7 @@ from patternmill.parameters import (
     Count,
     EnvironmentName,
     MaxFailures,
+    ModelName,
     Parts,
     RetriableStatus,
     SourceName,
@@ -37,7 +38,9 @@ class RunRequest(BaseModel):
         None,
         description="The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.",
     )
-    max_patterns: Count | None = Field(None, description="The most patterns to buy. Default: no limit.")
+    max_patterns: Count | None = Field(
+        None, description="The most patterns and refinements to buy. Default: no limit."
+    )
     max_products: Count | None = Field(None, description="The most products to buy. Default: no limit.")
     max_failures: MaxFailures = Field(
         None,
@@ -72,9 +75,8 @@ class ImportRequest(RunRequest):
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
-    model: str | None = Field(
+    model: ModelName | None = Field(
         None,
-        max_length=200,
         description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
     )
     encoding: str | None = Field(
@@ -101,9 +103,8 @@ class RefreshRequest(RunRequest):
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
-    model: str | None = Field(
+    model: ModelName | None = Field(
         None,
-        max_length=200,
         description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
     )
     encoding: str | None = Field(
