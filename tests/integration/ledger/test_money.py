@@ -163,7 +163,9 @@ def test_second_attempt_counts_against_the_limit(ledger: Ledger) -> None:
         begin(ledger, "a", 2, limits=limits)
 
 
-FIRST = FirstPurchases({Stage.PATTERN: 3, Stage.PRODUCT: 3}, {Stage.PATTERN: 40, Stage.PRODUCT: 10})
+PRICES = {Stage.PATTERN: 40, Stage.PRODUCT: 10}
+ONE_OF_EACH = FirstPurchases({Stage.PATTERN: 1, Stage.PRODUCT: 1}, PRICES)
+FIRST = FirstPurchases({Stage.PATTERN: 3, Stage.PRODUCT: 3}, PRICES)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> N
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     limits = SpendingLimits(
         run_amount=50,
-        first=FirstPurchases({Stage.PATTERN: 1, Stage.PRODUCT: 1}, {Stage.PATTERN: 40, Stage.PRODUCT: 10}),
+        first=ONE_OF_EACH,
     )
     begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)

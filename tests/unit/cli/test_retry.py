@@ -43,6 +43,10 @@ def skus(found: RetrySelection) -> list[str]:
     return [row.sku for row in found.rows]
 
 
+def bought(amount: int, patterns: int = 0, products: int = 0) -> Purchases:
+    return Purchases(Counter({Stage.PATTERN: patterns, Stage.PRODUCT: products}), amount)
+
+
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
@@ -194,22 +198,22 @@ def test_statuses_are_parsed() -> None:
     ("sku", "expected", "worst"),
     [
         # Its pattern is paid: never another.
-        ("H-2", Purchases(Counter({Stage.PRODUCT: 1}), 200), Purchases(Counter({Stage.PRODUCT: 2}), 400)),
+        ("H-2", bought(200, products=1), bought(400, products=2)),
         # Its pattern is reserved already; should it fail, one more attempt is allowed.
         (
             "F-1",
-            Purchases(Counter({Stage.PRODUCT: 1}), 200),
-            Purchases(Counter({Stage.PATTERN: 1, Stage.PRODUCT: 2}), 450),
+            bought(200, products=1),
+            bought(450, patterns=1, products=2),
         ),
         (
             "O-1",
-            Purchases(Counter({Stage.PRODUCT: 1}), 200),
-            Purchases(Counter({Stage.PATTERN: 1, Stage.PRODUCT: 2}), 450),
+            bought(200, products=1),
+            bought(450, patterns=1, products=2),
         ),
         (
             "D-1",
-            Purchases(Counter({Stage.PATTERN: 1, Stage.PRODUCT: 1}), 250),
-            Purchases(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 2}), 500),
+            bought(250, patterns=1, products=1),
+            bought(500, patterns=2, products=2),
         ),
     ],
 )

@@ -30,9 +30,7 @@ def plan(*skus: str, memory: Memory | None = None) -> Plan:
 
 
 def reasons(found: Plan) -> tuple[list[Reason], list[Reason]]:
-    return [p.reason for p in found.of_stage(Stage.PATTERN).values()], [
-        p.reason for p in found.of_stage(Stage.PRODUCT).values()
-    ]
+    return [p.reason for p in found.patterns.values()], [p.reason for p in found.products.values()]
 
 
 def test_rows_not_chosen_are_left_out() -> None:
