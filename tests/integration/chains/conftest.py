@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from patternmill.ledger.reports.integrity import problems
 from patternmill.results.row_files import RowResult, input_file, row_results
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
+from patternmill.runs.request import RetryRequest
+from patternmill.runs.retry import select_rows
 from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
@@ -57,6 +60,7 @@ class Chains:
     home: Path
     studio: Studio
     model: str | None = None
+    operations: Path | None = None
 
     @property
     def settings(self) -> Settings:
@@ -66,6 +70,7 @@ class Chains:
             studio_url=self.studio.base_url,
             api_key=SecretStr(self.studio.key),
             max_in_flight=8,
+            operations_file=self.operations,
         )
 
     def spec(self, text: str, **options: Any) -> RunSpec:
@@ -74,8 +79,33 @@ class Chains:
         return RunSpec(file, "spring", self.settings, RunOptions(**options), model=self.model)
 
     def run(self, text: str, **options: Any) -> ChainRun:
+        return self._run(self.spec(text, **options))
+
+    def retry(self) -> ChainRun:
+        """The rows of the last run that did not succeed."""
+        request = RetryRequest()
+        with open_ledger(self.settings) as ledger:
+            selection = select_rows(ledger, request)
+        spec = self.spec((self.home / "spring.csv").read_text("utf-8"))
+        record = selection.record
+        return self._run(
+            replace(
+                spec,
+                file=selection.file,
+                selection=selection,
+                retry=selection.chooses,
+                source=Path(record.source),
+            )
+        )
+
+    def known_operations(self, upload: str) -> None:
+        """The upload is taken to be there, without a look."""
+        self.operations = self.home / "operations.json"
+        self.operations.write_text(json.dumps({"staging": {"upload": upload}}), "utf-8")
+
+    def _run(self, spec: RunSpec) -> ChainRun:
         async def main() -> ChainRun:
-            async with Pipeline(self.spec(text, **options)) as work:
+            async with Pipeline(spec) as work:
                 await work.run_through()
                 with open_ledger(self.settings) as ledger:
                     record = work.ended.record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from patternmill.planning.plan import TO_BUY
 from patternmill.states import Outcome, RowStatus, Stage
 from tests.integration.chains.conftest import Chains, picture
 
+INPUTS = Path(__file__).resolve().parents[3] / "inputs"
 HEADER = "sku,prompt,category,option:size,option:fabric,reference,model,refine:recolor,refine:crop\n"
 ROW = "{sku},{prompt},Cushion,50x50,linen,{reference},{model},{recolor},{crop}\n"
 
@@ -216,3 +218,32 @@ def test_row_resumes_where_its_chain_stopped(chains: Chains) -> None:
     assert chains.run(WHOLE).ending.outcome is Outcome.COMPLETED
     assert not chains.studio.meter.double_purchases
     assert chains.bought["refine/crop"] == 1
+
+
+def test_retry_uploads_the_picture_that_was_read(chains: Chains) -> None:
+    """The ledger's copy counts, whatever the file is now."""
+    text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f")
+    chains.studio.faults.use({"on": "references/create", "effect": {"kind": "refuse", "status": 402}})
+    chains.known_operations("references/create")
+    assert chains.run(text).ending.outcome is Outcome.FAILED
+    chains.studio.faults.clear()
+    (chains.home / "heron.png").unlink()
+    retried = chains.retry()
+    assert retried.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert retried.rows["S-1"].items[0].result_id is not None
+
+
+def test_example_catalog_is_made(chains: Chains) -> None:
+    """As `make import FILE=inputs/refined_catalog.csv` does."""
+    example = INPUTS / "refined_catalog.csv"
+    (chains.home / "references").mkdir()
+    (chains.home / "references" / "reeds.png").write_bytes((INPUTS / "references" / "reeds.png").read_bytes())
+    ended = chains.run(example.read_text("utf-8"))
+    assert ended.ending.rows == {RowStatus.SUCCEEDED: 6}
+    assert chains.bought == {
+        "patterns/create": 3,
+        "refine/recolor": 2,
+        "refine/crop": 1,
+        "refine/edit": 1,
+        "products/create": 6,
+    }

@@ -197,7 +197,7 @@ def test_second_attempt_leaves_the_planned_money(
 
 def test_money_of_a_lost_patterns_product_is_free(ledger: Ledger) -> None:
     """Held, rejected or failed for good: what its product would have cost can buy a second attempt."""
-    limits = SpendingLimits(run_amount=160, first=replace(FIRST, pattern_price=10))
+    limits = SpendingLimits(run_amount=160, first=replace(FIRST, prices=PRICES | {Stage.PATTERN: 10}))
     for name in "abc":
         begin(ledger, name, limits=limits, price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
