@@ -43,10 +43,11 @@ class ItemTable(Tables):
             ),
         )
 
-    def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
+    def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> tuple[Attempt, ...]:
+        columns = ATTEMPT_COLUMNS if bodies else ATTEMPT_COLUMNS.replace("body", ":nothing")
         rows = self.database.rows(
-            f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
-            {"key": key},
+            f"SELECT {columns} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
+            {"key": key} if bodies else {"key": key, "nothing": b""},
         )
         return tuple(map(attempt_from, rows))
 

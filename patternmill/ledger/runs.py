@@ -198,7 +198,8 @@ class RunRowTable(ItemTable):
                 found.setdefault(attempt.item_key, {})[attempt.attempt] = attempt
         attempts = {key: tuple(by_number.values()) for key, by_number in found.items()}
         before = {key for chain in self._chains(where).values() for key in chain} - attempts.keys()
-        return attempts | {key: those for key in before if (those := self.attempts_of(key))}
+        # Without their bodies, which of a reference are as large as its picture.
+        return attempts | {key: those for key in before if (those := self.attempts_of(key, bodies=False))}
 
     def rows_with_attempts(self, run_id: RunId) -> Iterator[tuple[list[RunRow], Attempts]]:
         """All rows of a run in their order, some hundred at a time, with the attempts at their items."""
@@ -240,9 +241,23 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
             "; ".join(problem["message"] for problem in problems),
             "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"])),
         )
-    return row_outcome(
-        furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key), outcome
-    )
+    needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
+    found = row_outcome(needed, product, outcome)
+    if product is None and needed is not None and _may_miss_its_reference(row, needed):
+        return replace(found, remedy=_SAVE_ANEW)
+    return found
+
+
+_SAVE_ANEW = (
+    "Correct the row as the service says and import the file again. If the service no longer has the reference, "
+    "save the picture anew: with other bytes it is uploaded again."
+)
+
+
+def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
+    """Whether the service refused a pattern that a reference guides."""
+    guided = dict(zip(row.needed[1:], row.stages, strict=False)).get(needed.item_key) is Stage.REFERENCE
+    return guided and needed.state is AttemptState.REJECTED
 
 
 def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,8 +27,11 @@ from patternmill.catalog.remote import file_path, is_remote
 from patternmill.catalog.rows import tidy
 from patternmill.catalog.selections import did_you_mean
 from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
+from patternmill.results.row_files import input_file
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
@@ -43,11 +48,18 @@ async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extra
     Raises ConfigurationError for a default model that the service does not list; ServiceStopped when it cannot be
     known what the service has.
     """
-    place = _place_of(spec)
-    kept = await asyncio.to_thread(_kept_pictures, spec, file)
-    return await extras_of(
-        api, spec.settings, file, place, model=spec.model, kept=kept, unstated=spec.unstated
-    )
+    earlier = await asyncio.to_thread(_earlier_pictures, spec) if file.columns.reference is not None else None
+    place = _place_of(spec, earlier)
+    read = partial(extras_of, api, spec.settings, file, place, model=spec.model, unstated=spec.unstated)
+    if earlier is None:
+        return await read()
+    if spec.selection is not None:
+        return await read(kept=earlier.pictures)
+    # A file of an earlier run, which may lie elsewhere: what is not found any more is as it was.
+    extras = await read()
+    lost = {cell for cell, one in extras.pictures.items() if isinstance(one, Unreadable)}
+    kept = {cell: one for cell, one in earlier.pictures.items() if cell in lost}
+    return replace(extras, pictures={**extras.pictures, **kept})
 
 
 async def extras_of(
@@ -105,8 +117,10 @@ def _unknown_default(model: str, models: Offer | None) -> ConfigurationError:
     )
 
 
-def _place_of(spec: RunSpec) -> ReferencePlace:
+def _place_of(spec: RunSpec, earlier: _EarlierPictures | None) -> ReferencePlace:
+    """Paths in a file of an earlier run are from the folder of that run's input."""
     address = spec.refresh.address if spec.refresh is not None else str(spec.source)
+    address = earlier.source if earlier is not None else address
     return reference_place(address, spec.settings, by_deployment=spec.by_deployment)
 
 
@@ -126,24 +140,33 @@ def reference_place(address: str, settings: Settings, *, by_deployment: bool = F
     )
 
 
-def _kept_pictures(spec: RunSpec, file: CatalogFile) -> dict[str, Picture]:
-    """What the run whose rows are retried read, by the cell: it counts, whatever the files are now."""
-    index = file.columns.reference
-    if spec.selection is None or index is None:
-        return {}
+@dataclass(frozen=True)
+class _EarlierPictures:
+    """What the run whose rows come again had read, by the cell, and where its input was."""
+
+    source: str
+    pictures: Mapping[str, Picture]
+
+
+def _earlier_pictures(spec: RunSpec) -> _EarlierPictures | None:
+    """None for a file that is no earlier run's."""
+    origin = RunId(spec.origin.run_id) if spec.origin is not None else None
+    run_id = spec.selection.record.run_id if spec.selection is not None else origin
     with ledger_if_any(spec.settings) as ledger:
-        return dict(_pictures_of(ledger, spec, file, index)) if ledger is not None else {}
+        record = ledger.run(run_id) if ledger is not None and run_id is not None else None
+        if ledger is None or record is None:
+            return None
+        return _EarlierPictures(record.source, dict(_pictures_of(ledger, record)))
 
 
-def _pictures_of(
-    ledger: Ledger, spec: RunSpec, file: CatalogFile, index: int
-) -> Iterator[tuple[str, Picture]]:
-    assert spec.selection is not None, "a retry has chosen its rows"
-    run_id = spec.selection.record.run_id
+def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:
+    file = input_file(ledger, record)
+    if file.columns.reference is None:
+        return
     read: dict[str, Picture] = {}
-    for row in ledger.rows_of(run_id, 0, ledger.row_count(run_id)):
+    for row in ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id)):
         sha256 = json.loads(row.row).get("reference")
         if sha256 is not None and sha256 not in read and (raw := ledger.kept_input(sha256)) is not None:
             read[sha256] = Picture(sha256, raw)
         if sha256 in read:
-            yield tidy(file.records[row.position].cells[index]), read[sha256]
+            yield tidy(file.records[row.position].cells[file.columns.reference]), read[sha256]

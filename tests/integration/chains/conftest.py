@@ -24,7 +24,7 @@ from patternmill.runs.preview import Preview
 from patternmill.runs.request import RetryRequest
 from patternmill.runs.retry import select_rows
 from patternmill.runs.run import RunEnding
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, origin_of
 from patternmill.settings import Settings
 from studio.testing import Studio
 
@@ -76,7 +76,9 @@ class Chains:
     def spec(self, text: str, **options: Any) -> RunSpec:
         file = self.home / "spring.csv"
         file.write_text(text, "utf-8")
-        return RunSpec(file, "spring", self.settings, RunOptions(**options), model=self.model)
+        return RunSpec(
+            file, "spring", self.settings, RunOptions(**options), model=self.model, out=self.home / "out"
+        )
 
     def run(self, text: str, **options: Any) -> ChainRun:
         return self._run(self.spec(text, **options))
@@ -97,6 +99,14 @@ class Chains:
                 source=Path(record.source),
             )
         )
+
+    def run_failures(self) -> ChainRun:
+        """The failures of the last run, from the folder that they were written to."""
+        file = self.home / "out" / "failures.csv"
+        spec = RunSpec(
+            file, "spring", self.settings, RunOptions(), origin=origin_of(file), out=self.home / "out-again"
+        )
+        return self._run(spec)
 
     def known_operations(self, upload: str) -> None:
         """The upload is taken to be there, without a look."""

@@ -179,6 +179,7 @@ def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
     ended = chains.run(HEADER + row(reference="heron.png") + row("S-2", "two herons", reference="heron.png"))
     assert ended.rows["S-1"].status is RowStatus.SUCCEEDED
     assert ended.rows["S-2"].status is RowStatus.FAILED
+    assert "save the picture anew" in (ended.rows["S-2"].remedy or "")
 
 
 def test_changed_picture_is_another_reference(chains: Chains) -> None:
@@ -247,3 +248,19 @@ def test_example_catalog_is_made(chains: Chains) -> None:
         "refine/edit": 1,
         "products/create": 6,
     }
+
+
+def test_failures_are_imported_again_from_their_own_folder(chains: Chains) -> None:
+    """Their references are those of the catalog's folder, and of the ledger where they are gone from there."""
+    chains.studio.faults.use(
+        {"on": "refine/recolor", "effect": {"kind": "job_fails", "message": "the dye ran"}}
+    )
+    text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f") + row("S-2")
+    chains.run(text)
+    chains.studio.faults.clear()
+    (chains.home / "heron.png").unlink()
+    again = chains.run_failures()
+    assert again.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert not chains.studio.meter.double_purchases
+    _, listed = chains.studio.ask("references/list")
+    assert len(listed["references"]) == 1
