@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.planning.plan import Plan, Reason
+from patternmill.planning.plan import Plan, PlannedItem, Reason
 from patternmill.runs.preview import Preview
+from patternmill.states import Stage
 from patternmill.text import counted, duration, goods, more, plural
 
 _MOST_ITEMS = 60
@@ -18,11 +19,11 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     """The plan: counts by reason, then every item with its reason, up to a screenful."""
     plan, cost = preview.plan, preview.cost
     yield f"Plan for catalog {plan.scope.catalog} ({plan.scope.environment}): {plural(len(plan.rows), 'row')}"
-    yield f"  patterns: {counted({reason.value: n for reason, n in plan.pattern_counts().items()})}"
-    yield f"  products: {counted({reason.value: n for reason, n in plan.product_counts().items()})}"
+    for stage in plan.stages:
+        yield f"  {f'{stage}s:':9} {counted({one.value: n for one, n in plan.reasons_of(stage).items()})}"
     if plan.refused():
         yield f"  refused:  {plural(plan.refused(), 'row')}"
-    yield f"To buy: {goods(*plan.purchases())}."
+    yield f"To buy: {goods(plan.purchases())}."
     if preview.duplicates is not None:
         yield f"Note: {preview.duplicates.sentence()}"
     if preview.limited:
@@ -46,14 +47,15 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
 
 def _item_lines(plan: Plan) -> Iterator[str]:
     lines = [
-        f"  {planned.reason.value:14} {planned.item.describe()}  (rows: {planned.rows})"
-        for planned in plan.patterns.values()
+        f"  {planned.reason.value:14} {planned.item.describe()}{_rows_text(planned)}"
+        for stage in plan.stages
+        for planned in plan.of_stage(stage).values()
         if planned.rows or planned.reason not in _UNTOUCHED
-    ]
-    lines += [
-        f"  {planned.reason.value:14} {planned.item.describe()}"
-        for planned in plan.products.values()
-        if planned.reason not in _UNTOUCHED
     ]
     yield from lines[:_MOST_ITEMS]
     yield from more(len(lines), _MOST_ITEMS)
+
+
+def _rows_text(planned: PlannedItem) -> str:
+    """Of what several rows may share."""
+    return "" if planned.item.stage is Stage.PRODUCT else f"  (rows: {planned.rows})"

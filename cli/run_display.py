@@ -14,7 +14,7 @@ from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run
 from patternmill.states import RowStatus
-from patternmill.text import counted, duration, goods, joined, plural, visible_lines
+from patternmill.text import counted, duration, goods, joined, plural, visible_lines, worth_naming
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
@@ -89,8 +89,7 @@ def progress_line(run: Run) -> str:
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{done_before:,} more needed nothing"] if done_before else []),
-        plural(progress.patterns, "pattern"),
-        plural(progress.products, "product"),
+        *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
         f"{progress.failed:,} failed",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",
@@ -115,7 +114,7 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     changes = counts_of(record)
     if changes is not None:
         yield f"The source: {counts_line(changes)}"
-    yield f"Made in this run: {goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
+    yield f"Made in this run: {goods(run.progress.made_items)} in {duration(took)}"
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
     out = results.out

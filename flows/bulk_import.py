@@ -9,7 +9,16 @@ from prefect.runtime import deployment
 
 from flows.shard_runs import make_rows
 from patternmill.errors import ApprovalNeeded, Overlap
-from patternmill.parameters import Attempts, Confirmation, Count, EnvironmentName, MaxFailures, Parts, Window
+from patternmill.parameters import (
+    Attempts,
+    Confirmation,
+    Count,
+    EnvironmentName,
+    MaxFailures,
+    ModelName,
+    Parts,
+    Window,
+)
 from patternmill.runs.pipeline import Pipeline, announce, launched
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import RunSpec
@@ -50,6 +59,7 @@ async def bulk_import(
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
     edition: str | None = None,
+    model: ModelName | None = None,
     encoding: str | None = None,
     out: Path | None = None,
     report_failures: bool = False,
@@ -61,7 +71,7 @@ async def bulk_import(
         catalog: The catalog that the rows belong to. Default: named after the file.
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
         budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns to buy. Default: no limit.
+        max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
@@ -69,6 +79,7 @@ async def bulk_import(
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
+        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go. Default: results/<catalog>/<run>.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.

@@ -12,6 +12,7 @@ from patternmill.parameters import (
     Count,
     EnvironmentName,
     MaxFailures,
+    ModelName,
     Parts,
     SourceName,
     Window,
@@ -36,6 +37,7 @@ async def catalog_refresh(
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
     edition: str | None = None,
+    model: ModelName | None = None,
     encoding: str | None = None,
     out: str | None = None,
     report_failures: bool = False,
@@ -49,7 +51,7 @@ async def catalog_refresh(
         retire_at_most: Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).
         retire: This once, retire up to this many rows despite the limit above.
         budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns to buy. Default: no limit.
+        max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
@@ -57,6 +59,7 @@ async def catalog_refresh(
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
+        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.

@@ -54,7 +54,7 @@ async def retry_failed(
         code: Only rows with these error codes, as in failures.csv. Default: all.
         sku: Only rows with these skus. Default: all.
         budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
-        max_patterns: The most patterns to buy. Default: no limit.
+        max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.

@@ -88,10 +88,16 @@ class Settings(BaseSettings):
     final_reasons: Reasons = ()
     #: The longest prompt accepted, in characters.
     prompt_limit: int = Field(default=4000, ge=1)
+    #: The model of rows that name none. None: the service's own choice.
+    model: str | None = Field(default=None, min_length=1, max_length=200)
+    #: What a service is known to call the operations and fields that the interface leaves open: JSON, by environment.
+    operations_file: Path | None = None
     #: The currency of all amounts, by its ISO 4217 code. None: people read them in minor units.
     currency: Currency | None = None
-    #: What one pattern and one product cost, in minor units (cents); 0 where costs are not counted.
+    #: What one of each costs, in minor units (cents); 0 where costs are not counted.
     pattern_price: Price = 0
+    refinement_price: Price = 0
+    reference_price: Price = 0
     product_price: Price = 0
     #: The most that may be spent a day (UTC) over all catalogs of the environment, in minor units.
     day_budget: Amount | None = None
@@ -130,6 +136,10 @@ class Settings(BaseSettings):
     @property
     def pair_is_explicit(self) -> bool:
         return self._pair_is_explicit
+
+    @property
+    def has_prices(self) -> bool:
+        return any((self.pattern_price, self.refinement_price, self.reference_price, self.product_price))
 
     @property
     def is_addressed(self) -> bool:

@@ -8,15 +8,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+from patternmill.states import Stage
+
 
 def plural(count: int, noun: str) -> str:
     """`1 row`, `1,234 rows`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def goods(patterns: int, products: int) -> str:
-    """`1 pattern and 20 products`."""
-    return f"{plural(patterns, 'pattern')} and {plural(products, 'product')}"
+def goods(counts: Mapping[Stage, int]) -> str:
+    """`1 pattern and 20 products`; of other stages only what there is: `24 patterns, 8 refinements and 24 products`."""
+    named = [plural(count, stage) for stage, count in worth_naming(counts)]
+    return f"{', '.join(named[:-1])} and {named[-1]}"
+
+
+def by_kind(counts: Mapping[Stage, int]) -> dict[str, int]:
+    """The same for machines: `{"patterns": 1, "products": 20}`."""
+    return {f"{stage}s": count for stage, count in worth_naming(counts)}
+
+
+def worth_naming(counts: Mapping[Stage, int]) -> Iterator[tuple[Stage, int]]:
+    """Each stage with its count, in the order of purchase: patterns and products always, others where there are any."""
+    for stage in Stage:
+        count = counts.get(stage, 0)
+        if count or stage in (Stage.PATTERN, Stage.PRODUCT):
+            yield stage, count
 
 
 def counted(counts: Mapping[str, int]) -> str:

@@ -179,7 +179,7 @@ def _summary(proposal: Proposal) -> str:
     scope = proposal.plan.scope
     return (
         f"Plan {proposal.digest()[:LEAST_DIGEST]} for catalog {scope.catalog} ({scope.environment}) buys "
-        f"{goods(*proposal.plan.purchases())}{cost}. It is listed in the run's artifacts."
+        f"{goods(proposal.plan.purchases())}{cost}. It is listed in the run's artifacts."
     )
 
 
@@ -190,7 +190,7 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield "| | |"
     yield "|---|---|"
     yield f"| catalog | {markdown(plan.scope.catalog)} ({plan.scope.environment}) |"
-    yield f"| to buy | {goods(*plan.purchases())} |"
+    yield f"| to buy | {goods(plan.purchases())} |"
     yield f"| cost | {markdown(str(proposal.cost)) if proposal.cost.worst else 'not counted, as no prices are set'} |"
     if preview.limited:
         yield f"| limit | {markdown(str(preview.limited))} |"
@@ -204,8 +204,8 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile no lease is kept."
     yield f"The form asks for a name. {UNVERIFIED}"
     yield ""
-    items = [(p.reason.value, p.item.describe()) for p in plan.patterns.values() if p.reason in TO_DO]
-    items += [(p.reason.value, p.item.describe()) for p in plan.products.values() if p.reason in TO_DO]
+    planned = [one for stage in plan.stages for one in plan.of_stage(stage).values() if one.reason in TO_DO]
+    items = [(one.reason.value, one.item.describe()) for one in planned]
     yield "| why | what |"
     yield "|---|---|"
     for reason, what in items[:_MOST_ITEMS]:

@@ -39,9 +39,7 @@ def known_ends(run: ActiveRun) -> KnownEnds:
 
 def _records(run: ActiveRun) -> Iterator[TaskRunRecord]:
     engine, every = run.engine, shows_items(run)
-    shard_of = {
-        key: shard for shard in engine.shards for row in shard.rows for key in (row.pattern, row.product)
-    }
+    shard_of = {key: shard for shard in engine.shards for row in shard.rows for key in row.keys}
     for ended in engine.ended_items():
         if every:
             yield item_record(run, ended, shard_of[ended.item.key])

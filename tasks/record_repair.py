@@ -18,12 +18,12 @@ from prefect.runtime import flow_run
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.planning.items import pattern_name, product_name
-from patternmill.results.row_files import ItemTrace, input_file, row_results
+from patternmill.planning.items import pattern_name, product_name, reference_name, refinement_name
+from patternmill.results.row_files import ItemTrace, RowResult, input_file, row_results
 from patternmill.results.summary import counts
 from patternmill.runs.run import ActiveRun
 from patternmill.settings import Settings, in_environment
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 from patternmill.text import plural
 from prefect_host.connection import incomplete_records, mark_complete, mark_incomplete
 from prefect_host.event_batches import EventsBatch
@@ -119,11 +119,23 @@ def _from_ledger(settings: Settings, run_id: RunId) -> tuple[UUID, KnownEnds] | 
     task_runs = {
         one.id: one
         for row in rows
-        for trace, name in ((row.pattern, pattern_name(row.prompt)), (row.product, product_name(row.sku)))
+        for trace, name in _named_items(row)
         for one in _task_runs(record, trace, line(name))
         if every or (one.end is not None and one.end.is_failed())
     }
     return UUID(record.prefect_flow_run_id), KnownEnds(state_of(record.outcome, message), {}, task_runs)
+
+
+def _named_items(row: RowResult) -> Iterator[tuple[ItemTrace, str]]:
+    """The items of a row with the names under which they are shown."""
+    names = {
+        Stage.REFERENCE: reference_name(row.reference or ""),
+        Stage.PATTERN: pattern_name(row.prompt),
+        Stage.PRODUCT: product_name(row.sku),
+    }
+    refinements = iter(row.refinements)
+    for item in row.items:
+        yield item, names.get(item.stage) or refinement_name(next(refinements))
 
 
 def _task_runs(record: RunRecord, trace: ItemTrace | None, name: str) -> Iterator[TaskRunRecord]:

@@ -19,9 +19,10 @@ from prefect.events import emit_event
 
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
-from patternmill.planning.items import Item, PatternItem
+from patternmill.planning.items import Item
 from patternmill.results.results_files import Results
 from patternmill.runs.run import ActiveRun, Run
+from patternmill.text import by_kind
 from tasks.markup import line
 
 logger = logging.getLogger(__name__)
@@ -45,13 +46,12 @@ _EVENTS: WeakKeyDictionary[Run, RunEvents] = WeakKeyDictionary()
 def run_started(run: Run, send: Send = emit_event) -> None:
     """Call it in the run's flow, once the run has its lease and its plan."""
     _EVENTS[run] = events = RunEvents(run, send)
-    patterns, products = run.plan.purchases()
     events.emit(
         RUN_STARTED,
         {
             "source": run.record.source,
             "rows": len(run.plan.rows),
-            "to_buy": {"patterns": patterns, "products": products},
+            "to_buy": by_kind(run.plan.purchases()),
             "expected_amount": run.forecast.expected,
             "amount_at_worst": run.forecast.worst,
         },
@@ -119,8 +119,8 @@ class RunEvents:
             "reason": line(record.reason) if record.reason else None,
             "rows": {status.value: count for status, count in ending.rows.items() if count},
             "changes": dict(counts_of(record) or {}),
-            "made": {"patterns": progress.patterns, "products": progress.products},
-            "bought": {"patterns": ending.spent.patterns, "products": ending.spent.products},
+            "made": by_kind(progress.made_items),
+            "bought": by_kind(ending.spent.items),
             "amount": ending.spent.amount,
             "expected_amount": self._run.forecast.expected,
             "seconds": round((record.ended_at - record.started_at).total_seconds(), 1)
@@ -167,9 +167,9 @@ class RunEvents:
 
     def _skus(self, item: Item) -> list[str]:
         """The rows of this run that share the item."""
-        if not isinstance(item, PatternItem):
+        if item.sku is not None:
             return [item.sku]
-        return [row.sku for row in self._run.plan.rows if row.pattern == item.key]
+        return [row.sku for row in self._run.plan.rows if item.key in row.keys]
 
 
 def _task_run() -> list[dict[str, str]]:

@@ -132,7 +132,7 @@ def _progress_text(run: ActiveRun) -> str:
     left = progress.seconds_left
     parts = [
         *([f"about {duration(left)} left"] if left else []),
-        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.patterns, progress.products)} "
+        f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
         f"made, {plural(progress.failed, 'row')} failed, {plural(progress.in_flight, 'job')} in flight",
     ]
     if progress.refused:
@@ -169,7 +169,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     took = (record.ended_at or record.started_at) - record.started_at
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source
-    yield "made", f"{goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
+    yield "made", f"{goods(run.progress.made_items)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.forecast, has_prices=any(run.spec.options.prices.values()))
     changes = counts_of(record)
     if changes is not None:
@@ -183,7 +183,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
 
 
 def money_text(spent: Spent, forecast: Cost, *, has_prices: bool) -> str:
-    bought = f"{goods(spent.patterns, spent.products)} bought"
+    bought = f"{goods(spent.items)} bought"
     if not has_prices and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
     # Nothing was expected where the plan only resumed what was paid for.

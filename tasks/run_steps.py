@@ -52,7 +52,7 @@ async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
     cost = f" for {run.forecast}" if run.forecast.worst else ""
     left_out = f". {run.left_out.message}" if run.left_out else ""
-    return logged(f"Run {run.record.run_id}: {goods(*run.plan.purchases())} to buy{cost}{left_out}")
+    return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{left_out}")
 
 
 _MOST_LEFT_OUT = 10

@@ -12,7 +12,9 @@ from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
     from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.extras import Extras
     from patternmill.catalog.offer import Offer
+    from patternmill.catalog.reference_files import ReferencePlace
     from patternmill.settings import Settings
 
 
@@ -38,28 +40,39 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
 
     settings = load_settings(environment=environment_of(origin_of(file), environment))
     catalog = read_catalog(file, encoding=encoding)
-    checked = check_rows(catalog, _offer(settings, catalog), prompt_limit=settings.prompt_limit)
+    offer, extras = _offered(settings, catalog, file)
+    checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
     limit = len(checked.problems) if everything else 40
     for line in report_lines(checked, limit=limit):
         echo(line)
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
-def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
+def _offered(settings: Settings, catalog: CatalogFile, file: Path) -> tuple[Offer, Extras]:
     """What an import would check against now, offers in the ledger included."""
+    from patternmill.runs.capabilities import reference_place
+
+    place = reference_place(str(file), settings)
     if settings.studio_url is None:
-        return _embedded_offer(settings.environment)
+        return _embedded_offer(settings.environment), _embedded_extras(settings, catalog, place)
     import asyncio
 
+    from patternmill.planning.unstated import read_unstated
+    from patternmill.runs.capabilities import extras_of
     from patternmill.runs.preview import current_offer
     from patternmill.runs.safeguards import refuse_known_other_service
     from patternmill.service.studio_api import StudioApi
 
     refuse_known_other_service(settings)
 
-    async def ask() -> Offer:
+    unstated = read_unstated(settings.operations_file, settings.environment)
+
+    async def ask() -> tuple[Offer, Extras]:
         async with StudioApi.from_settings(settings) as api:
-            return (await current_offer(api, settings, catalog)).known
+            offer = (await current_offer(api, settings, catalog)).known
+            return offer, await extras_of(
+                api, settings, catalog, place, model=settings.model, unstated=unstated
+            )
 
     return asyncio.run(ask())
 
@@ -74,3 +87,14 @@ def _embedded_offer(environment: str) -> Offer:
     assert categories is not None, "the embedded studio's own answer can be read"
     answers = {category.id: categories_get(environment, category.id) for category in categories.categories}
     return assemble_offer(listed, answers)
+
+
+def _embedded_extras(settings: Settings, catalog: CatalogFile, place: ReferencePlace) -> Extras:
+    """The embedded studio has every operation."""
+    from patternmill.catalog.extras import Extras, references_written
+    from patternmill.catalog.offer_shapes import read_models
+    from patternmill.catalog.reference_files import read_references
+    from studio.models import MODELS
+
+    models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
+    return Extras(models, settings.model, read_references(references_written(catalog), place))

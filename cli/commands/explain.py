@@ -113,10 +113,10 @@ def _choices(content: dict[str, Any]) -> str:
 
 def _item_lines(item: ItemStory, story: Story, currency: str | None) -> Iterator[str]:
     last = story.runs[-1] if story.runs else None
-    current = last is None or item.key in (last.pattern_key, last.product_key)
+    current = last is None or item.key in last.keys
     content = item.content
     yield f"{item.stage} {item.key}" + ("" if current else "  (of an earlier request)")
-    yield f"  prompt: {content['prompt']}" if "prompt" in content else f"  {_choices(content)}".rstrip()
+    yield from _content_lines(item)
     if content.get("edition"):
         yield f"  edition: {content['edition']}"
     if not item.attempts:
@@ -141,6 +141,24 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     else:
         named = record.order.order_id or "without an ID"
         yield f"  ordered {moment(record.order.since)}: {named}, {record.order.status or 'no status'}"
+
+
+def _content_lines(item: ItemStory) -> Iterator[str]:
+    """What is bought."""
+    content = item.content
+    if "prompt" in content:
+        yield f"  prompt: {content['prompt']}"
+        yield from (f"  {name}: {_plain(value)}" for name, value in content.get("parameters", {}).items())
+    elif "operation" in content:
+        yield f"  {content['operation']}: {json.dumps(content['parameters'], ensure_ascii=False)}"
+    elif "sha256" in content:
+        yield f"  picture with SHA-256 {content['sha256']}"
+    else:
+        yield f"  {_choices(content)}".rstrip()
+
+
+def _plain(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _attempt_lines(attempt: Attempt) -> Iterator[str]:

@@ -121,6 +121,5 @@ def _row_lines(chosen: RetrySelection) -> Iterator[str]:
 def _purchases(bought: Purchases, options: RunOptions) -> str:
     from patternmill.text import goods, money
 
-    priced = options.pattern_price or options.product_price
-    amount = f" for {money(bought.amount, options.currency)}" if priced else ""
-    return goods(bought.patterns, bought.products) + amount
+    amount = f" for {money(bought.amount, options.currency)}" if any(options.prices.values()) else ""
+    return goods(bought.counts) + amount

@@ -301,6 +301,7 @@ def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> N
 
 
 def _content(item: Unsettled, length: int) -> str:
-    """The sku, the start of a pattern's prompt, or the name of an order."""
+    """The sku, or the start of a pattern's prompt, or what else is bought."""
     content = json.loads(item.content)
-    return item.sku or shortened(str(content.get("prompt") or content.get("order", "")), length)
+    named = (content.get(name) for name in ("prompt", "order", "operation", "sha256"))
+    return item.sku or shortened(str(next(filter(None, named), "")), length)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from cli.terminal import echo
-from patternmill.states import Verdict
+from patternmill.states import Stage, Verdict
 from patternmill.text import counted, duration, goods, in_columns, moment, money, plural
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _TABLE = (
     "took",
     "outcome",
     "patterns",
+    "refinements",
     "products",
     "spent",
     "rows",
@@ -133,8 +134,7 @@ def _run_cells(
         moment(record.started_at),
         "?" if ended is None else duration(ended - record.started_at.timestamp()),
         record.outcome.value if record.outcome else "running" if is_running else "crashed",
-        f"{spent.patterns:,}",
-        f"{spent.products:,}",
+        *(f"{spent.items[stage]:,}" for stage in (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)),
         money(spent.amount, currency) if spent.amount else "0",
         counted({status.value: count for status, count in run.rows.items()}),
     )
@@ -149,9 +149,9 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
             budget = settings.day_budget if settings.environment == its_environment else None
             most = "" if budget is None else f" of {money(budget, settings.currency)}"
             amount = f"{money(spent.amount, settings.currency)}{most} spent or reserved"
-            is_counted = spent.amount or settings.pattern_price or settings.product_price
+            is_counted = spent.amount or settings.has_prices
             yield (
-                f"Today in {its_environment}: {goods(spent.patterns, spent.products)}, "
+                f"Today in {its_environment}: {goods(spent.items)}, "
                 f"{amount if is_counted else 'costs not counted'}."
             )
 

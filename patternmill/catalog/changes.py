@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import Row, sku_key
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.parameters import RetireLimit
@@ -50,15 +52,60 @@ class Content:
     #: The environment's ID for it.
     category: str
     selections: Mapping[str, str]
+    model: str | None = None
+    #: The SHA-256 of the picture that guides the pattern.
+    reference: str | None = None
+    refinements: tuple[Refinement, ...] = ()
 
     @classmethod
     def of(cls, row: Row) -> Content:
-        return cls(row.prompt, row.category_id or row.category, row.selections)
+        category = row.category_id or row.category
+        return cls(row.prompt, category, row.selections, row.model, row.reference, row.refinements)
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Content:
+        refinements = tuple(Refinement(*one) for one in kept.get("refinements", ()))
+        return cls(
+            kept["prompt"],
+            kept["category"],
+            kept["selections"],
+            kept.get("model"),
+            kept.get("reference"),
+            refinements,
+        )
+
+    @classmethod
+    def of_items(cls, product: Mapping[str, Any], patterns: Sequence[Mapping[str, Any]]) -> Content:
+        """From what was bought: the contents of a product item, and of its pattern with its refinements."""
+        parameters = patterns[0].get("parameters", {})
+        return cls(
+            patterns[0]["prompt"],
+            product["category"],
+            product["selections"],
+            parameters.get("model"),
+            next(iter(parameters.get("references", ())), None),
+            tuple(Refinement(one["operation"], one["parameters"]) for one in patterns[1:]),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What a row does not name is not in it."""
+        named = {
+            "model": self.model,
+            "reference": self.reference,
+            "refinements": [[one.operation, one.parameters] for one in self.refinements],
+        }
+        plain = {"prompt": self.prompt, "category": self.category, "selections": self.selections}
+        return plain | {name: value for name, value in named.items() if value}
 
     def fields(self) -> dict[str, str]:
-        """`prompt`, `category`, `option:<name>`: each with its value."""
+        """`prompt`, `category`, `option:<name>` and what else the row names: each with its value."""
         options = {f"option:{name}": value for name, value in self.selections.items()}
-        return {"prompt": self.prompt, "category": self.category, **options}
+        named = {"model": self.model, "reference": self.reference}
+        refined = {f"refine:{one.operation}": str(one) for one in self.refinements}
+        if len(refined) > 1:
+            named["refinements"] = ", ".join(one.operation for one in self.refinements)
+        extras = {name: value for name, value in named.items() if value} | refined
+        return {"prompt": self.prompt, "category": self.category, **options, **extras}
 
 
 @dataclass(frozen=True, slots=True)

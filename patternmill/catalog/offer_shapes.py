@@ -166,8 +166,19 @@ def _counted(levels: Sequence[Fields], so_far: PagingProgress) -> Iterator[PageS
         yield PageStep(name, {name: _LARGE})
 
 
-_LIST_WRAPPERS = ("categories", "items", "data", "results", "result", "records", "list", "values", "edges")
-_CATEGORY_WRAPPERS = ("category", "data", "result", "item", "record", "node")
+_LIST_WRAPPERS = (
+    "categories",
+    "items",
+    "data",
+    "results",
+    "result",
+    "records",
+    "list",
+    "values",
+    "edges",
+    "models",
+)
+_CATEGORY_WRAPPERS = ("category", "data", "result", "item", "record", "node", "model")
 _OPTION_HOLDERS = (
     "options",
     "optionGroups",
@@ -183,7 +194,7 @@ _OPTION_HOLDERS = (
 )
 _NOT_RECORDS = frozenset({"error", "errors", *PAGING})
 
-_CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code")
+_CATEGORY_IDS = ("categoryId", "category_id", "id", "slug", "key", "code", "modelId", "model_id", "model")
 _NAMES = ("name", "title", "label", "displayName", "display_name")
 _OPTION_SPELLINGS = ("name", "option", "key", "id", "optionId", "code", "slug")
 _OPTION_NAMES = (*_OPTION_SPELLINGS, *_NAMES[1:])
@@ -247,6 +258,14 @@ def read_category_list(
         pages=so_far.pages,
         steps=tuple(next_steps(answer, _LIST_WRAPPERS, so_far)) if more else (),
     )
+
+
+def read_models(answer: Json) -> Offer | None:
+    """The answer of `models/list` as an offer without options, or None when its shape is not known."""
+    found = read_category_list(answer)
+    if found is None or not found.categories:
+        return None
+    return Offer(found.categories, options_checked=False, note=None, complete=found.complete)
 
 
 def read_category(answer: Json, listed: Category) -> Category:

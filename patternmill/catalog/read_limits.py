@@ -35,6 +35,8 @@ class ReadLimits:
     row_length: int = 4_000_000
     #: From the request for the first byte to the last row read.
     time: timedelta = timedelta(minutes=2)
+    #: What people call the file.
+    noun: str = "a catalog"
 
 
 #: For bytes that were accepted before: they are read again, whatever the limits are now.
@@ -53,7 +55,9 @@ class Reading:
     def check_size(self, size: int) -> None:
         if size > self.limits.size:
             most = self.limits.size >> 20
-            raise self._too_large(f"has more than {most} MiB, which is more than a catalog may have", _SPLIT)
+            raise self._too_large(
+                f"has more than {most} MiB, which is more than {self.limits.noun} may have", _SPLIT
+            )
 
     def check_columns(self, count: int) -> None:
         if count > self.limits.columns:

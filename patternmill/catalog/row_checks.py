@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
@@ -47,6 +48,7 @@ class CheckedCatalog:
     #: In sentences: what could not be checked.
     notes: tuple[str, ...]
     offer: Offer | None = None
+    extras: Extras = field(default_factory=Extras)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -65,12 +67,15 @@ class CheckedCatalog:
         return len(self.entries) - len(self.rows)
 
 
-def check_rows(file: CatalogFile, offer: Offer | None, *, prompt_limit: int) -> CheckedCatalog:
+def check_rows(
+    file: CatalogFile, offer: Offer | None, *, prompt_limit: int, extras: Extras | None = None
+) -> CheckedCatalog:
     """`prompt_limit` is in characters. Faults of rows are not raised."""
-    checker = _RowChecker(file, offer, prompt_limit)
+    extras = extras or Extras()
+    checker = _RowChecker(file, offer, prompt_limit, extras)
     entries = tuple(map(checker.check, file.records))
     note = UNCHECKED if offer is None else offer.note
-    return CheckedCatalog(file, entries, (note,) if note else (), offer)
+    return CheckedCatalog(file, entries, tuple(filter(None, (note, extras.note))), offer, extras)
 
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
@@ -93,7 +98,7 @@ class _Resolved:
 class _RowChecker:
     """Checks records one by one; equal cells are resolved once."""
 
-    def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int) -> None:
+    def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int, extras: Extras) -> None:
         self._header, self._columns = file.header, file.columns
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
@@ -101,6 +106,7 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._error_code = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
+        self._extra_columns = ExtraColumns(file, extras)
         self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
 
     def check(self, record: Record) -> Entry:
@@ -117,6 +123,7 @@ class _RowChecker:
         misplaced = self._other_columns.misplaced(cells, category.category, choices)
         elsewhere = [name for name, _ in misplaced if name]
         selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
+        extras = self._extra_columns.read(cells)
         findings = [
             *self._sku_findings(record, sku),
             *self._prompt_findings(prompt, cells[columns.prompt]),
@@ -124,6 +131,7 @@ class _RowChecker:
             *misread,
             *mismatched,
             *(finding for _, finding in misplaced),
+            *extras.findings,
         ]
         if findings:
             return _refused(record, sku, findings)
@@ -139,6 +147,10 @@ class _RowChecker:
             # One object for both where they are equal, as in most rows.
             written=selections if as_written == selections else as_written,
             is_resolved=category.category is not None and category.category.checkable,
+            model=extras.model,
+            written_model=extras.written_model,
+            reference=extras.reference,
+            refinements=extras.refinements,
         )
         return Entry(record, row, ())
 

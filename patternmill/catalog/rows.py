@@ -15,6 +15,7 @@ import pydantic.dataclasses
 from pydantic import AfterValidator, SkipValidation
 
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.refinements import REFINEMENTS, Refinement
 from patternmill.text import UNSAFE, shown
 
 #: The columns that a run adds to the input's, in this order.
@@ -22,13 +23,19 @@ RESULT_COLUMNS = ("status", "product_id", "pattern_id", "error_code", "error")
 #: A file with both is a results file: its result columns are written anew, and its cells are restored.
 MARKERS = frozenset({"status", "error_code"})
 OPTION_PREFIX = "option:"
+REFINE_PREFIX = "refine:"
+_PREFIXES = (OPTION_PREFIX, REFINE_PREFIX)
+#: Also where the colon is forgotten: a column that is only carried would leave the pattern as it is.
+_NAMES_REFINEMENT = re.compile(r"refine(?![a-z])")
+#: Alone they make no catalog: other tables have columns of these names too.
+_OPTIONAL = ("reference", "model")
 _PLAIN = ("sku", "prompt", "category", "category_id", "selections")
 _OTHER_DELIMITERS = ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars"))
 
 
 @dataclass(frozen=True, slots=True)
 class OptionColumn:
-    """A column `option:<name>`, with the name as written."""
+    """A column `option:<name>` with the name as written, or `refine:<operation>` with the operation."""
 
     index: int
     name: str
@@ -43,6 +50,10 @@ class Columns:
     category: int
     selections: int | None
     options: tuple[OptionColumn, ...]
+    #: In the order in which they are applied: the file's.
+    refinements: tuple[OptionColumn, ...]
+    reference: int | None
+    model: int | None
     #: The result columns of an earlier run: not carried, since they are written anew.
     results: tuple[int, ...]
     #: Everything else, carried through untouched.
@@ -53,15 +64,16 @@ class Columns:
     @property
     def kept(self) -> tuple[int, ...]:
         """Every column but the result columns, in the file's order: what results.csv repeats."""
-        width = 3 + (self.selections is not None) + len(self.options) + len(self.results) + len(self.carried)
+        single = (self.selections, self.reference, self.model)
+        several = (self.options, self.refinements, self.results, self.carried)
+        width = 3 + sum(index is not None for index in single) + sum(map(len, several))
         return tuple(index for index in range(width) if index not in self.results)
 
 
 def header_key(text: str) -> str:
     folded = " ".join(unicodedata.normalize("NFC", text).replace("\ufeff", "").split()).casefold()
-    if folded.partition(":")[0].rstrip() == "option" and ":" in folded:
-        return OPTION_PREFIX + folded.partition(":")[2].strip()
-    return folded
+    prefix, colon, name = folded.partition(":")
+    return f"{prefix.rstrip()}:{name.strip()}" if prefix.rstrip() + colon in _PREFIXES else folded
 
 
 def is_ours(header: Sequence[str]) -> bool:
@@ -101,16 +113,25 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
         for index, key in enumerate(keys)
         if key.startswith(OPTION_PREFIX)
     )
+    refinements = tuple(
+        OptionColumn(index, _operation(key, header[index], index, name))
+        for index, key in enumerate(keys)
+        if _NAMES_REFINEMENT.match(key)
+    )
     results = tuple(index for index, key in enumerate(keys) if key in RESULT_COLUMNS)
-    used = {*(option.index for option in options), *results}
+    used = {*(column.index for column in (*options, *refinements)), *results}
+    reference, model = (keys.index(key) if key in keys else None for key in _OPTIONAL)
     return Columns(
         sku=keys.index("sku"),
         prompt=keys.index("prompt"),
         category=keys.index("category" if "category" in keys else "category_id"),
         selections=keys.index("selections") if "selections" in keys else None,
         options=options,
+        refinements=refinements,
+        reference=reference,
+        model=model,
         results=results,
-        carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in _PLAIN),
+        carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in (*_PLAIN, *_OPTIONAL)),
         ours=set(keys) >= MARKERS,
     )
 
@@ -132,7 +153,7 @@ def refuse_reserved(
 
 
 def _is_known(key: str) -> bool:
-    return key in _PLAIN or key.startswith(OPTION_PREFIX)
+    return key in _PLAIN or key.startswith(_PREFIXES)
 
 
 def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> None:
@@ -203,6 +224,20 @@ def _option_name(cell: str, index: int, name: str) -> str:
         FileCode.BAD_HEADER,
         f"The header {shown(cell)} in column {column_letter(index)} of {name} {fault}.",
         "Write it as `option:` and the option's name, for instance `option:size`.",
+    )
+
+
+def _operation(key: str, cell: str, index: int, name: str) -> str:
+    operation = key.removeprefix(REFINE_PREFIX)
+    if operation in REFINEMENTS:
+        return operation
+    near = difflib.get_close_matches(operation, REFINEMENTS, n=1)
+    meant = f"Is {shown(REFINE_PREFIX + near[0])} meant? " if near else ""
+    columns = ", ".join(REFINE_PREFIX + known for known in REFINEMENTS)
+    raise refusal(
+        FileCode.UNKNOWN_REFINEMENT,
+        f"The header {shown(cell)} in column {column_letter(index)} of {name} names no refinement.",
+        f"{meant}There are {columns}.",
     )
 
 
@@ -286,3 +321,11 @@ class Row:
     written: Annotated[dict[str, str], SkipValidation] = field(default_factory=dict)
     #: Whether the selections were checked against an offer that could be read whole.
     is_resolved: bool = True
+    #: As the service lists it; as written where it lists none. None: the service's own choice.
+    model: str | None = None
+    #: None where the row names none: then it is the run's default.
+    written_model: str | None = None
+    #: The SHA-256 of the picture that guides the pattern.
+    reference: str | None = None
+    #: What is done to the pattern, in this order.
+    refinements: Annotated[tuple[Refinement, ...], SkipValidation] = ()

@@ -1,4 +1,4 @@
-"""The engine: a row's pattern, then its product, each from intent to result, all inside one window.
+"""The engine: a row's items, each built on the one before it, from intent to result, all inside one window.
 
 Read `Engine._drive_row` for a row, `Engine.make` for an item.
 """
@@ -26,7 +26,7 @@ from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
 from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import AttemptState, Outcome
+from patternmill.states import AttemptState, Outcome, Stage
 
 logger = logging.getLogger(__name__)
 
@@ -72,15 +72,15 @@ class Engine:
         self.shards = cut_into_shards(plan, options.shard_rows)
         self._api = api
         self._attempts = Attempts(record, writer, options, self.halt, self.progress)
-        planned = _planned_items(plan)
-        self._retried = frozenset(item.key for item, reason in planned if reason is Reason.RETRIED)
-        #: Result IDs: patterns of earlier runs, and all that this one has made.
+        self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
+        #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
         self._results = _results_of_earlier_runs(plan, memory)
         self._failures: dict[ItemKey, RowFailed] = {}
         #: When items were begun, and those that have ended.
         self._began: dict[ItemKey, float] = {}
         self._ended: dict[ItemKey, EndedItem] = {}
-        self._patterns: dict[ItemKey, asyncio.Task[None]] = {}
+        #: What several rows may wait for.
+        self._shared: dict[ItemKey, asyncio.Task[None]] = {}
         self._depth = Depth(options.max_in_flight)
         #: Positions of rows that wait for the window, and a sign that one of them entered it.
         self._queued: set[int] = set()
@@ -123,13 +123,13 @@ class Engine:
     async def _drive_shard(self, shard: Shard, screen: Screen) -> None:
         self._opened[shard.number] = time.time()
         screen.open(shard)
-        sharing = Counter(row.pattern for row in shard.rows)
+        sharing = Counter(map(self.plan.first_pattern, shard.rows))
         for pattern, count in sharing.items():
             if pattern in self._results:
                 self._depth.enter_at_once((shard.number, pattern, count))
         rows = (
-            self._drive_row(row, shard, (shard.number, row.pattern, sharing[row.pattern]), screen)
-            for row in shard.rows
+            self._drive_row(row, shard, (shard.number, pattern, sharing[pattern]), screen)
+            for row, pattern in ((row, self.plan.first_pattern(row)) for row in shard.rows)
         )
         for fault in await asyncio.gather(*rows, return_exceptions=True):
             if isinstance(fault, LedgerError):
@@ -139,18 +139,22 @@ class Engine:
         screen.close(shard)
 
     async def _drive_row(self, row: PlannedRow, shard: Shard, group: Group, screen: Screen) -> None:
-        """Pattern, then product. A pattern is made once, by the first of its rows."""
-        assert row.pattern is not None and row.product is not None, "a refused row is not driven"
-        pattern, product = self.plan.patterns[row.pattern], self.plan.products[row.product]
+        """Reference, pattern, refinements, product. What rows share is made once, by the first of them."""
+        assert row.product is not None, "a refused row is not driven"
         try:
-            if pattern.reason in TO_DO:
-                if row.pattern not in self._patterns:
-                    making = self._make_in_window(pattern.item, row, shard, screen, begins=group)
-                    self._patterns[row.pattern] = asyncio.create_task(making)
-                # Shielded: the other rows wait for it too.
-                await asyncio.shield(self._patterns[row.pattern])
-            if row.pattern in self._results:
-                await self._make_in_window(product.item, row, shard, screen)
+            for planned in (self.plan.items[key] for key in row.keys if self.plan.items[key].reason in TO_DO):
+                item = planned.item
+                if item.parent_key is not None and item.parent_key not in self._results:
+                    return
+                if item.key == row.product:
+                    await self._make_in_window(item, row, shard, screen)
+                    return
+                if item.key not in self._shared:
+                    begins = group if item.stage is Stage.PATTERN else None
+                    making = self._make_in_window(item, row, shard, screen, begins=begins)
+                    self._shared[item.key] = asyncio.create_task(making)
+                # Shielded: other rows may wait for it too.
+                await asyncio.shield(self._shared[item.key])
         finally:
             self._leave_queue(row)
             self._depth.leave(group)
@@ -264,17 +268,11 @@ class Engine:
             self.progress.failed += 1
 
 
-def _planned_items(plan: Plan) -> Iterator[tuple[Item, Reason]]:
-    for pattern in plan.patterns.values():
-        yield pattern.item, pattern.reason
-    for product in plan.products.values():
-        yield product.item, product.reason
-
-
 def _results_of_earlier_runs(plan: Plan, memory: Memory) -> dict[ItemKey, str]:
     found = {}
-    for key, planned in plan.patterns.items():
-        last = memory.last_attempts.get(key) if planned.reason is Reason.DONE else None
+    for key, planned in plan.items.items():
+        is_needed = planned.reason is Reason.DONE and planned.item.stage is not Stage.PRODUCT
+        last = memory.last_attempts.get(key) if is_needed else None
         if isinstance(last, Attempt) and last.result_id is not None:
             found[key] = last.result_id
     return found

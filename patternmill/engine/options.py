@@ -43,6 +43,11 @@ class FailureLimit:
         return self.share is not None and ended >= self.sample and failed > self.share * ended
 
 
+_PRICED = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
+#: Named alike in the settings.
+_PRICES = tuple(f"{stage}_price" for stage in _PRICED)
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """The limits of one run, and how it is driven."""
@@ -53,7 +58,9 @@ class RunOptions:
     final_reasons: tuple[str, ...] = ()
     in_doubt_limit: timedelta = timedelta(hours=12)
     limits: SpendingLimits = field(default_factory=SpendingLimits)
+    reference_price: int = 0
     pattern_price: int = 0
+    refinement_price: int = 0
     product_price: int = 0
     #: Plans above these wait for an approval: items to buy, and what they may cost at worst (minor units).
     approve_above_items: int | None = None
@@ -84,9 +91,9 @@ class RunOptions:
                 f"A budget of {money(budget, settings.currency)} is more than can be counted ({most}).",
                 remedy="Set a lower --budget, or leave it out.",
             )
-        priced = settings.pattern_price or settings.product_price
+        prices = {name: getattr(settings, name) for name in _PRICES}
         limits = (budget, settings.day_budget, settings.approve_above_cost)
-        if not priced and any(limit is not None for limit in limits):
+        if not any(prices.values()) and any(limit is not None for limit in limits):
             raise ConfigurationError(
                 "A budget, or a cost that is to be approved, is set, and no prices.",
                 remedy="Set PATTERNMILL_PATTERN_PRICE and PATTERNMILL_PRODUCT_PRICE, in minor units.",
@@ -99,8 +106,7 @@ class RunOptions:
             limits=SpendingLimits(
                 max_patterns, max_products, budget, settings.day_budget, currency=settings.currency
             ),
-            pattern_price=settings.pattern_price,
-            product_price=settings.product_price,
+            **prices,
             approve_above_items=settings.approve_above_items,
             approve_above_cost=settings.approve_above_cost,
             failure_limit=FailureLimit.parse(max_failures),
@@ -116,7 +122,7 @@ class RunOptions:
     @property
     def prices(self) -> Mapping[Stage, int]:
         """Of one item, in minor units."""
-        return {Stage.PATTERN: self.pattern_price, Stage.PRODUCT: self.product_price}
+        return {stage: getattr(self, name) for stage, name in zip(_PRICED, _PRICES, strict=True)}
 
     def is_final(self, reason: str) -> bool:
         """Whether a failed job with this reason is not worth another attempt."""

@@ -22,7 +22,9 @@ class Progress:
     to_do: int = 0
     ended: int = 0
     products: int = 0
+    refinements: int = 0
     patterns: int = 0
+    references: int = 0
     failed: int = 0
     in_flight: int = 0
     #: Failed attempts that were followed by another.
@@ -35,7 +37,7 @@ class Progress:
 
     @classmethod
     def of(cls, plan: Plan) -> Progress:
-        products = plan.product_counts()
+        products = plan.reasons_of(Stage.PRODUCT)
         return cls(
             rows=len(plan.rows),
             refused=plan.refused(),
@@ -47,6 +49,11 @@ class Progress:
         self.items_ended += 1
         count = f"{stage}s"
         setattr(self, count, getattr(self, count) + 1)
+
+    @property
+    def made_items(self) -> dict[Stage, int]:
+        """What this run made, by stage."""
+        return {stage: getattr(self, f"{stage}s", 0) for stage in Stage}
 
     def item_failed(self) -> None:
         self.items_ended += 1

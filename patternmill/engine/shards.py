@@ -33,12 +33,12 @@ def rows_named(rows: Sequence[PlannedRow]) -> str:
 def cut_into_shards(plan: Plan, size: int) -> list[Shard]:
     """The rows that need work, in order, `size` a shard.
 
-    But rows of one pattern stay together, and those whose pattern exists already go first: so that a stop finds few
-    patterns without their products.
+    But rows of one first pattern stay together, and those whose pattern exists already go first: so that a stop finds
+    few patterns without their products.
     """
-    groups: dict[ItemKey | None, list[PlannedRow]] = {}
+    groups: dict[ItemKey, list[PlannedRow]] = {}
     for row in plan.to_do():
-        groups.setdefault(row.pattern, []).append(row)
+        groups.setdefault(plan.first_pattern(row), []).append(row)
     shards: list[list[PlannedRow]] = [[]]
     for group in sorted(groups.values(), key=lambda rows: _turn(plan, rows[0])):
         for first in range(0, len(group), size):
@@ -51,15 +51,13 @@ def cut_into_shards(plan: Plan, size: int) -> list[Shard]:
 
 def _turn(plan: Plan, row: PlannedRow) -> int:
     """What failed before comes last: by then others have shown whether it is the item's own fault."""
-    assert row.pattern is not None and row.product is not None, "a row to do has items"
-    reasons = (plan.patterns[row.pattern].reason, plan.products[row.product].reason)
-    if Reason.TRIED_AGAIN in reasons:
+    if any(plan.items[key].reason is Reason.TRIED_AGAIN for key in row.keys):
         return 2
-    return 0 if reasons[0] is Reason.DONE else 1
+    return 0 if plan.items[plan.first_pattern(row)].reason is Reason.DONE else 1
 
 
-#: Rows of one shard that share a pattern: the shard's number, the pattern, and how many rows they are.
-Group = tuple[int, ItemKey | None, int]
+#: Rows of one shard that share a first pattern: the shard's number, the pattern, and how many rows they are.
+Group = tuple[int, ItemKey, int]
 
 
 class Depth:

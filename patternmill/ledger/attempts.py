@@ -11,6 +11,7 @@ from typing import Any
 
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
+from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
 from patternmill.processes import boot_id
@@ -24,8 +25,8 @@ ATTEMPT_COLUMNS = (
 _CLOCK_TOLERANCE = 120.0
 
 
-class AttemptTables(SpendingTable):
-    """What is to be made, and every attempt at it."""
+class ItemTable(Tables):
+    """What is to be made, and the attempts at each item."""
 
     def add_items(self, environment: str, catalog: str, items: Iterable[NewItem]) -> None:
         """Items that are known stay as they are, but for the spelling of their rows where that was not known."""
@@ -41,6 +42,61 @@ class AttemptTables(SpendingTable):
                 for item in items
             ),
         )
+
+    def attempts_of(self, key: ItemKey, *, bodies: bool = True) -> tuple[Attempt, ...]:
+        columns = ATTEMPT_COLUMNS if bodies else ATTEMPT_COLUMNS.replace("body", ":nothing")
+        rows = self.database.rows(
+            f"SELECT {columns} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
+            {"key": key} if bodies else {"key": key, "nothing": b""},
+        )
+        return tuple(map(attempt_from, rows))
+
+    def products_of(self, environment: str, catalog: str, sku: str) -> list[KnownItem]:
+        """The product items that were ever requested for a sku, the newest first."""
+        return self._known_items(
+            "i.environment = :environment AND i.catalog = :catalog AND i.stage = 'product' AND i.sku = :sku "
+            "ORDER BY i.created_at DESC, i.key",
+            {"environment": environment, "catalog": catalog, "sku": sku},
+        )
+
+    def product_item(self, key: ItemKey) -> KnownItem | None:
+        return next(iter(self._known_items("i.key = :key", {"key": key})), None)
+
+    def _known_items(self, where: str, params: Mapping[str, str]) -> list[KnownItem]:
+        return [
+            KnownItem(
+                ItemKey(key),
+                json.loads(content),
+                (*self._patterns_before(stage, before), json.loads(pattern_content)),
+                json.loads(written) if written else None,
+            )
+            for key, content, stage, before, pattern_content, written in self.database.rows(
+                "SELECT i.key, i.content, p.stage, p.pattern_key, p.content, i.written FROM items i "  # noqa: S608
+                f"JOIN items p ON p.key = i.pattern_key WHERE {where}",
+                params,
+            )
+        ]
+
+    def _patterns_before(self, stage: str, key: str | None) -> tuple[Mapping[str, Any], ...]:
+        """The contents of the patterns that a refinement is built on, the first one first."""
+        if stage != Stage.REFINEMENT or key is None:
+            return ()
+        found = self._row("SELECT stage, pattern_key, content FROM items WHERE key = :key", key=key)
+        assert found is not None, "items are recorded after what they are built on"
+        return (*self._patterns_before(found[0], found[1]), json.loads(found[2]))
+
+    def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
+        """By sku: the product item that was last requested for it."""
+        rows = self.database.stream(
+            "SELECT sku, key FROM items WHERE environment = :environment AND catalog = :catalog "
+            "AND stage = 'product' ORDER BY created_at, key",
+            {"environment": environment, "catalog": catalog},
+        )
+        return {sku: ItemKey(key) for sku, key in rows}
+
+
+class AttemptTables(SpendingTable, ItemTable):
+    """Every attempt at what is to be made."""
 
     def last_attempts(self, environment: str, catalog: str) -> Iterator[Attempt]:
         """The last attempt at every item of the catalog, without its body."""
@@ -58,13 +114,6 @@ class AttemptTables(SpendingTable):
             "SELECT DISTINCT item_key FROM attempts WHERE run_id = :run_id", {"run_id": run_id}
         )
         return frozenset(ItemKey(key) for (key,) in rows)
-
-    def attempts_of(self, key: ItemKey) -> tuple[Attempt, ...]:
-        rows = self.database.rows(
-            f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE item_key = :key ORDER BY attempt",  # noqa: S608
-            {"key": key},
-        )
-        return tuple(map(attempt_from, rows))
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(
@@ -105,41 +154,17 @@ class AttemptTables(SpendingTable):
             )
         )
 
-    def products_of(self, environment: str, catalog: str, sku: str) -> list[KnownItem]:
-        """The product items that were ever requested for a sku, the newest first."""
-        return self._known_items(
-            "i.environment = :environment AND i.catalog = :catalog AND i.stage = 'product' AND i.sku = :sku "
-            "ORDER BY i.created_at DESC, i.key",
-            {"environment": environment, "catalog": catalog, "sku": sku},
-        )
-
-    def product_item(self, key: ItemKey) -> KnownItem | None:
-        return next(iter(self._known_items("i.key = :key", {"key": key})), None)
-
-    def _known_items(self, where: str, params: Mapping[str, str]) -> list[KnownItem]:
-        return [
-            KnownItem(
-                ItemKey(key),
-                ItemKey(pattern_key),
-                json.loads(content),
-                json.loads(pattern_content),
-                json.loads(written) if written else None,
+    def accepted_refinements(self, environment: str, operations: Iterable[str]) -> frozenset[str]:
+        """Those of the operations of which the service has ever accepted a create in this environment."""
+        return frozenset(
+            operation
+            for operation in operations
+            if self.database.rows(
+                "SELECT 1 FROM items i JOIN attempts a ON a.item_key = i.key WHERE i.environment = :environment "
+                "AND i.stage = 'refinement' AND i.content LIKE :content AND a.job_id IS NOT NULL LIMIT 1",
+                {"environment": environment, "content": f'%"operation":"{operation}"%'},
             )
-            for key, pattern_key, content, pattern_content, written in self.database.rows(
-                "SELECT i.key, p.key, i.content, p.content, i.written FROM items i "  # noqa: S608
-                f"JOIN items p ON p.key = i.pattern_key WHERE {where}",
-                params,
-            )
-        ]
-
-    def latest_products(self, environment: str, catalog: str) -> dict[str, ItemKey]:
-        """By sku: the product item that was last requested for it."""
-        rows = self.database.stream(
-            "SELECT sku, key FROM items WHERE environment = :environment AND catalog = :catalog "
-            "AND stage = 'product' ORDER BY created_at, key",
-            {"environment": environment, "catalog": catalog},
         )
-        return {sku: ItemKey(key) for sku, key in rows}
 
     def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
         """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.

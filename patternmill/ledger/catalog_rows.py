@@ -11,7 +11,8 @@ from pydantic import TypeAdapter
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict, Content, CurrentRow
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import sku_key
-from patternmill.identifiers import RunId
+from patternmill.identifiers import ItemKey, RunId
+from patternmill.ledger.attempts import ItemTable
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import RunRecord
 from patternmill.text import moment
@@ -55,7 +56,7 @@ WHERE n.environment = :environment AND n.catalog <> :catalog AND n.outcome IS NU
 """
 #: What may exist for other catalogs, although no run has ended with it: a product in doubt, or a pattern without one.
 _OTHERS_UNFINISHED = """
-SELECT p.catalog, p.sku, p.content, q.content FROM items p JOIN items q ON q.key = p.pattern_key
+SELECT p.catalog, p.sku, p.key FROM items p JOIN items q ON q.key = p.pattern_key
 WHERE p.environment = :environment AND p.catalog <> :catalog AND p.stage = 'product'
 AND EXISTS (SELECT 1 FROM attempts a WHERE a.item_key IN (p.key, q.key)
             AND a.state IN ('intended', 'accepted', 'held'))
@@ -80,7 +81,7 @@ class RecordedChange:
     pattern_id: str | None
 
 
-class CatalogRowTables(Tables):
+class CatalogRowTables(ItemTable):
     """The current rows of each catalog, and the changes that each refresh found."""
 
     def update_catalog(self, record: RunRecord) -> None:
@@ -120,10 +121,9 @@ class CatalogRowTables(Tables):
         for other, sku, row in self.database.stream(_OTHER_CATALOGS, scope):
             if sku_key(sku) in sku_keys:
                 yield other, sku_key(sku), _content(row)
-        for other, sku, product, pattern in self.database.stream(_OTHERS_UNFINISHED, scope):
-            if sku_key(sku) in sku_keys:
-                kept, prompt = json.loads(product), json.loads(pattern)["prompt"]
-                yield other, sku_key(sku), Content(prompt, kept["category"], kept["selections"])
+        for other, sku, key in self.database.rows(_OTHERS_UNFINISHED, scope):
+            if sku_key(sku) in sku_keys and (known := self.product_item(ItemKey(key))) is not None:
+                yield other, sku_key(sku), Content.of_items(known.content, known.pattern_contents)
 
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""
@@ -165,8 +165,7 @@ class CatalogRowTables(Tables):
 
 
 def _content(row: str) -> Content:
-    kept = json.loads(row)
-    return Content(kept["prompt"], kept["category"], kept["selections"])
+    return Content.from_json(json.loads(row))
 
 
 class OfferTable(Tables):

@@ -80,6 +80,7 @@ class NewItem:
     stage: Stage
     content: str
     sku: str | None = None
+    #: The item that it is built on.
     pattern_key: ItemKey | None = None
     #: Canonical JSON of what a product's row has in its own spelling.
     written: str | None = None
@@ -87,12 +88,12 @@ class NewItem:
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """A product item with what was bought, of which pattern, and what its row has in its own spelling."""
+    """A product item with what was bought, on which pattern, and what its row has in its own spelling."""
 
     key: ItemKey
-    pattern_key: ItemKey
     content: Mapping[str, Any]
-    pattern_content: Mapping[str, Any]
+    #: Of the pattern, then of its refinements.
+    pattern_contents: tuple[Mapping[str, Any], ...]
     written: Mapping[str, Any] | None
 
 
@@ -132,22 +133,51 @@ class RunRow:
     row: str
     #: JSON, once the run has ended.
     outcome: str | None = None
+    #: The items that its pattern is built on, in the order in which they are made.
+    before: tuple[ItemKey, ...] = ()
+    #: Of what its product is built on.
+    stages: tuple[Stage, ...] = (Stage.PATTERN,)
+
+    @property
+    def needed(self) -> tuple[ItemKey, ...]:
+        """What its product is built on, in the order in which it is made."""
+        return (*self.before, self.pattern_key) if self.pattern_key is not None else ()
+
+    @property
+    def chain(self) -> tuple[tuple[Stage, ItemKey], ...]:
+        """All items, in the order in which they are made."""
+        if self.pattern_key is None or self.product_key is None:
+            return ()
+        return (*zip(self.stages, self.needed, strict=True), (Stage.PRODUCT, self.product_key))
 
 
 @dataclass(frozen=True)
 class FirstPurchases:
     """What a run's plan buys when every first attempt succeeds: how many of each stage, for how much each."""
 
-    patterns: int = 0
-    products: int = 0
-    pattern_price: int = 0
-    product_price: int = 0
+    counts: Mapping[Stage, int] = field(default_factory=dict)
+    prices: Mapping[Stage, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ItemLimit:
+    """The most items of some stages together."""
+
+    #: What people call one of them.
+    noun: str
+    stages: tuple[Stage, ...]
+    most: int
+
+    @property
+    def option(self) -> str:
+        return f"--max-{self.noun}s"
 
 
 @dataclass(frozen=True)
 class SpendingLimits:
     """What a run may buy; None is without limit. Amounts are in minor units."""
 
+    #: Patterns and refinements together: each makes a pattern.
     patterns: int | None = None
     products: int | None = None
     run_amount: int | None = None
@@ -155,9 +185,17 @@ class SpendingLimits:
     #: Nothing but what this approval covers.
     approval: str | None = None
     #: What no second attempt may use up.
-    first: FirstPurchases = FirstPurchases()
+    first: FirstPurchases = field(default_factory=FirstPurchases)
     #: How messages write amounts; limits nothing.
     currency: str | None = field(default=None, compare=False)
+
+    @property
+    def of_items(self) -> tuple[ItemLimit, ...]:
+        limits = (
+            ("pattern", (Stage.PATTERN, Stage.REFINEMENT), self.patterns),
+            ("product", (Stage.PRODUCT,), self.products),
+        )
+        return tuple(ItemLimit(noun, stages, most) for noun, stages, most in limits if most is not None)
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,16 @@ import json
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from patternmill.catalog.changes import Content
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
-from patternmill.ledger.attempts import ATTEMPT_COLUMNS, attempt_from
+from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.states import FINAL_ATTEMPTS, PASSING_REFUSALS, AttemptState, Outcome, RowStatus, Stage
@@ -25,10 +26,7 @@ class RunTables(Tables):
 
     def add_run(self, record: RunRecord, raw: bytes, *, number: int | None = None) -> None:
         """`raw` is the bytes of its input, `number` its lease's fence; None: it never had one."""
-        self.database.execute(
-            "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
-            {"sha256": record.input_sha256, "raw": zlib.compress(raw, 6)},
-        )
+        self.keep_input(record.input_sha256, raw)
         self._insert(
             "runs",
             run_id=record.run_id,
@@ -37,6 +35,13 @@ class RunTables(Tables):
             record=_dump_run(record),
             started_at=record.started_at.timestamp(),
             number=number,
+        )
+
+    def keep_input(self, sha256: str, raw: bytes) -> None:
+        """A file that was read: a run's input, or a picture that it names."""
+        self.database.execute(
+            "INSERT INTO inputs (sha256, raw) VALUES (:sha256, :raw) ON CONFLICT (sha256) DO NOTHING",
+            {"sha256": sha256, "raw": zlib.compress(raw, 6)},
         )
 
     def update_run(self, record: RunRecord) -> None:
@@ -77,10 +82,14 @@ class RunTables(Tables):
         return [_load_run(of_scope[scope].popleft()) for scope, _, _ in rows]
 
     def input_of(self, record: RunRecord) -> bytes:
-        found = self._row("SELECT raw FROM inputs WHERE sha256 = :sha256", sha256=record.input_sha256)
-        if found is None:
+        raw = self.kept_input(record.input_sha256)
+        if raw is None:
             raise LedgerError(f"The input of run {record.run_id} is not in the ledger.")
-        return zlib.decompress(found[0])
+        return raw
+
+    def kept_input(self, sha256: str) -> bytes | None:
+        found = self._row("SELECT raw FROM inputs WHERE sha256 = :sha256", sha256=sha256)
+        return zlib.decompress(found[0]) if found is not None else None
 
 
 def _dump_run(record: RunRecord) -> str:
@@ -99,18 +108,34 @@ def _load_run(text: str) -> RunRecord:
 
 Attempts = Mapping[ItemKey, tuple[Attempt, ...]]
 _CHUNK = 500
+#: Fields of a row that are not written with it.
+_READ_ONLY = frozenset({"outcome", "before", "stages"})
 #: In the order of RunRow's fields.
 _SELECT = "SELECT position, line, sku, pattern_key, product_key, row, standing FROM run_rows WHERE run_id = :run_id "
+#: What the patterns of some rows are built on: each with the pattern's key, the first one made first.
+_CHAINS = """
+WITH RECURSIVE chain (last, key, stage, parent, depth) AS (
+    SELECT i.key, i.key, i.stage, i.pattern_key, 0 FROM items i WHERE i.pattern_key IS NOT NULL AND i.key IN
+        (SELECT r.pattern_key FROM run_rows r WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last)
+    UNION ALL
+    SELECT c.last, p.key, p.stage, p.pattern_key, c.depth + 1 FROM chain c JOIN items p ON p.key = c.parent
+)
+SELECT last, key, stage FROM chain ORDER BY last, depth DESC
+"""
 
 
-class RunRowTable(Tables):
+class RunRowTable(ItemTable):
     """One record for each row of a run, by its position in the input."""
 
     def add_rows(self, run_id: RunId, rows: Iterable[RunRow]) -> None:
         self.database.execute_many(
             "INSERT INTO run_rows (run_id, position, line, sku, pattern_key, product_key, row) "
             "VALUES (:run_id, :position, :line, :sku, :pattern_key, :product_key, :row)",
-            ({"run_id": run_id, **vars(row)} for row in rows),
+            (
+                {name: value for name, value in vars(row).items() if name not in _READ_ONLY}
+                | {"run_id": run_id}
+                for row in rows
+            ),
         )
 
     def close_rows(self, record: RunRecord) -> dict[RowStatus, int]:
@@ -133,11 +158,17 @@ class RunRowTable(Tables):
 
     def rows_of(self, run_id: RunId, first: int, last: int) -> list[RunRow]:
         """The rows of a run by position, both ends included."""
-        rows = self.database.rows(
-            f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position",
-            {"run_id": run_id, "first": first, "last": last},
-        )
-        return [RunRow(*values) for values in rows]
+        where = {"run_id": run_id, "first": first, "last": last}
+        chains = self._chains(where)
+        rows = self.database.rows(f"{_SELECT}AND position BETWEEN :first AND :last ORDER BY position", where)
+        return [_with_chain(RunRow(*values), chains.get(values[3])) for values in rows]
+
+    def _chains(self, where: Mapping[str, Any]) -> dict[str, dict[ItemKey, Stage]]:
+        """By the key of a pattern that is built on something: itself and what it is built on, the first one first."""
+        found: dict[str, dict[ItemKey, Stage]] = defaultdict(dict)
+        for last, key, stage in self.database.rows(_CHAINS, where):
+            found[last][ItemKey(key)] = Stage(stage)
+        return found
 
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""
@@ -155,22 +186,30 @@ class RunRowTable(Tables):
     def attempts_of_rows(self, run_id: RunId, first: int, last: int) -> dict[ItemKey, tuple[Attempt, ...]]:
         """Every attempt at the items of some rows of a run (by position, both ends included), by item."""
         found: dict[ItemKey, dict[int, Attempt]] = {}
+        where = {"run_id": run_id, "first": first, "last": last}
         columns = ", ".join(f"a.{name}" for name in ATTEMPT_COLUMNS.split(", "))
         for key in ("pattern_key", "product_key"):
             for values in self.database.rows(
                 f"SELECT {columns} FROM run_rows r JOIN attempts a ON a.item_key = r.{key} "  # noqa: S608
                 "WHERE r.run_id = :run_id AND r.position BETWEEN :first AND :last ORDER BY a.attempt",
-                {"run_id": run_id, "first": first, "last": last},
+                where,
             ):
                 attempt = attempt_from(values)
                 found.setdefault(attempt.item_key, {})[attempt.attempt] = attempt
-        return {key: tuple(by_number.values()) for key, by_number in found.items()}
+        attempts = {key: tuple(by_number.values()) for key, by_number in found.items()}
+        before = {key for chain in self._chains(where).values() for key in chain} - attempts.keys()
+        # Without their bodies, which of a reference are as large as its picture.
+        return attempts | {key: those for key in before if (those := self.attempts_of(key, bodies=False))}
 
     def rows_with_attempts(self, run_id: RunId) -> Iterator[tuple[list[RunRow], Attempts]]:
         """All rows of a run in their order, some hundred at a time, with the attempts at their items."""
         for first in range(0, self.row_count(run_id), _CHUNK):
             last = first + _CHUNK - 1
             yield self.rows_of(run_id, first, last), self.attempts_of_rows(run_id, first, last)
+
+
+def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
+    return replace(row, before=tuple(chain)[:-1], stages=tuple(chain.values())) if chain else row
 
 
 def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
@@ -189,7 +228,7 @@ def entry_text(entry: Entry) -> str:
 
 
 def row_content(row: Row) -> dict[str, Any]:
-    return {"prompt": row.prompt, "category": row.category_id or row.category, "selections": row.selections}
+    return Content.of(row).as_json()
 
 
 def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:
@@ -202,9 +241,35 @@ def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> 
             "; ".join(problem["message"] for problem in problems),
             "; ".join(dict.fromkeys(problem["remedy"] for problem in problems if problem["remedy"])),
         )
-    return row_outcome(
-        last_attempt(attempts, row.pattern_key), last_attempt(attempts, row.product_key), outcome
-    )
+    needed, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
+    found = row_outcome(needed, product, outcome)
+    if product is None and needed is not None and _may_miss_its_reference(row, needed):
+        return replace(found, remedy=_SAVE_ANEW)
+    return found
+
+
+_SAVE_ANEW = (
+    "Correct the row as the service says and import the file again. If the service no longer has the reference, "
+    "save the picture anew: with other bytes it is uploaded again."
+)
+
+
+def _may_miss_its_reference(row: RunRow, needed: Attempt) -> bool:
+    """Whether the service refused a pattern that a reference guides."""
+    guided = dict(zip(row.needed[1:], row.stages, strict=False)).get(needed.item_key) is Stage.REFERENCE
+    return guided and needed.state is AttemptState.REJECTED
+
+
+def furthest_attempt(attempts: Attempts, needed: Iterable[ItemKey]) -> Attempt | None:
+    """How far a row has come before its product: the last attempt at the last item that was begun.
+
+    `needed`: what its product is built on, in the order in which it is made.
+    """
+    found = None
+    for attempt in (last_attempt(attempts, key) for key in needed):
+        begun = attempt is not None and attempt.state is not AttemptState.WITHDRAWN
+        found = attempt if begun or found is None else found
+    return found
 
 
 def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
@@ -214,8 +279,20 @@ def _outcome_text(row: RunRow, outcome: RowOutcome, attempts: Attempts) -> str:
         those = attempts.get(key, ()) if key is not None else ()
         kept[stage.value] = len(those)
         if those and those[-1].state not in FINAL_ATTEMPTS:
-            kept[f"open_{stage.value}"] = asdict(those[-1]) | {"body": ""}
+            kept[f"open_{stage.value}"] = _open(those[-1])
+    if row.before:
+        before = {key: attempts.get(key, ()) for key in row.before}
+        kept["before"] = {key: len(those) for key, those in before.items()}
+        kept["open_before"] = {
+            key: _open(those[-1])
+            for key, those in before.items()
+            if those and those[-1].state not in FINAL_ATTEMPTS
+        }
     return json.dumps(kept, ensure_ascii=False)
+
+
+def _open(attempt: Attempt) -> dict[str, Any]:
+    return asdict(attempt) | {"body": ""}
 
 
 @dataclass(frozen=True)
@@ -263,7 +340,10 @@ _UNFINISHED = {
 
 
 def row_outcome(pattern: Attempt | None, product: Attempt | None, outcome: Outcome | None) -> RowOutcome:
-    """The outcome of a row that was not refused; `outcome` is the run's, None when it crashed."""
+    """The outcome of a row that was not refused; `outcome` is the run's, None when it crashed.
+
+    `pattern` is the last attempt at what the product is built on, as far as that has come.
+    """
     if product is not None and product.state is not AttemptState.WITHDRAWN:
         return _item_outcome(product, Stage.PRODUCT, outcome)
     if pattern is None or pattern.state is AttemptState.WITHDRAWN:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -193,7 +194,7 @@ def _approval(row: tuple[Any, ...]) -> Approval:
 
 #: The code of BudgetReached where a limit is reached for second attempts only.
 SECOND_ATTEMPT = "second_attempt"
-_NOTHING: Mapping[Stage, int] = dict.fromkeys(Stage, 0)
+_NOTHING: Mapping[Stage, int] = {}
 
 _FAILED_HERE = (
     "SELECT 1 FROM attempts b JOIN events e ON e.request_id = b.request_id "
@@ -216,26 +217,22 @@ _BEGUN_AND_LOST = (
 class Spent:
     """What was reserved with intents, and not released. The amount is in minor units."""
 
-    patterns: int = 0
-    products: int = 0
+    items: Counter[Stage] = field(default_factory=Counter)
     amount: int = 0
 
     def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.patterns + other.patterns, self.products + other.products, self.amount + other.amount
-        )
+        return Spent(self.items + other.items, self.amount + other.amount)
 
 
 def spent_of(stage: str, items: int, amount: int) -> Spent:
-    counted = {stage: int(items)}
-    return Spent(counted.get(Stage.PATTERN, 0), counted.get(Stage.PRODUCT, 0), int(amount))
+    return Spent(Counter({Stage(stage): int(items)}), int(amount))
 
 
 @dataclass(frozen=True)
 class _SoFar:
-    """What is spent or reserved: items of one stage and minor units of a run, minor units of a day."""
+    """What is spent or reserved: items and minor units of a run, minor units of a day."""
 
-    items: int
+    items: Mapping[Stage, int]
     run_amount: int
     day_amount: int
 
@@ -315,10 +312,7 @@ class SpendingTable(ApprovalTables):
     def _refuse_over_limit(
         self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits, day: str
     ) -> None:
-        of_run, day_amount = self._spent(run_id, environment, day)
-        spent = _SoFar(
-            of_run.get(intent.stage, (0, 0))[0], sum(amount for _, amount in of_run.values()), day_amount
-        )
+        spent = self._spent(run_id, environment, day)
         refusal = _refusal(intent, limits, spent, _NOTHING)
         if intent.attempt > 1 and self._failed_here(run_id, intent):
             refusal = refusal or self._refuse_second(run_id, intent, limits, spent)
@@ -335,27 +329,23 @@ class SpendingTable(ApprovalTables):
         self, run_id: RunId, intent: Intent, limits: SpendingLimits, spent: _SoFar
     ) -> BudgetReached | None:
         """What is outstanding is counted only where a limit does not cover the whole plan once more."""
-        plan = {Stage.PATTERN: limits.first.patterns, Stage.PRODUCT: limits.first.products}
-        if _refusal(intent, limits, spent, plan) is None:
+        if _refusal(intent, limits, spent, limits.first.counts) is None:
             return None
         return _refusal(intent, limits, spent, self._outstanding(run_id, intent, limits.first))
 
     def _outstanding(self, run_id: RunId, intent: Intent, first: FirstPurchases) -> dict[Stage, int]:
         """How many first purchases of a run's plan are still to come, for other items than the intent's.
 
-        A failed pattern makes the purchase of at least one product unnecessary.
+        A failed pattern, or what else a product is built on, makes the purchase of at least one product unnecessary.
         """
-        begun, lost = dict.fromkeys(Stage, 0), 0
+        begun: Counter[Stage] = Counter()
         for stage, its_begun, its_lost in self.database.rows(_BEGUN_AND_LOST, _about(run_id, intent)):
-            begun[Stage(stage)] = its_begun
-            lost += its_lost if Stage(stage) is Stage.PATTERN else 0
-        return {
-            Stage.PATTERN: max(0, first.patterns - begun[Stage.PATTERN]),
-            Stage.PRODUCT: max(0, first.products - begun[Stage.PRODUCT] - lost),
-        }
+            begun[Stage(stage)] += its_begun
+            begun[Stage.PRODUCT] += 0 if Stage(stage) is Stage.PRODUCT else its_lost
+        return {stage: max(0, count - begun[stage]) for stage, count in first.counts.items()}
 
-    def _spent(self, run_id: RunId, environment: str, day: str) -> tuple[dict[Stage, tuple[int, int]], int]:
-        of_run: dict[Stage, tuple[int, int]] = {}
+    def _spent(self, run_id: RunId, environment: str, day: str) -> _SoFar:
+        of_run = Spent()
         day_amount = 0
         for its_day, its_run, stage, items, amount in self.database.rows(
             "SELECT day, run_id, stage, items, amount FROM spending "
@@ -363,24 +353,24 @@ class SpendingTable(ApprovalTables):
             {"environment": environment, "day": day, "run_id": run_id},
         ):
             if its_run == run_id:
-                before = of_run.get(Stage(stage), (0, 0))
-                of_run[Stage(stage)] = (before[0] + items, before[1] + amount)
+                of_run += spent_of(stage, items, amount)
             if its_day == day:
                 day_amount += amount
-        return of_run, day_amount
+        return _SoFar(of_run.items, of_run.amount, day_amount)
 
 
 def _refusal(
     intent: Intent, limits: SpendingLimits, spent: _SoFar, kept: Mapping[Stage, int]
 ) -> BudgetReached | None:
     """Why a purchase would exceed a limit; `kept`: how many of each stage have to remain possible after it."""
-    limit = {Stage.PATTERN: limits.patterns, Stage.PRODUCT: limits.products}.get(intent.stage)
-    if limit is not None and spent.items + 1 + kept.get(intent.stage, 0) > limit:
-        return BudgetReached(
-            f"The limit of {plural(limit, intent.stage)} a run is reached{_kept_for_others(kept)}.",
-            code=f"max_{intent.stage}s",
-            remedy=f"Raise --max-{intent.stage}s and run the same command again.",
-        )
+    for limit in limits.of_items:
+        counted = sum(spent.items.get(stage, 0) + kept.get(stage, 0) for stage in limit.stages)
+        if intent.stage in limit.stages and counted + 1 > limit.most:
+            return BudgetReached(
+                f"The limit of {plural(limit.most, limit.noun)} a run is reached{_kept_for_others(kept)}.",
+                code=f"max_{limit.noun}s",
+                remedy=f"Raise {limit.option} and run the same command again.",
+            )
     for amount, most, name, option in (
         (spent.run_amount, limits.run_amount, "this run", "--budget"),
         (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
@@ -401,15 +391,14 @@ def _about(run_id: RunId, intent: Intent) -> dict[str, object]:
 
 
 def _amount(kept: Mapping[Stage, int], first: FirstPurchases) -> int:
-    prices = {Stage.PATTERN: first.pattern_price, Stage.PRODUCT: first.product_price}
-    return sum(count * prices.get(stage, 0) for stage, count in kept.items())
+    return sum(count * first.prices.get(stage, 0) for stage, count in kept.items())
 
 
 def _kept_for_others(kept: Mapping[Stage, int]) -> str:
     """Why a second attempt may use less than the whole limit."""
     if not sum(kept.values()):
         return ""
-    return f"; what is left is kept for {goods(kept[Stage.PATTERN], kept[Stage.PRODUCT])} of the plan"
+    return f"; what is left is kept for {goods(kept)} of the plan"
 
 
 def day_of(moment: float) -> str:

@@ -5,15 +5,18 @@ No crash and no second run changes a name, and each attempt has exactly one body
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 from uuid import UUID, uuid5
 
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import Row, tidy
 from patternmill.identifiers import ItemKey, RequestId
+from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.states import Stage
 from patternmill.text import plain
 
@@ -26,9 +29,31 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def pattern_content(prompt: str, *, edition: str | None = None) -> dict[str, Any]:
-    """What is bought as a pattern. With an `edition` the same thing is bought again."""
-    content: dict[str, Any] = {"prompt": tidy(prompt), "parameters": {}}
+def reference_content(sha256: str) -> dict[str, Any]:
+    """What is uploaded as a reference: these very bytes, by their SHA-256 in hexadecimal."""
+    return {"sha256": sha256}
+
+
+def pattern_content(
+    prompt: str, *, model: str | None = None, reference: str | None = None, edition: str | None = None
+) -> dict[str, Any]:
+    """What is bought as a pattern; `reference` is a SHA-256. With an `edition` the same thing is bought again."""
+    parameters: dict[str, Any] = {"model": model} if model else {}
+    if reference:
+        parameters["references"] = [reference]
+    content: dict[str, Any] = {"prompt": tidy(prompt), "parameters": parameters}
+    return content | {"edition": edition} if edition else content
+
+
+def refinement_content(
+    pattern: ItemKey, refinement: Refinement, *, edition: str | None = None
+) -> dict[str, Any]:
+    """What is bought as a refinement: this operation with these parameters, on this pattern or refinement."""
+    content: dict[str, Any] = {
+        "pattern": pattern,
+        "operation": refinement.operation,
+        "parameters": dict(refinement.parameters),
+    }
     return content | {"edition": edition} if edition else content
 
 
@@ -81,11 +106,28 @@ class Scope:
 
 @dataclass(frozen=True)
 class _WorkItem:
-    """What both kinds of items have: a scope, what is bought, and the names that follow from the two."""
+    """What all kinds of items have: a scope, what is bought, and the names that follow from the two."""
 
     scope: Scope
     content: Mapping[str, Any]
+    #: How it is asked for, where the interface does not say.
+    unstated: Unstated = field(default=UNSTATED, compare=False, repr=False)
     stage: ClassVar[Stage]
+
+    @property
+    def sku(self) -> str | None:
+        """Of the row that alone it is made for."""
+        return None
+
+    @property
+    def operation(self) -> str | None:
+        """What makes it, where that is not its stage's own operation."""
+        return None
+
+    @property
+    def parent_key(self) -> ItemKey | None:
+        """The item that it is built on, which is made first."""
+        return None
 
     @cached_property
     def key(self) -> ItemKey:
@@ -94,13 +136,20 @@ class _WorkItem:
     def request_id(self, attempt: int) -> RequestId:
         return request_id(self.scope.environment, self.scope.catalog, self.stage, self.content, attempt)
 
-    #: Where its stage has several operations.
-    operation: ClassVar[str | None] = None
-
 
 def pattern_name(prompt: str) -> str:
     """What people see of a pattern item."""
     return f"pattern · {plain(' '.join(prompt.split()))}"
+
+
+def reference_name(sha256: str) -> str:
+    """What people see of a reference item."""
+    return f"reference · {sha256[:12]}"
+
+
+def refinement_name(refinement: Refinement) -> str:
+    """What people see of a refinement item."""
+    return f"refinement · {plain(str(refinement))}"
 
 
 def product_name(sku: str) -> str:
@@ -108,28 +157,111 @@ def product_name(sku: str) -> str:
     return f"product · {plain(sku, _MOST_OF_A_SKU)}"
 
 
+#: The bytes of a picture, by its SHA-256.
+PictureOf = Callable[[str], bytes]
+
+
+def no_picture(sha256: str) -> bytes:
+    raise LookupError(f"the picture {sha256} is not at hand")
+
+
+@dataclass(frozen=True)
+class ReferenceItem(_WorkItem):
+    """One picture to be uploaded; every pattern that it guides shares it."""
+
+    stage = Stage.REFERENCE
+    picture_of: PictureOf = field(default=no_picture, compare=False, repr=False)
+
+    @property
+    def sha256(self) -> str:
+        return str(self.content["sha256"])
+
+    @property
+    def operation(self) -> str:
+        return self.unstated.upload
+
+    def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
+        picture = base64.b64encode(self.picture_of(self.sha256)).decode()
+        return canonical_json({"requestId": request_id, self.unstated.picture: picture}).encode()
+
+    def describe(self) -> str:
+        return reference_name(self.sha256)
+
+
 class PatternItem(_WorkItem):
-    """One pattern to be generated; every row with this prompt shares it."""
+    """One pattern to be generated; every row with this prompt, model and reference shares it."""
 
     stage = Stage.PATTERN
-    sku = None
-    pattern_key = None
 
     @classmethod
-    def of(cls, scope: Scope, prompt: str, *, edition: str | None = None) -> PatternItem:
-        return cls(scope, pattern_content(prompt, edition=edition))
+    def of(
+        cls,
+        scope: Scope,
+        prompt: str,
+        *,
+        model: str | None = None,
+        reference: str | None = None,
+        edition: str | None = None,
+    ) -> PatternItem:
+        return cls(scope, pattern_content(prompt, model=model, reference=reference, edition=edition))
 
     @property
     def prompt(self) -> str:
         return str(self.content["prompt"])
 
+    @property
+    def parent_key(self) -> ItemKey | None:
+        reference = reference_of(self.content)
+        if reference is None:
+            return None
+        scope = self.scope
+        return item_key(scope.environment, scope.catalog, Stage.REFERENCE, reference_content(reference))
+
     def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
         """The JSON of this attempt, the same bytes in every resend. `made`: IDs of what it is built on."""
-        return canonical_json({"requestId": request_id, "prompt": self.prompt}).encode()
+        body: dict[str, Any] = {"requestId": request_id, "prompt": self.prompt}
+        model = self.content["parameters"].get("model")
+        if model is not None:
+            body[self.unstated.model] = model
+        if self.parent_key is not None:
+            body[self.unstated.references] = [made[self.parent_key]]
+        return canonical_json(body).encode()
 
     def describe(self) -> str:
         """The name of its task run and of its log lines."""
         return pattern_name(self.prompt)
+
+
+def reference_of(pattern_content: Mapping[str, Any]) -> str | None:
+    """The SHA-256 of the picture that guides a pattern."""
+    references: list[str] = pattern_content.get("parameters", {}).get("references", [])
+    return references[0] if references else None
+
+
+class RefinementItem(_WorkItem):
+    """One pattern made of another; every row with this pattern and the same refinements so far shares it."""
+
+    stage = Stage.REFINEMENT
+
+    @property
+    def refinement(self) -> Refinement:
+        return Refinement(self.content["operation"], self.content["parameters"])
+
+    @property
+    def parent_key(self) -> ItemKey:
+        return ItemKey(self.content["pattern"])
+
+    @property
+    def operation(self) -> str:
+        return self.unstated.refine[self.content["operation"]]
+
+    def body(self, request_id: RequestId, made: Made) -> bytes:
+        parameters = self.unstated.named(self.content["parameters"])
+        own = {"requestId": request_id, self.unstated.pattern: made[self.parent_key]}
+        return canonical_json(parameters | own).encode()
+
+    def describe(self) -> str:
+        return refinement_name(self.refinement)
 
 
 class ProductItem(_WorkItem):
@@ -155,13 +287,13 @@ class ProductItem(_WorkItem):
         return str(self.content["sku"])
 
     @property
-    def pattern_key(self) -> ItemKey:
+    def parent_key(self) -> ItemKey:
         return ItemKey(self.content["pattern"])
 
     def body(self, request_id: RequestId, made: Made) -> bytes:
         body = {
             "requestId": request_id,
-            "patternId": made[self.pattern_key],
+            "patternId": made[self.parent_key],
             "categoryId": self.content["category"],
             "selections": self.content["selections"],
         }
@@ -171,40 +303,89 @@ class ProductItem(_WorkItem):
         return product_name(self.sku)
 
 
-Item = PatternItem | ProductItem
+Item = ReferenceItem | PatternItem | RefinementItem | ProductItem
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The items of one row, each built on the one before it."""
+
+    #: What its pattern is built on: a reference; of refinements the first pattern and all but the last.
+    before: tuple[Item, ...]
+    #: What the product is built on: the pattern, or its last refinement.
+    pattern: PatternItem | RefinementItem
+    product: ProductItem
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """In the order in which they are made."""
+        return (*self.before, self.pattern, self.product)
+
+
+def _chain(
+    reference: Sequence[ReferenceItem],
+    patterns: Sequence[PatternItem | RefinementItem],
+    product: ProductItem,
+) -> Chain:
+    return Chain((*reference, *patterns[:-1]), patterns[-1], product)
 
 
 class Items(Protocol):
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]: ...
+    def of(self, row: Row) -> Chain: ...
 
 
 class ContentItems:
     """Makes the items of rows by their content alone."""
 
-    def __init__(self, scope: Scope, *, edition: str | None = None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        edition: str | None = None,
+        picture_of: PictureOf = no_picture,
+        unstated: Unstated = UNSTATED,
+    ) -> None:
         self.scope, self.edition = scope, edition
-        self._patterns: dict[str, PatternItem] = {}
+        self._picture_of, self._unstated = picture_of, unstated
+        self._patterns: dict[tuple[str, str | None, str | None], PatternItem] = {}
 
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
-        pattern = self.pattern(row.prompt)
-        return pattern, self.product(row, pattern)
+    def of(self, row: Row) -> Chain:
+        first = self.pattern(row)
+        patterns: list[PatternItem | RefinementItem] = [first]
+        for refinement in row.refinements:
+            content = refinement_content(patterns[-1].key, refinement, edition=self.edition)
+            patterns.append(RefinementItem(self.scope, content, self._unstated))
+        return _chain(self._reference(first), patterns, self.product(row, patterns[-1].key))
 
-    def pattern(self, prompt: str) -> PatternItem:
-        """One item a prompt."""
-        if prompt not in self._patterns:
-            self._patterns[prompt] = self._make_pattern(prompt)
-        return self._patterns[prompt]
+    def pattern(self, row: Row) -> PatternItem:
+        """One item for a prompt with its model and reference."""
+        what = (row.prompt, row.model, row.reference)
+        if what not in self._patterns:
+            self._patterns[what] = self._make_pattern(row)
+        return self._patterns[what]
 
-    def _make_pattern(self, prompt: str) -> PatternItem:
-        return PatternItem.of(self.scope, prompt, edition=self.edition)
+    def known(self, contents: Sequence[Mapping[str, Any]], product: Mapping[str, Any]) -> Chain:
+        """The chain of a product from its contents: those of the pattern and its refinements, and its own."""
+        first = PatternItem(self.scope, contents[0], self._unstated)
+        refinements = [RefinementItem(self.scope, content, self._unstated) for content in contents[1:]]
+        return _chain(self._reference(first), [first, *refinements], ProductItem(self.scope, product))
 
-    def product(self, row: Row, pattern: PatternItem, sku: str | None = None) -> ProductItem:
+    def product(self, row: Row, pattern: ItemKey) -> ProductItem:
         category = row.category_id or row.category
-        return ProductItem.of(
-            self.scope, sku or row.sku, pattern.key, category, row.selections, edition=self.edition
-        )
+        return ProductItem.of(self.scope, row.sku, pattern, category, row.selections, edition=self.edition)
+
+    def _make_pattern(self, row: Row) -> PatternItem:
+        content = pattern_content(row.prompt, model=row.model, reference=row.reference, edition=self.edition)
+        return PatternItem(self.scope, content, self._unstated)
+
+    def _reference(self, pattern: PatternItem) -> list[ReferenceItem]:
+        sha256 = reference_of(pattern.content)
+        if sha256 is None:
+            return []
+        return [ReferenceItem(self.scope, reference_content(sha256), self._unstated, self._picture_of)]
 
 
 def written_of(row: Row) -> dict[str, Any]:
-    """A row's category and selections in its own spelling, as they are kept with its item."""
-    return {"category": row.category, "selections": row.written}
+    """What a row chooses in its own spelling, as it is kept with its product item."""
+    written: dict[str, Any] = {"category": row.category, "selections": row.written}
+    return written | {"model": row.written_model} if row.written_model else written

@@ -1,12 +1,11 @@
-"""A plan cut into parts for several processes: rows that share a pattern stay together, parts are about as large."""
+"""A plan cut into parts for several processes: rows that share an item stay together, parts are about as large."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from patternmill.identifiers import ItemKey
-from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 
 
 def cut(plan: Plan, parts: int) -> list[list[PlannedRow]]:
@@ -17,7 +16,7 @@ def cut(plan: Plan, parts: int) -> list[list[PlannedRow]]:
     """
     begun: list[list[PlannedRow]] = []
     fresh: list[list[PlannedRow]] = []
-    for rows in _by_pattern(plan):
+    for rows in _together(plan):
         (begun if any(is_begun(plan, row) for row in rows) else fresh).append(rows)
     both = zip(_slices(begun, parts), _slices(fresh, parts), strict=True)
     return [part for one, other in both if (part := one + other)]
@@ -25,9 +24,7 @@ def cut(plan: Plan, parts: int) -> list[list[PlannedRow]]:
 
 def is_begun(plan: Plan, row: PlannedRow) -> bool:
     """Whether the service may have a job for it just now."""
-    assert row.pattern is not None and row.product is not None, "a row to do has items"
-    reasons = (plan.patterns[row.pattern].reason, plan.products[row.product].reason)
-    return Reason.CONTINUED in reasons
+    return any(plan.items[key].reason is Reason.CONTINUED for key in row.keys)
 
 
 def shares(total: int, parts: int) -> list[int]:
@@ -35,11 +32,22 @@ def shares(total: int, parts: int) -> list[int]:
     return [total // parts + (number < total % parts) for number in range(parts)]
 
 
-def _by_pattern(plan: Plan) -> Iterable[list[PlannedRow]]:
-    """Rows to do that share a pattern, in the order of the first of each."""
-    groups: defaultdict[ItemKey | None, list[PlannedRow]] = defaultdict(list)
-    for row in plan.to_do():
-        groups[row.pattern].append(row)
+def _together(plan: Plan) -> Iterable[list[PlannedRow]]:
+    """Rows to do in groups that share nothing which is still to be made, in the order of the first row of each.
+
+    Rows of one pattern stay together even if it exists.
+    """
+    groups: dict[int, list[PlannedRow]] = {}
+    group_of: dict[ItemKey, int] = {}
+    for number, row in enumerate(plan.to_do()):
+        shared = [key for key in row.keys if plan.items[key].reason in TO_DO] + [plan.first_pattern(row)]
+        known = sorted({group_of[key] for key in shared if key in group_of})
+        first = known[0] if known else number
+        groups.setdefault(first, []).append(row)
+        for other in known[1:]:
+            groups[first] += groups[other]
+            group_of |= {key: first for one in groups.pop(other) for key in one.keys if key in group_of}
+        group_of |= dict.fromkeys(shared, first)
     return groups.values()
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import ContentItems, Item, Items, PatternItem, ProductItem, Scope, written_of
+from patternmill.planning.items import Chain, ContentItems, Item, Items, ProductItem, Scope, written_of
 from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
 from patternmill.text import goods, money, plural
@@ -37,7 +38,7 @@ class Reason(StrEnum):
     FAILED_BEFORE = "failed_before"
     #: Waits for a person's decision.
     HELD = "held"
-    #: Cannot be made, because its pattern failed or is held.
+    #: Cannot be made, because what it is built on failed or is held.
     BLOCKED = "blocked"
     #: To do, but not by this run: its row was not chosen.
     LEFT_OUT = "left_out"
@@ -59,18 +60,12 @@ _REASON_OF_STATE = {
 
 
 @dataclass(frozen=True)
-class PlannedPattern:
-    item: PatternItem
+class PlannedItem:
+    item: Item
     reason: Reason
     #: This run's rows that wait for it.
     rows: int
-
-
-@dataclass(frozen=True)
-class PlannedProduct:
-    item: ProductItem
-    reason: Reason
-    #: Category and selections as its row spells them.
+    #: What the row of a product chooses, as it spells it.
     written: Mapping[str, Any] | None = None
 
 
@@ -80,8 +75,11 @@ class PlannedRow:
 
     position: int
     entry: Entry
+    #: What the product is built on: the pattern, or its last refinement.
     pattern: ItemKey | None = None
     product: ItemKey | None = None
+    #: What the pattern is built on, in the order in which it is made.
+    before: tuple[ItemKey, ...] = ()
 
     @property
     def sku(self) -> str:
@@ -94,7 +92,11 @@ class PlannedRow:
 
     @property
     def keys(self) -> tuple[ItemKey, ...]:
-        return tuple(key for key in (self.pattern, self.product) if key is not None)
+        """In the order in which they are made."""
+        return (*self.before, *(key for key in (self.pattern, self.product) if key is not None))
+
+
+Counts = Counter[Stage]
 
 
 @dataclass(frozen=True)
@@ -103,41 +105,57 @@ class Plan:
 
     scope: Scope
     rows: tuple[PlannedRow, ...]
-    patterns: Mapping[ItemKey, PlannedPattern]
-    products: Mapping[ItemKey, PlannedProduct]
+    #: Each after what it is built on.
+    items: Mapping[ItemKey, PlannedItem]
+
+    def of_stage(self, stage: Stage) -> dict[ItemKey, PlannedItem]:
+        return {key: planned for key, planned in self.items.items() if planned.item.stage is stage}
+
+    @property
+    def patterns(self) -> dict[ItemKey, PlannedItem]:
+        return self.of_stage(Stage.PATTERN)
+
+    @property
+    def products(self) -> dict[ItemKey, PlannedItem]:
+        return self.of_stage(Stage.PRODUCT)
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """Those that people count in this plan, in the order of purchase: patterns, products, and what else it has."""
+        found = {Stage.PATTERN, Stage.PRODUCT, *(planned.item.stage for planned in self.items.values())}
+        return [stage for stage in Stage if stage in found]
+
+    def reason(self, key: ItemKey | None) -> Reason:
+        assert key is not None, "a row that was refused has no items"
+        return self.items[key].reason
+
+    def first_pattern(self, row: PlannedRow) -> ItemKey:
+        """The pattern that the row's prompt makes, before any refinement."""
+        return next(key for key in row.keys if self.items[key].item.stage is Stage.PATTERN)
 
     def to_do(self) -> Iterator[PlannedRow]:
         """The rows whose product does not exist yet and can be made."""
         for row in self.rows:
-            if row.product is not None and self.products[row.product].reason in TO_DO:
+            if row.product is not None and self.items[row.product].reason in TO_DO:
                 yield row
 
-    def pattern_counts(self) -> Counter[Reason]:
-        return Counter(planned.reason for planned in self.patterns.values())
-
-    def product_counts(self) -> Counter[Reason]:
-        return Counter(planned.reason for planned in self.products.values())
+    def reasons_of(self, stage: Stage) -> Counter[Reason]:
+        return Counter(planned.reason for planned in self.items.values() if planned.item.stage is stage)
 
     def refused(self) -> int:
         return sum(row.product is None for row in self.rows)
 
-    def counts(self, reasons: Collection[Reason]) -> tuple[int, int]:
-        """How many patterns and products are in the plan for one of these reasons."""
-        patterns, products = self.pattern_counts(), self.product_counts()
-        return sum(patterns[one] for one in reasons), sum(products[one] for one in reasons)
+    def counts(self, reasons: Collection[Reason]) -> Counts:
+        """How many items of each stage are in the plan for one of these reasons."""
+        return Counter(planned.item.stage for planned in self.items.values() if planned.reason in reasons)
 
-    def purchases(self) -> tuple[int, int]:
-        """How many patterns and products would be bought, when every first attempt succeeds."""
+    def purchases(self) -> Counts:
+        """How many items of each stage would be bought, when every first attempt succeeds."""
         return self.counts(TO_BUY)
 
-    def buys(self, row: PlannedRow) -> dict[Stage, ItemKey]:
-        """The items of a row to do that would be bought; several rows may name the same pattern."""
-        assert row.pattern is not None and row.product is not None, "a row to do has its items"
-        reasons = {
-            Stage.PATTERN: (row.pattern, self.patterns[row.pattern].reason),
-            Stage.PRODUCT: (row.product, self.products[row.product].reason),
-        }
-        return {stage: key for stage, (key, reason) in reasons.items() if reason in TO_BUY}
+    def buys(self, row: PlannedRow) -> list[ItemKey]:
+        """The items of a row to do that would be bought; several rows may name the same item."""
+        return [key for key in row.keys if self.items[key].reason in TO_BUY]
 
 
 def make_plan(
@@ -156,31 +174,34 @@ def make_plan(
     """
     items = items or ContentItems(scope)
     named = [_named(entry, items) for entry in entries]
-    # A pattern that is retried for one row is retried for all of its rows, wherever they are in the file.
+    # What is retried for one row is retried for all rows that are built on it, wherever they are in the file.
     retried = frozenset(
-        pattern.key for row, pattern, _ in (each for _, each in named if each) if only(row) and retry(row)
+        item.key
+        for row, chain in (each for _, each in named if each)
+        if only(row) and retry(row)
+        for item in (*chain.before, chain.pattern)
     )
     planner = _Planner(memory, retry, only, retried)
     rows = tuple(
         planner.row(position, entry, *each) if each else PlannedRow(position, entry)
         for position, (entry, each) in enumerate(named)
     )
-    return Plan(scope, rows, planner.planned_patterns(), planner.products)
+    return Plan(scope, rows, planner.planned())
 
 
-def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, PatternItem, ProductItem] | None]:
+def _named(entry: Entry, items: Items) -> tuple[Entry, tuple[Row, Chain] | None]:
     """An entry with its items, and its row as they name it."""
     row = entry.row
     if row is None:
         return entry, None
-    pattern, product = items.of(row)
-    content = product.content
+    chain = items.of(row)
+    content = chain.product.content
     as_named = (content["sku"], content["category"], content["selections"])
     if as_named != (row.sku, row.category_id or row.category, row.selections):
         sku, category, selections = as_named
         row = replace(row, sku=sku, category_id=category, selections=dict(selections))
         entry = replace(entry, row=row)
-    return entry, (row, pattern, product)
+    return entry, (row, chain)
 
 
 class _Planner:
@@ -191,30 +212,36 @@ class _Planner:
         memory: Memory,
         retry: Callable[[Row], bool],
         only: Callable[[Row], bool],
-        retried_patterns: Collection[ItemKey],
+        retried: Collection[ItemKey],
     ) -> None:
         self.memory, self.retry, self.only = memory, retry, only
-        self.retried_patterns = retried_patterns
-        self.patterns: dict[ItemKey, tuple[PatternItem, list[Reason]]] = {}
-        self.products: dict[ItemKey, PlannedProduct] = {}
+        self._retried = retried
+        self._items: dict[ItemKey, tuple[Item, list[Reason]]] = {}
+        self._written: dict[ItemKey, Mapping[str, Any]] = {}
 
-    def row(
-        self, position: int, entry: Entry, row: Row, pattern: PatternItem, product: ProductItem
-    ) -> PlannedRow:
+    def row(self, position: int, entry: Entry, row: Row, chain: Chain) -> PlannedRow:
+        product, needed = chain.product, (*chain.before, chain.pattern)
         reason = self._product_reason(product, self.retry(row))
         if reason in TO_DO and not self.only(row):
             reason = Reason.LEFT_OUT
-        pattern_reason = self._pattern_reason(pattern, reason)
-        if reason in TO_DO and pattern_reason not in TO_DO | {Reason.DONE}:
+        reasons = self._needed_reasons(needed, reason)
+        if reason in TO_DO and any(one not in TO_DO | {Reason.DONE} for one in reasons):
             reason = Reason.BLOCKED
-        self.patterns.setdefault(pattern.key, (pattern, []))[1].append(pattern_reason)
-        self.products[product.key] = PlannedProduct(product, reason, written_of(row))
-        return PlannedRow(position, entry, pattern.key, product.key)
+        for item, why in zip((*needed, product), (*reasons, reason), strict=True):
+            self._items.setdefault(item.key, (item, []))[1].append(why)
+        self._written[product.key] = written_of(row)
+        before = tuple(item.key for item in chain.before)
+        return PlannedRow(position, entry, chain.pattern.key, product.key, before)
 
-    def planned_patterns(self) -> dict[ItemKey, PlannedPattern]:
+    def planned(self) -> dict[ItemKey, PlannedItem]:
         return {
-            key: PlannedPattern(item, _strongest(reasons), sum(reason in TO_DO for reason in reasons))
-            for key, (item, reasons) in self.patterns.items()
+            key: PlannedItem(
+                item,
+                _strongest(reasons),
+                sum(reason in TO_DO for reason in reasons),
+                self._written.get(key),
+            )
+            for key, (item, reasons) in self._items.items()
         }
 
     def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
@@ -222,15 +249,31 @@ class _Planner:
         new = Reason.NEW if before in (None, product.key) else Reason.CHANGED
         return self._known_reason(product, retried) or new
 
-    def _pattern_reason(self, pattern: PatternItem, product_reason: Reason) -> Reason:
-        if product_reason not in TO_DO:
-            # This row does not need its pattern.
-            known = self._known_reason(pattern, retried=False)
-            if product_reason is Reason.LEFT_OUT:
+    def _needed_reasons(self, needed: Sequence[Item], product_reason: Reason) -> list[Reason]:
+        """Of what a product is built on: the first items wait for nothing, a later one for those before it.
+
+        What is made on an item that exists needs nothing of what that was made of.
+        """
+        reasons: list[Reason] = []
+        reason = product_reason
+        for item in reversed(needed):
+            reason = self._needed_reason(item, reason)
+            reasons.insert(0, reason)
+        for number, before in enumerate(reasons[:-1], start=1):
+            if reasons[number] in TO_DO and before not in TO_DO | {Reason.DONE}:
+                reasons[number] = Reason.BLOCKED
+        return reasons
+
+    def _needed_reason(self, item: Item, on_it: Reason) -> Reason:
+        """`on_it`: the reason of what is made on this item."""
+        if on_it not in TO_DO:
+            # This row does not need it.
+            known = self._known_reason(item, retried=False)
+            if on_it is Reason.LEFT_OUT:
                 return Reason.LEFT_OUT if known is None or known in TO_DO else known
             return known or Reason.DONE
-        reason = self._known_reason(pattern, pattern.key in self.retried_patterns)
-        return reason or (Reason.CHANGED if product_reason is Reason.CHANGED else Reason.NEW)
+        reason = self._known_reason(item, item.key in self._retried)
+        return reason or (Reason.CHANGED if on_it is Reason.CHANGED else Reason.NEW)
 
     def _known_reason(self, item: Item, retried: bool) -> Reason | None:
         last = self.memory.last_attempts.get(item.key)
@@ -245,26 +288,27 @@ class _Planner:
 
 
 def _strongest(reasons: list[Reason]) -> Reason:
-    """Rows may name one pattern for several reasons; the one that makes it work to do counts."""
+    """Rows may name one item for several reasons; the one that makes it work to do counts."""
     order = [Reason.RETRIED, Reason.TRIED_AGAIN, Reason.CONTINUED, Reason.NEW, Reason.CHANGED]
     return next((reason for reason in order if reason in reasons), reasons[0])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PlanLimit:
-    """One limit: its name, what raises it, and what is left of it.
-
-    A purchase takes `pattern` or `product` of what is left: 1 where items are counted, else the price.
-    """
+    """One limit: its name, what raises it, and what is left of it."""
 
     name: str
     remedy: str
     left: int
-    pattern: int
-    product: int
+    #: What a purchase of each stage takes of what is left: 1 where items are counted, else the price.
+    takes: Mapping[Stage, int]
 
-    def covers(self, patterns: int, products: int) -> bool:
-        return patterns * self.pattern + products * self.product <= self.left
+    def covers(self, purchases: Counts) -> bool:
+        return amount_of(purchases, self.takes) <= self.left
+
+
+def amount_of(counts: Mapping[Stage, int], prices: Mapping[Stage, int]) -> int:
+    return sum(count * prices.get(stage, 0) for stage, count in counts.items())
 
 
 @dataclass(frozen=True)
@@ -280,7 +324,7 @@ class LimitedPlan:
 
     def __str__(self) -> str:
         """`The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products.`"""
-        bought = goods(*self.plan.purchases())
+        bought = goods(self.plan.purchases())
         all_names = dict.fromkeys(limit.name for limit in self.hit)
         names = " and ".join(all_names)
         reach = "reaches" if len(all_names) == 1 else "reach"
@@ -304,12 +348,12 @@ def limit_plan(plan: Plan, limits: Sequence[PlanLimit]) -> LimitedPlan | None:
     rows = list(plan.to_do())
     covered: set[ItemKey] = set()
     hit: dict[PlanLimit, None] = {}
-    bought = {Stage.PATTERN: 0, Stage.PRODUCT: 0}
+    bought: Counts = Counter()
     kept = 0
-    for row in sorted(rows, key=lambda row: Stage.PATTERN in plan.buys(row)):
-        new = {stage: key for stage, key in plan.buys(row).items() if key not in covered}
-        after = {stage: count + (stage in new) for stage, count in bought.items()}
-        exceeded = [limit for limit in limits if not limit.covers(after[Stage.PATTERN], after[Stage.PRODUCT])]
+    for row in sorted(rows, key=lambda row: any(key != row.product for key in plan.buys(row))):
+        new = [key for key in plan.buys(row) if key not in covered]
+        after = bought + Counter(plan.items[key].item.stage for key in new)
+        exceeded = [limit for limit in limits if not limit.covers(after)]
         if exceeded and new:
             hit |= dict.fromkeys(exceeded)
             continue
@@ -321,25 +365,27 @@ def limit_plan(plan: Plan, limits: Sequence[PlanLimit]) -> LimitedPlan | None:
 
 def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     """The plan without the rows that need an item outside of `allowed`: those are left out."""
-    rows_of = dict.fromkeys(plan.patterns, 0)
-    products = dict(plan.products)
+    waiting: Counter[ItemKey] = Counter()
     for row in plan.to_do():
-        assert row.pattern is not None and row.product is not None, "a row to do has its items"
-        has_pattern = row.pattern in allowed or plan.patterns[row.pattern].reason not in TO_DO
-        if row.product in allowed and has_pattern:
-            rows_of[row.pattern] += 1
-        else:
-            products[row.product] = replace(products[row.product], reason=Reason.LEFT_OUT)
-    patterns = dict(plan.patterns)
-    for key, pattern in plan.patterns.items():
-        if pattern.reason in TO_DO:
-            reason = pattern.reason if rows_of[key] else Reason.LEFT_OUT
-            patterns[key] = replace(pattern, rows=rows_of[key], reason=reason)
-    return replace(plan, patterns=patterns, products=products)
+        to_do = [key for key in row.keys if plan.items[key].reason in TO_DO]
+        if all(key in allowed for key in to_do):
+            waiting.update(to_do)
+    items = {
+        key: replace(planned, rows=waiting[key], reason=planned.reason if waiting[key] else Reason.LEFT_OUT)
+        if planned.reason in TO_DO
+        else planned
+        for key, planned in plan.items.items()
+    }
+    return replace(plan, items=items)
 
 
 #: What jobs are taken to last while the ledger has seen none: the service speaks of one to two minutes a pattern.
-ASSUMED = {Stage.PATTERN: timedelta(seconds=90), Stage.PRODUCT: timedelta(seconds=20)}
+ASSUMED = {
+    Stage.REFERENCE: timedelta(seconds=2),
+    Stage.PATTERN: timedelta(seconds=90),
+    Stage.REFINEMENT: timedelta(seconds=30),
+    Stage.PRODUCT: timedelta(seconds=20),
+}
 
 
 @dataclass(frozen=True)
@@ -359,16 +405,19 @@ class Cost:
 
 def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: str | None = None) -> Cost:
     """What the plan's purchases come to; items begun earlier are paid for already."""
-    patterns, products = plan.purchases()
-    expected = patterns * prices[Stage.PATTERN] + products * prices[Stage.PRODUCT]
+    expected = amount_of(plan.purchases(), prices)
     return Cost(expected, expected * attempts, currency)
 
 
 def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:
     """About how long the plan takes with `window` jobs in flight, each lasting as long as its stage's usually do."""
-    patterns, products = plan.counts(TO_DO)
-    if not products:
+    counts = plan.counts(TO_DO)
+    if not counts[Stage.PRODUCT]:
         return timedelta(0)
-    pattern, product = lasting[Stage.PATTERN], lasting[Stage.PRODUCT]
-    work = patterns * pattern + products * product
-    return max(work / window, (pattern if patterns else timedelta(0)) + product)
+    work = sum((count * lasting[stage] for stage, count in counts.items()), timedelta(0))
+    return max(work / window, max(_time_for_row(plan, row, lasting) for row in plan.to_do()))
+
+
+def _time_for_row(plan: Plan, row: PlannedRow, lasting: Mapping[Stage, timedelta]) -> timedelta:
+    stages = [plan.items[key].item.stage for key in row.keys if plan.items[key].reason in TO_DO]
+    return sum((lasting[stage] for stage in stages), timedelta(0))

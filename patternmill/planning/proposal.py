@@ -5,20 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import canonical_json
-from patternmill.planning.plan import (
-    TO_BUY,
-    TO_DO,
-    Cost,
-    Plan,
-    PlannedPattern,
-    PlannedProduct,
-    Reason,
-    cost_of,
-)
+from patternmill.planning.plan import TO_BUY, TO_DO, Cost, Plan, Reason, cost_of
 from patternmill.states import Stage
 from patternmill.text import plural
 
@@ -49,7 +39,7 @@ class Proposal:
     @property
     def items(self) -> int:
         """To buy."""
-        return sum(self.plan.purchases())
+        return self.plan.purchases().total()
 
     @property
     def cost(self) -> Cost:
@@ -62,15 +52,15 @@ class Proposal:
 
     @property
     def to_do(self) -> frozenset[ItemKey]:
-        return frozenset(key for key, planned in self._items.items() if planned.reason in TO_DO)
+        return frozenset(key for key, planned in self.plan.items.items() if planned.reason in TO_DO)
 
     @property
     def to_buy(self) -> frozenset[ItemKey]:
-        return frozenset(key for key, planned in self._items.items() if planned.reason in TO_BUY)
+        return frozenset(key for key, planned in self.plan.items.items() if planned.reason in TO_BUY)
 
     def price(self, key: ItemKey) -> int:
         """Minor units."""
-        return self.prices[self._items[key].item.stage]
+        return self.prices[self.plan.items[key].item.stage]
 
     def exceeds(self, items: int | None, cost: int | None) -> bool:
         """Whether it is above a limit of items, or of what it costs at worst (minor units)."""
@@ -79,19 +69,19 @@ class Proposal:
     def digest(self) -> str:
         """SHA-256 of what would be made, why, and for which price each: an approval is bound to it."""
         scope = self.plan.scope
-        items = sorted([key, self._items[key].reason.value, self.price(key)] for key in self.to_do)
+        items = sorted([key, self.plan.items[key].reason.value, self.price(key)] for key in self.to_do)
         content = ["v1", scope.environment, scope.catalog, self.edition, items]
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
     def coverage(self, most: int | None = None) -> Coverage:
-        """The first rows of the file, as many as `most` items make, each with its pattern; None: all rows.
+        """The first rows of the file, as many as `most` items make, each with what it needs; None: all rows.
 
         So no pattern is approved without a product on it. What was begun before is resumed in any case.
         """
-        begun = {key for key, planned in self._items.items() if planned.reason is Reason.CONTINUED}
+        begun = {key for key, planned in self.plan.items.items() if planned.reason is Reason.CONTINUED}
         bought: set[ItemKey] = set()
         for row in self.plan.to_do():
-            new = set(self.plan.buys(row).values()) - bought
+            new = set(self.plan.buys(row)) - bought
             if most is not None and len(bought) + len(new) > most:
                 break
             bought |= new
@@ -99,7 +89,3 @@ class Proposal:
         attempts = {key: self.attempts - 1 for key in begun} | dict.fromkeys(bought, self.attempts)
         amount = sum(count * self.price(key) for key, count in attempts.items())
         return Coverage(len(bought), frozenset(attempts), sum(attempts.values()), amount)
-
-    @cached_property
-    def _items(self) -> Mapping[ItemKey, PlannedPattern | PlannedProduct]:
-        return {**self.plan.patterns, **self.plan.products}

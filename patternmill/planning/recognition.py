@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from patternmill.catalog.offer import Offer, offer_key
 from patternmill.catalog.rows import Row, sku_key, tidy
 from patternmill.catalog.selections import resolved
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import ContentItems, PatternItem, ProductItem, Scope
+from patternmill.planning.items import (
+    Chain,
+    ContentItems,
+    PatternItem,
+    PictureOf,
+    Scope,
+    canonical_json,
+    no_picture,
+    reference_of,
+)
+from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.states import AttemptState
 
 #: The service has something for the item, or may have.
@@ -28,7 +38,9 @@ class KnownProduct(Protocol):
     @property
     def content(self) -> Mapping[str, Any]: ...
     @property
-    def pattern_content(self) -> Mapping[str, Any]: ...
+    def pattern_contents(self) -> Sequence[Mapping[str, Any]]:
+        """Of the pattern, then of its refinements."""
+
     @property
     def written(self) -> Mapping[str, Any] | None: ...
 
@@ -49,29 +61,28 @@ class RecognizedItems(ContentItems):
         offer: Offer | None,
         *,
         edition: str | None = None,
+        picture_of: PictureOf = no_picture,
+        unstated: Unstated = UNSTATED,
     ) -> None:
         """`products_of`: the product items of a sku that is in `memory`."""
-        super().__init__(scope, edition=edition)
+        super().__init__(scope, edition=edition, picture_of=picture_of, unstated=unstated)
         self._memory, self._products_of, self._offer = memory, products_of, offer
         self._spellings = {sku_key(sku): sku for sku in memory.products_by_sku}
 
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
+    def of(self, row: Row) -> Chain:
         known_skus = self._memory.products_by_sku
         sku = row.sku if row.sku in known_skus else self._spellings.get(sku_key(row.sku), row.sku)
-        pattern = self.pattern(row.prompt)
-        product = self.product(row, pattern, sku)
-        if self._exists(product.key) or sku not in known_skus:
-            return pattern, product
+        chain = super().of(row if sku == row.sku else replace(row, sku=sku))
+        if self._exists(chain.product.key) or sku not in known_skus:
+            return chain
         known = next((known for known in self._products_of(sku) if self._is_same(known, row)), None)
-        if known is None:
-            return pattern, product
-        return PatternItem(self.scope, known.pattern_content), ProductItem(self.scope, known.content)
+        return chain if known is None else self.known(known.pattern_contents, known.content)
 
-    def _make_pattern(self, prompt: str) -> PatternItem:
-        item = super()._make_pattern(prompt)
-        if "\n" not in prompt or self._exists(item.key):
+    def _make_pattern(self, row: Row) -> PatternItem:
+        item = super()._make_pattern(row)
+        if "\n" not in row.prompt or self._exists(item.key):
             return item
-        raw = PatternItem(self.scope, {**item.content, "prompt": prompt.replace("\n", "\r\n")})
+        raw = replace(item, content={**item.content, "prompt": row.prompt.replace("\n", "\r\n")})
         return raw if self._exists(raw.key) else item
 
     def _exists(self, key: ItemKey) -> bool:
@@ -79,12 +90,27 @@ class RecognizedItems(ContentItems):
         return last is not None and last.state in EXISTING
 
     def _is_same(self, known: KnownProduct, row: Row) -> bool:
+        pattern, *refinements = known.pattern_contents
         return (
             known.content.get("edition") == self.edition
-            and visible_text(str(known.pattern_content["prompt"])) == visible_text(row.prompt)
+            and visible_text(str(pattern["prompt"])) == visible_text(row.prompt)
+            and reference_of(pattern) == row.reference
+            and self._has_same_model(known, pattern, row)
+            and _refined(refinements) == _refined(map(asdict, row.refinements))
             and self._has_same_selections(known, row)
             and self._exists(known.key)
         )
+
+    def _has_same_model(self, known: KnownProduct, pattern: Mapping[str, Any], row: Row) -> bool:
+        """By the ID that was sent, or as the row writes it: a list of models that cannot be read buys nothing.
+
+        Nor does a default model that is not named any more.
+        """
+        sent, written = pattern.get("parameters", {}).get("model"), (known.written or {}).get("model")
+        if row.model is None:
+            return written is None
+        ours = {offer_key(row.model), offer_key(row.written_model or row.model)}
+        return not ours.isdisjoint({offer_key(name) for name in (sent, written) if name is not None})
 
     def _has_same_selections(self, known: KnownProduct, row: Row) -> bool:
         content = (str(known.content["category"]), known.content["selections"])
@@ -105,6 +131,12 @@ _UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 def visible_text(prompt: str) -> str:
     """What a person can see of a prompt: without its kinds of spaces, invisible characters and line ends."""
     return " ".join(_UNSEEN.sub("", tidy(prompt)).split())
+
+
+def _refined(contents: Iterable[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Refinements as they count for a person: case counts in the words of an edit alone."""
+    texts = ((one["operation"], visible_text(canonical_json(one["parameters"]))) for one in contents)
+    return [(name, text if name == "edit" else text.casefold()) for name, text in texts]
 
 
 def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str, str]]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
@@ -33,6 +34,12 @@ class ItemTrace:
     @property
     def last(self) -> Attempt | None:
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def result_id(self) -> str | None:
+        """The ID of what was made."""
+        last = self.last
+        return last.result_id if last is not None and last.state is AttemptState.SUCCEEDED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,18 @@ class RowResult:
     remedy: str | None = None
     pattern: ItemTrace | None = None
     product: ItemTrace | None = None
+    #: What the pattern is built on, in the order in which it is made.
+    before: tuple[ItemTrace, ...] = ()
+    #: The SHA-256 of the picture that guides the pattern, and what was done to the pattern.
+    reference: str | None = None
+    refinements: tuple[Refinement, ...] = ()
     #: When its product was ordered, and under which ID; empty where it was not.
     ordered: str = ""
+
+    @property
+    def items(self) -> tuple[ItemTrace, ...]:
+        """In the order in which they are made."""
+        return (*self.before, *(item for item in (self.pattern, self.product) if item is not None))
 
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
@@ -79,6 +96,8 @@ def _row_result(
     ended = json.loads(row.outcome) if row.outcome else None
     outcome = RowOutcome.from_json(ended) if ended else outcome_of_row(row, attempts, run_outcome)
     pattern = _trace(Stage.PATTERN, row.pattern_key, attempts, ended)
+    if pattern is not None:
+        pattern = replace(pattern, stage=row.stages[-1])
     product = _trace(Stage.PRODUCT, row.product_key, attempts, ended)
     kept = json.loads(row.row)
     return RowResult(
@@ -90,14 +109,30 @@ def _row_result(
         kept.get("category", ""),
         kept.get("selections", {}),
         outcome.status,
-        _made(product),
-        _made(pattern),
+        product.result_id if product is not None else None,
+        pattern.result_id if pattern is not None else None,
         outcome.error_code,
         outcome.error,
         outcome.remedy,
         pattern,
         product,
+        tuple(_trace_before(stage, key, attempts, ended) for stage, key in row.chain[:-2]),
+        kept.get("reference"),
+        tuple(Refinement(*one) for one in kept.get("refinements", ())),
     )
+
+
+def _trace_before(
+    stage: Stage, key: ItemKey, attempts: Attempts, ended: Mapping[str, Any] | None
+) -> ItemTrace:
+    """The same of what a pattern is built on, whose attempts are fixed by the item's key."""
+    those = attempts.get(key, ())
+    if ended is not None:
+        those = those[: ended.get("before", {}).get(key, len(those))]
+        was = ended.get("open_before", {}).get(key)
+        if was is not None:
+            those = (*those[:-1], _open_attempt(was))
+    return ItemTrace(stage, key, those)
 
 
 def _trace(
@@ -123,12 +158,6 @@ def _open_attempt(was: Mapping[str, Any]) -> Attempt:
         "item_key": ItemKey(was["item_key"]),
     }
     return Attempt(**{**was, **typed})
-
-
-def _made(trace: ItemTrace | None) -> str | None:
-    if trace is None or trace.last is None or trace.last.state is not AttemptState.SUCCEEDED:
-        return None
-    return trace.last.result_id
 
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.
@@ -216,6 +245,11 @@ def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[
         "prompt": row.prompt,
         "category_id": row.category_id,
         "selections": dict(sorted(row.selections.items())),
+        **(
+            {"before": [{"stage": one.stage} | _trace_object(one) for one in row.before]}
+            if row.before
+            else {}
+        ),
         "cells": {name: row.cells[index] for name, index in columns.items() if index < len(row.cells)},
         "surplus_cells": list(row.cells[width:]),
         "pattern": _item_object(row.pattern),
@@ -241,8 +275,10 @@ def json_bytes(value: object, *, indent: int | None = None) -> bytes:
 
 
 def _item_object(item: ItemTrace | None) -> dict[str, Any] | None:
-    if item is None:
-        return None
+    return _trace_object(item) if item is not None else None
+
+
+def _trace_object(item: ItemTrace) -> dict[str, Any]:
     last = item.last
     return {
         "key": item.key,

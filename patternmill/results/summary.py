@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.results.row_files import RowResult, iso_time, json_bytes
-from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
+from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus, Stage
 
 #: The rows of failures.csv: no other run changes them until a person edits the row, or decides.
 FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - {RowStatus.SUCCEEDED}
@@ -122,12 +122,16 @@ class Counts(_Part):
 
     rows: int
     by_status: dict[RowStatus, int]
-    #: Distinct products and patterns that exist for these rows.
+    #: Distinct products and patterns that exist for these rows; refined patterns are not among the patterns.
     products: int
     patterns: int
+    refinements: int = 0
+    references: int = 0
     #: Distinct requests behind them, first tries and further attempts alike.
     product_attempts: int
     pattern_attempts: int
+    refinement_attempts: int = 0
+    reference_attempts: int = 0
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
@@ -215,13 +219,23 @@ def _order_entry(record: CheckoutRecord) -> OrderEntry:
 
 
 def count_everything(rows: Sequence[RowResult]) -> Counts:
+    made: dict[Stage, set[str]] = defaultdict(set)
+    requests: dict[Stage, set[str]] = defaultdict(set)
+    for item in (item for row in rows for item in row.items):
+        requests[item.stage].update(attempt.request_id for attempt in item.attempts)
+        if item.result_id is not None:
+            made[item.stage].add(item.result_id)
     return Counts(
         rows=len(rows),
         by_status=counts(rows),
-        products=len({row.product_id for row in rows if row.product_id}),
-        patterns=len({row.pattern_id for row in rows if row.pattern_id}),
-        product_attempts=len({a.request_id for row in rows if row.product for a in row.product.attempts}),
-        pattern_attempts=len({a.request_id for row in rows if row.pattern for a in row.pattern.attempts}),
+        products=len(made[Stage.PRODUCT]),
+        patterns=len(made[Stage.PATTERN]),
+        refinements=len(made[Stage.REFINEMENT]),
+        references=len(made[Stage.REFERENCE]),
+        product_attempts=len(requests[Stage.PRODUCT]),
+        pattern_attempts=len(requests[Stage.PATTERN]),
+        refinement_attempts=len(requests[Stage.REFINEMENT]),
+        reference_attempts=len(requests[Stage.REFERENCE]),
     )
 
 

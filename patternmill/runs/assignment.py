@@ -19,6 +19,7 @@ from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.partition import shares
 from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.planning.unstated import UNSTATED, Unstated
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings, load_settings
 
@@ -50,6 +51,7 @@ class Assignment:
     options: RunOptions
     #: Of all parts together.
     failure_limit: FailureLimit
+    unstated: Unstated = UNSTATED
 
 
 def assignments(spec: RunSpec, plan: Plan, parts: Sequence[Sequence[PlannedRow]]) -> list[str]:
@@ -64,6 +66,7 @@ def assignments(spec: RunSpec, plan: Plan, parts: Sequence[Sequence[PlannedRow]]
                 "rows": [row.position for row in part],
                 "retried": [row.position for row in part if _is_retried(plan, row)],
                 "settings": _terms(spec.settings, window, len(parts)).model_dump(mode="json"),
+                "unstated": spec.unstated.model_dump(mode="json"),
             }
         )
         for part, window in zip(parts, windows, strict=True)
@@ -82,8 +85,7 @@ def _terms(settings: Settings, window: int, parts: int) -> _Terms:
 
 
 def _is_retried(plan: Plan, row: PlannedRow) -> bool:
-    assert row.pattern is not None and row.product is not None, "a row to do has items"
-    return Reason.RETRIED in (plan.patterns[row.pattern].reason, plan.products[row.product].reason)
+    return any(plan.items[key].reason is Reason.RETRIED for key in row.keys)
 
 
 def assignment(run_id: RunId, number: int, environment: str) -> Assignment:
@@ -106,6 +108,7 @@ def assignment(run_id: RunId, number: int, environment: str) -> Assignment:
         # A share of all items cannot be judged by those of one part.
         replace(options, failure_limit=FailureLimit()),
         options.failure_limit,
+        Unstated.model_validate(assigned.get("unstated", {})),
     )
 
 

@@ -216,9 +216,9 @@ def _one_a_cause(failures: Iterable[Failure]) -> list[Failure]:
 
 def _failure_of(row: PresentRow) -> Failure:
     """The last of the row's items that was begun."""
-    for stage, attempt in ((Stage.PRODUCT, row.product), (Stage.PATTERN, row.pattern)):
-        if attempt is not None and attempt.state in _WITHOUT_RESULT:
-            return Failure(attempt, stage, row.sku)
+    for item in reversed(row.items):
+        if item.last is not None and item.last.state in _WITHOUT_RESULT:
+            return Failure(item.last, item.stage, row.sku)
     raise AssertionError("a row that failed had a request")
 
 
@@ -228,7 +228,7 @@ def _failures_in(story: Story, name: str) -> Iterator[Failure]:
     if name != story.sku:
         attempts = [(item, one) for item, one in attempts if name in (one.request_id, one.job_id)]
     elif story.runs:
-        current = (story.runs[-1].pattern_key, story.runs[-1].product_key)
+        current = story.runs[-1].keys
         attempts = [
             (item, item.attempts[-1]) for item in story.items if item.key in current and item.attempts
         ]

@@ -19,22 +19,22 @@ from patternmill.identifiers import ItemKey
 from patternmill.ledger.leases import COORDINATOR
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Attempt, KnownItem, PartLease, PartProgress, RunRow
-from patternmill.planning.items import PatternItem, ProductItem, Scope
+from patternmill.planning.items import Chain, ContentItems, Scope, reference_of
 from patternmill.planning.partition import is_begun
 from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
+from patternmill.planning.unstated import Unstated
 from patternmill.runs.assignment import Assignment, require_same_service
 from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.preview import remembered
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import ActiveRun, accepted_before
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import AttemptState, Outcome, PartState
+from patternmill.states import AttemptState, Outcome, PartState, Stage
 
 #: What a part reports of its progress, for the run to add up.
 COUNTS = (
     "ended",
-    "products",
-    "patterns",
+    *(f"{stage}s" for stage in Stage if stage is not Stage.CHECKOUT),
     "failed",
     "in_flight",
     "tried_again",
@@ -75,7 +75,8 @@ class Part(ActiveRun):
             writer = LedgerWriter(ledger, lease)
             memory, plan = await asyncio.to_thread(_plan_again, assigned)
             environment = assigned.record.environment
-            api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(environment)))
+            stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
+            api.known_to_work(stages, assigned.unstated.operations(stages, refinements))
         except BaseException:
             if writer is None:
                 ledger.close()
@@ -98,8 +99,7 @@ class Part(ActiveRun):
         super().stop(why)
 
     def made(self) -> int:
-        done = sum(product.reason is Reason.DONE for product in self.plan.products.values())
-        return done + self.progress.products
+        return self.plan.reasons_of(Stage.PRODUCT)[Reason.DONE] + self.progress.products
 
     async def end(self, *, cancelled: str | None = None) -> None:
         """Report the end. `cancelled`: a person stopped this very part, by which the whole run is meant."""
@@ -219,19 +219,27 @@ def _plan_again(assigned: Assignment) -> tuple[Memory, Plan]:
         scope = Scope(record.environment, record.catalog)
         memory = remembered(ledger, scope, assigned.options)
         memory = _without_second_retries(memory, ledger.begun_in(record.run_id))
-        items = _PlannedItems(scope, {row.sku: _item(ledger, row) for row in rows})
+        known = {row.sku: _item(ledger, row) for row in rows}
+        items = _PlannedItems(scope, known, _pictures(ledger, known.values()), assigned.unstated)
     return memory, _plan(assigned, scope, rows, memory, items)
 
 
 class _PlannedItems:
     """The items that the run planned for its rows, by sku."""
 
-    def __init__(self, scope: Scope, by_sku: Mapping[str, KnownItem]) -> None:
-        self._scope, self._by_sku = scope, by_sku
+    def __init__(
+        self,
+        scope: Scope,
+        by_sku: Mapping[str, KnownItem],
+        pictures: Mapping[str, bytes],
+        unstated: Unstated,
+    ) -> None:
+        self._by_sku = by_sku
+        self._items = ContentItems(scope, picture_of=pictures.__getitem__, unstated=unstated)
 
-    def of(self, row: Row) -> tuple[PatternItem, ProductItem]:
+    def of(self, row: Row) -> Chain:
         known = self._by_sku[row.sku]
-        return PatternItem(self._scope, known.pattern_content), ProductItem(self._scope, known.content)
+        return self._items.known(known.pattern_contents, known.content)
 
 
 def _item(ledger: Ledger, row: RunRow) -> KnownItem:
@@ -239,6 +247,13 @@ def _item(ledger: Ledger, row: RunRow) -> KnownItem:
     if known is None:
         raise LedgerError(f"Row {row.line} ({row.sku}) has no items in the ledger.")
     return known
+
+
+def _pictures(ledger: Ledger, items: Iterable[KnownItem]) -> dict[str, bytes]:
+    """By SHA-256, as the run kept them with its plan."""
+    wanted = {reference_of(item.pattern_contents[0]) for item in items} - {None}
+    kept = {sha256: ledger.kept_input(sha256) for sha256 in wanted if sha256 is not None}
+    return {sha256: raw for sha256, raw in kept.items() if raw is not None}
 
 
 def _plan(

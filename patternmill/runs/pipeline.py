@@ -27,6 +27,7 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
+from patternmill.runs.capabilities import read_extras
 from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
@@ -103,8 +104,11 @@ class Pipeline:
             await asyncio.to_thread(refuse_known_other_service, self.spec.settings)
         offer = await current_offer(self._api, self.spec.settings, self._file)
         self._offer = offer.read
+        extras = await read_extras(self._api, self.spec, self._file)
         limit = self.spec.settings.prompt_limit
-        checked = await asyncio.to_thread(check_rows, self._file, offer.known, prompt_limit=limit)
+        checked = await asyncio.to_thread(
+            check_rows, self._file, offer.known, prompt_limit=limit, extras=extras
+        )
         checked = await asyncio.to_thread(_without_superseded, self.spec, checked)
         origin = self.spec.origin
         first = [

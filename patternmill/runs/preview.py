@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import islice
+from typing import TypedDict
 
 from patternmill.catalog.changes import Content, described
 from patternmill.catalog.csv_reader import CatalogFile
@@ -23,7 +24,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports.overview import job_seconds
 from patternmill.parameters import DUPLICATES
-from patternmill.planning.items import ContentItems, Scope
+from patternmill.planning.items import ContentItems, PictureOf, Scope
 from patternmill.planning.plan import (
     ASSUMED,
     Cost,
@@ -38,9 +39,10 @@ from patternmill.planning.plan import (
     time_for,
 )
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, visible_text
+from patternmill.planning.unstated import Unstated
 from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.spec import RunSpec
-from patternmill.service.offer_reader import UNREACHABLE
+from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import AttemptState, Outcome, Stage
@@ -104,13 +106,18 @@ def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The first rows whose content has changed, compared with what their sku last requested."""
-    rows = (row for row in plan.rows if row.product and plan.products[row.product].reason is Reason.CHANGED)
+    rows = (row for row in plan.rows if row.product and plan.items[row.product].reason is Reason.CHANGED)
     for row in islice(rows, _MOST_CHANGED):
         known = ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku)
         if known and row.entry.row is not None:
-            before, pattern = known[0].content, known[0].pattern_content
-            old = Content(pattern["prompt"], before["category"], before["selections"])
+            old = Content.of_items(known[0].content, known[0].pattern_contents)
             yield row.sku, tuple(described(old, Content.of(row.entry.row)))
+
+
+class _ItemTerms(TypedDict):
+    edition: str | None
+    picture_of: PictureOf
+    unstated: Unstated
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
@@ -126,10 +133,12 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     def products_of(sku: str) -> Sequence[KnownProduct]:
         return ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else ()
 
-    items = ContentItems(scope, edition=spec.edition)
+    pictures = checked.extras.bytes_of
+    terms = _ItemTerms(edition=spec.edition, picture_of=pictures.__getitem__, unstated=spec.unstated)
+    items = ContentItems(scope, **terms)
     # Where nothing was requested yet, nothing can be recognized.
     if memory.last_attempts or memory.products_by_sku:
-        items = RecognizedItems(scope, memory, products_of, checked.offer, edition=spec.edition)
+        items = RecognizedItems(scope, memory, products_of, checked.offer, **terms)
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
@@ -171,9 +180,7 @@ def with_spending_limits(spec: RunSpec, plan: Plan, approved: ApprovedItems | No
     if approved is not None:
         limits = replace(limits, approval=approved.approval.id)
     if _has_limit(limits):
-        patterns, products = plan.purchases()
-        first = FirstPurchases(patterns, products, options.pattern_price, options.product_price)
-        limits = replace(limits, first=first)
+        limits = replace(limits, first=FirstPurchases(plan.purchases(), options.prices))
     return replace(spec, options=replace(options, limits=limits))
 
 
@@ -188,17 +195,14 @@ def plan_limits(ledger: Ledger | None, spec: RunSpec, approval: Approval | None 
 
 
 def _of_money(spec: RunSpec, name: str, remedy: str, left: int) -> PlanLimit:
-    return PlanLimit(name, remedy, left, spec.options.pattern_price, spec.options.product_price)
+    return PlanLimit(name, remedy, left, spec.options.prices)
 
 
 def _of_run(spec: RunSpec) -> Iterator[PlanLimit]:
     limits = spec.options.limits
-    if limits.patterns is not None:
-        name = f"the limit of {plural(limits.patterns, 'pattern')}"
-        yield PlanLimit(name, _REMEDY.format("--max-patterns"), limits.patterns, 1, 0)
-    if limits.products is not None:
-        name = f"the limit of {plural(limits.products, 'product')}"
-        yield PlanLimit(name, _REMEDY.format("--max-products"), limits.products, 0, 1)
+    for limit in limits.of_items:
+        name = f"the limit of {plural(limit.most, limit.noun)}"
+        yield PlanLimit(name, _REMEDY.format(limit.option), limit.most, dict.fromkeys(limit.stages, 1))
     if limits.run_amount is not None:
         name = f"the budget of {money(limits.run_amount, limits.currency)}"
         yield _of_money(spec, name, _REMEDY.format("--budget"), limits.run_amount)
@@ -217,7 +221,7 @@ def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
     """What further attempts have left of it."""
     name, ceiling = f"what is left of the approval of plan {approval.short}", approval.ceiling
     remedy = "Run again: what is left needs another approval."
-    yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, 1, 1)
+    yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, dict.fromkeys(Stage, 1))
     yield _of_money(spec, name, remedy, ceiling.amount - approval.amount)
 
 
@@ -287,13 +291,19 @@ def _first_purchases(plan: Plan) -> Mapping[str, Row]:
     return {
         sku_key(row.sku): row
         for row, product in rows
-        if row is not None and product is not None and plan.products[product].reason in _FIRST_PURCHASES
+        if row is not None and product is not None and plan.items[product].reason in _FIRST_PURCHASES
     }
 
 
 def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
     """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
     if visible_text(theirs.prompt) != visible_text(ours.prompt):
+        return False
+    if (theirs.model, theirs.reference, theirs.refinements) != (
+        ours.model,
+        ours.reference,
+        ours.refinements,
+    ):
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
         return True

@@ -80,7 +80,7 @@ def _requested(row: PlannedRow, plan: Plan) -> RequestedRow:
     entry, product = row.entry, row.product
     if entry.row is None or product is None:
         return RequestedRow(row.known_sku)
-    not_made = plan.products[product].reason in _NOT_MADE
+    not_made = plan.items[product].reason in _NOT_MADE
     return RequestedRow(entry.row.sku, Content.of(entry.row), product, not_made)
 
 

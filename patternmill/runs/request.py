@@ -18,6 +18,7 @@ from patternmill.parameters import (
     EnvironmentName,
     Lines,
     MaxFailures,
+    ModelName,
     OrderName,
     Parts,
     Quantity,
@@ -41,7 +42,9 @@ class RunRequest(BaseModel):
         None,
         description="The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.",
     )
-    max_patterns: Count | None = Field(None, description="The most patterns to buy. Default: no limit.")
+    max_patterns: Count | None = Field(
+        None, description="The most patterns and refinements to buy. Default: no limit."
+    )
     max_products: Count | None = Field(None, description="The most products to buy. Default: no limit.")
     max_failures: MaxFailures = Field(
         None,
@@ -80,6 +83,10 @@ class ImportRequest(RunRequest):
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
+    model: ModelName | None = Field(
+        None,
+        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
+    )
     encoding: str | None = Field(
         None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
@@ -103,6 +110,10 @@ class RefreshRequest(RunRequest):
     )
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
+    )
+    model: ModelName | None = Field(
+        None,
+        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
     )
     encoding: str | None = Field(
         None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."

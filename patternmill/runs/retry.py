@@ -18,13 +18,14 @@ from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.reports.current_rows import PresentRow, present_rows
+from patternmill.ledger.reports.current_rows import PresentItem, PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
 from patternmill.ledger.runs import row_content
+from patternmill.planning.plan import amount_of
 from patternmill.results.row_files import input_file
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
-from patternmill.states import AttemptState, RowStatus
+from patternmill.states import AttemptState, RowStatus, Stage
 from patternmill.text import more, plural
 
 #: What a retry can change: the rest is made already, or waits for an edit or a decision.
@@ -118,8 +119,7 @@ class RetrySelection:
 class Purchases:
     """How many of each would be bought, and for how much (minor units)."""
 
-    patterns: int = 0
-    products: int = 0
+    counts: Mapping[Stage, int]
     amount: int = 0
 
 
@@ -236,34 +236,26 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
 
 
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
-    """What retrying these rows would cost; a pattern that is paid, or shared, is counted once or not at all."""
-    patterns = {row.pattern_key: row.pattern for row in rows}
-    products = {row.product_key: row.product for row in rows}
-    return RetryCost(*(_purchases(patterns, products, options, worst=worst) for worst in (False, True)))
+    """What retrying these rows would cost; an item that is paid, or shared, is counted once or not at all."""
+    items = {item.key: item for row in rows for item in row.items}
+    return RetryCost(*(_purchases(items.values(), options, worst=worst) for worst in (False, True)))
 
 
 def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
-    attempts = (row.product, row.pattern)
     limit = now - options.in_doubt_limit.total_seconds()
     return any(
-        attempt is not None and attempt.state is AttemptState.INTENDED and attempt.intended_at < limit
-        for attempt in attempts
+        item.last is not None and item.last.state is AttemptState.INTENDED and item.last.intended_at < limit
+        for item in row.items
     )
 
 
-def _purchases(
-    patterns: Mapping[ItemKey | None, Attempt | None],
-    products: Mapping[ItemKey | None, Attempt | None],
-    options: RunOptions,
-    *,
-    worst: bool,
-) -> Purchases:
+def _purchases(items: Iterable[PresentItem], options: RunOptions, *, worst: bool) -> Purchases:
     count = _most_left if worst else _next
-    of_patterns = sum(count(attempt, options.attempts) for attempt in patterns.values())
-    of_products = sum(count(attempt, options.attempts) for attempt in products.values())
-    amount = of_patterns * options.pattern_price + of_products * options.product_price
-    return Purchases(of_patterns, of_products, amount)
+    counts: Counter[Stage] = Counter()
+    for item in items:
+        counts[item.stage] += count(item.last, options.attempts)
+    return Purchases(counts, amount_of(counts, options.prices))
 
 
 def _next(last: Attempt | None, most: int) -> int:

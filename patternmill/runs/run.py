@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from patternmill import __version__
 from patternmill.catalog.offer import Offer, merged
+from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.engine.engine import Engine
 from patternmill.engine.options import RunOptions
@@ -58,7 +59,7 @@ from patternmill.runs.refresh_changes import (
 from patternmill.runs.safeguards import refuse_other_service, require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, RowStatus
+from patternmill.states import Outcome, RowStatus, Stage
 from patternmill.text import joined
 
 if TYPE_CHECKING:
@@ -282,7 +283,8 @@ class _Planning:
     async def of(self, writer: LedgerWriter, api: StudioApi) -> _RecordedPlan:
         memory, plan = await asyncio.to_thread(remember_and_plan, self.spec, self.checked)
         environment = self.record.environment
-        api.known_to_work(await writer.run(lambda ledger: ledger.accepted_stages(environment)))
+        stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
+        api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
         return await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
 
@@ -318,6 +320,11 @@ def _opened(spec: RunSpec) -> Ledger:
         ledger.close()
         raise
     return ledger
+
+
+def accepted_before(ledger: Ledger, environment: str) -> tuple[frozenset[Stage], frozenset[str]]:
+    """The stages, and of refinements the operations, of which the service has ever accepted a create."""
+    return ledger.accepted_stages(environment), ledger.accepted_refinements(environment, REFINEMENTS)
 
 
 _CHUNK = 5000
@@ -363,6 +370,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         "edition": spec.edition,
         JUDGED_BY: limits_on_record(spec.options),
     }
+    if spec.model is not None:
+        options["model"] = spec.model
     if spec.options.currency is not None:
         options["currency"] = spec.options.currency
     if spec.settings.embedded:
@@ -412,8 +421,9 @@ def put_on_record(
     if changes is not None:
         record = with_counts(record, changes)
     ledger.add_run(record, checked.file.raw, number=number)
-    items = [_new_item(planned.item) for planned in plan.patterns.values()]
-    items += [_new_item(planned.item, planned.written) for planned in plan.products.values()]
+    for sha256, raw in checked.extras.bytes_of.items():
+        ledger.keep_input(sha256, raw)
+    items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]
     for first in range(0, len(items), _CHUNK):
         ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
     ledger.add_rows(record.run_id, _run_rows(plan))
@@ -441,7 +451,7 @@ def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
 def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
     """`written`: what a product's row has in its own spelling."""
     as_written = canonical_json(written) if written is not None else None
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key, as_written)
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key, as_written)
 
 
 def _run_rows(plan: Plan) -> Iterator[RunRow]:

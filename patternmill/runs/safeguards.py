@@ -103,7 +103,7 @@ def require_confirmation(settings: Settings, plan: Plan) -> None:
 
     Not for a plan that a person has approved.
     """
-    items = sum(plan.purchases())
+    items = plan.purchases().total()
     if items <= settings.confirm_above or settings.confirms(PRODUCTION):
         return
     raise ConfigurationError(

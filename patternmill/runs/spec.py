@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from patternmill.catalog.csv_reader import CatalogFile
@@ -20,6 +21,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
+from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
@@ -40,6 +42,8 @@ class RunSpec:
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
     edition: str | None = None
+    #: Of rows that name no model.
+    model: str | None = None
     #: False when the catalog is only taken from the file's name.
     catalog_named: bool = True
     #: False when environment and edition are from the settings, or none: not named for this file.
@@ -72,6 +76,11 @@ class RunSpec:
     @property
     def scope(self) -> Scope:
         return Scope(self.settings.environment, self.catalog)
+
+    @cached_property
+    def unstated(self) -> Unstated:
+        """Raises ConfigurationError."""
+        return read_unstated(self.settings.operations_file, self.settings.environment)
 
     def only(self, row: Row) -> bool:
         return self.selection is None or self.selection.chooses(row)
@@ -140,6 +149,7 @@ def retry_spec(
         encoding=record.input_encoding,
         out=request.out,
         edition=record.options.get("edition") or None,
+        model=record.options.get("model") or None,
         selection=selection,
         retry=selection.chooses,
         spread=request.spread,
@@ -164,12 +174,20 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         options=_options(request, settings),
         encoding=request.encoding,
         edition=edition or None,
+        model=_model(request, origin, settings),
         edition_named=request.edition is not None,
         environment_named=request.environment is not None or origin is not None,
         origin=origin,
         spread=request.spread,
         report_failures=request.report_failures,
     )
+
+
+def _model(request: ImportRequest | RefreshRequest, origin: Origin | None, settings: Settings) -> str | None:
+    """The default model that is named, else that of the run which a file comes from, else that of the settings."""
+    if request.model is not None:
+        return request.model or None
+    return origin.model if origin is not None else settings.model
 
 
 def _settings_for(request: RunRequest, settings: Settings, environment: str | None) -> Settings:
@@ -235,6 +253,7 @@ class Origin:
     catalog: str
     environment: str
     edition: str | None
+    model: str | None = None
 
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
@@ -255,8 +274,8 @@ def origin_of(source: Path) -> Origin | None:
         manifest = read_manifest(source.resolve().parent / MANIFEST)
     except ManifestUnreadable:
         return None
-    edition = manifest.options.get("edition") or None
-    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition)
+    edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
+    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model)
 
 
 def environment_of(origin: Origin | None, environment: str | None) -> str | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import orjson
@@ -17,32 +15,17 @@ from patternmill.catalog.offer_shapes import (
     read_category_list,
     read_unlisted_category,
 )
-from patternmill.errors import ServiceStopped
 from patternmill.service.jobs import LONGEST_ID
-from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 from patternmill.service.pacing import RateLimiter
-from patternmill.service.resend import (
-    REDIRECTS,
-    REMEDIES,
-    STOPPING,
-    ResendPolicy,
-    read_retry_after,
-    sentence,
-)
+from patternmill.service.questions import TRIES, Post, Questions, refuse_stopping, stopped
+from patternmill.service.resend import STOPPING, ResendPolicy
 
-Post = Callable[[str, bytes], Awaitable[Answer]]
-
-TRIES = 6
 #: Of a question that may not lead to the next page, and of a text that may be no ID.
 GUESSES = 3
 #: Questions for pages after the first, and written categories that are asked for as IDs.
 MOST_PAGES = 500
 MOST_ASKED_FOR = 100
-#: The code when no answer came: an earlier offer may be known.
-UNREACHABLE = "unreachable"
 AT_ONCE = 8
-LONGEST_WAIT = timedelta(minutes=1)
-UNREACHABLE_TROUBLES = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
 
 
 async def read_offer(
@@ -68,9 +51,8 @@ def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
 
 class _Reader:
     def __init__(self, post: Post, limiter: RateLimiter, policy: ResendPolicy) -> None:
-        self._post, self._limiter = post, limiter
+        self._ask = Questions(post, limiter, policy).ask
         self._free = asyncio.Semaphore(AT_ONCE)
-        self._policy = replace(policy, longest_pause=timedelta(seconds=4))
         #: The requests for a next page that were sent, and the kind of request that led to one.
         self._tried: set[bytes] = set()
         self._proven: str | None = None
@@ -90,7 +72,7 @@ class _Reader:
         async with self._free:
             answer = await self._ask("categories/get", {"categoryId": category_id})
         if answer.status in STOPPING:
-            raise _stopped(STOPPING[answer.status], answer)
+            raise stopped(STOPPING[answer.status], answer)
         return answer.body if answer.usable else None
 
     async def asked(self, texts: Sequence[str]) -> list[Category]:
@@ -104,12 +86,7 @@ class _Reader:
 
     async def _listing(self) -> Any:
         answer = await self._ask("categories/list", {})
-        code = _stopping_code(answer)
-        if code is not None:
-            raise _stopped(code, answer)
-        if answer.exchange is ExchangeResult.NOT_SENT:
-            remedy = "See that the service's address is right and that it is up."
-            raise ServiceStopped(sentence(answer), code=UNREACHABLE, remedy=remedy)
+        refuse_stopping(answer)
         return answer.body if answer.usable else None
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:
@@ -128,32 +105,7 @@ class _Reader:
                 return page
         return None
 
-    async def _ask(self, operation: str, question: Mapping[str, object], tries: int = TRIES) -> Answer:
-        """The first answer that is not a passing failure, or the last one."""
-        number = 1
-        while True:
-            await self._limiter.acquire()
-            answer = await self._post(operation, orjson.dumps(question))
-            passing = answer.service_failed or answer.status == 429
-            if not passing or answer.trouble in UNREACHABLE_TROUBLES or number == tries:
-                return answer
-            requested = min(read_retry_after(answer) or timedelta(0), LONGEST_WAIT)
-            await asyncio.sleep(max(requested, self._policy.pause(number)).total_seconds())
-            number += 1
-
 
 def _leads_on(page: CategoryList, found: CategoryList, *, known: bool) -> bool:
     """The same page again leads nowhere; an empty one may end the list, when it is sure that it was the next."""
     return len(page.categories) > len(found.categories) or (known and page.last_page == 0)
-
-
-def _stopping_code(answer: Answer) -> str | None:
-    if answer.status in STOPPING:
-        return STOPPING[answer.status]
-    if answer.status in REDIRECTS:
-        return "redirected"
-    return answer.trouble.value if answer.trouble in UNREACHABLE_TROUBLES else None
-
-
-def _stopped(code: str, answer: Answer) -> ServiceStopped:
-    return ServiceStopped(sentence(answer), code=code, remedy=REMEDIES.get(code, ""))

@@ -15,6 +15,7 @@ from typing import Protocol
 import orjson
 
 from patternmill.catalog.offer import Offer
+from patternmill.catalog.offer_shapes import read_models
 from patternmill.errors import ConfigurationError
 from patternmill.service.client import StudioClient
 from patternmill.service.direct_calls import only_reads
@@ -22,6 +23,7 @@ from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackRepo
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
+from patternmill.service.operation_probe import missing_operations
 from patternmill.service.orders import ShownOrder, read_order
 from patternmill.service.outcomes import (
     Accepted,
@@ -39,10 +41,12 @@ from patternmill.service.outcomes import (
 )
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
 from patternmill.service.polling import POLL, Poller, PollPolicy
+from patternmill.service.questions import Questions, refuse_stopping
 from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
 from patternmill.settings import Settings
 from patternmill.states import Stage
 
+MODELS = "models/list"
 ORDER = "orders/get"
 
 
@@ -135,9 +139,10 @@ class StudioApi:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def known_to_work(self, stages: Iterable[Stage]) -> None:
+    def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """Creates of these were accepted before, so that "not found" is about one item."""
         self._working.update(ON_WIRE[stage].create for stage in stages)
+        self._working.update(operations)
 
     async def create(
         self,
@@ -216,6 +221,22 @@ class StudioApi:
                 f"{operation} may change something at the service.", remedy="Confirm that it is meant."
             )
         return await self._client.post(operation, body)
+
+    async def missing(self, operations: Iterable[str]) -> dict[str, str]:
+        """Those of the operations that the service does not have, each with how that is known. Makes nothing.
+
+        Raises ServiceStopped when the key is refused, or when no answer is clear.
+        """
+        return await missing_operations(Questions(self._post, self._polls, self._policy), operations)
+
+    async def models(self) -> Offer | None:
+        """The models in the form of an offer; None when no list of them can be read.
+
+        Raises ServiceStopped when the key is refused, or when no request reaches the service.
+        """
+        answer = await Questions(self._post, self._polls, self._policy).ask(MODELS, {})
+        refuse_stopping(answer)
+        return read_models(answer.body) if answer.usable else None
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""

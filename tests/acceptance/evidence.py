@@ -96,7 +96,7 @@ class Evidence:
     def _wrong_goods(self) -> list[str]:
         made = {row["sku"]: row["product_id"] for row in self.results if row["product_id"]}
         faults = self.audit.wrong_products(made)
-        prompts = {row.sku: row.prompt for row in self.room.rows}
+        prompts = {row.sku: row.pattern_text for row in self.room.rows}
         for row in self.results:
             if row["status"] == "succeeded" and not row["product_id"]:
                 faults.append(f"{row['sku']} succeeded without a product")

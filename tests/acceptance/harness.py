@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +39,22 @@ _GOODS: tuple[tuple[str, dict[str, str]], ...] = (
 _OPTIONS = ("fabric", "size", "handle", "finish", "width")
 
 
+#: The chains of rows, in turn: none, one refinement, two, and a reference with one.
+_CHAINS: tuple[dict[str, str], ...] = (
+    {},
+    {"refine:recolor": '{"palette": ["#1f3a5f"]}'},
+    {"refine:recolor": '{"palette": ["#1f3a5f"]}', "refine:edit": '{"prompt": "no moon"}'},
+    {"reference": "guide.png", "refine:edit": '{"prompt": "no moon"}'},
+)
+_EXTRAS = ("reference", "refine:recolor", "refine:edit")
+
+
+def chained_rows(count: int, *, about: str = "herons") -> list[ExpectedRow]:
+    """The same rows with references and refinements, some of which rows of one prompt share."""
+    rows = some_rows(count, about=about)
+    return [replace(row, extras=_CHAINS[number // 2 % len(_CHAINS)]) for number, row in enumerate(rows)]
+
+
 def some_rows(count: int, *, about: str = "herons", shared: int = 4, goods: int = 4) -> list[ExpectedRow]:
     """Rows of a catalog; of every `shared` rows two have one prompt."""
     rows = []
@@ -52,10 +68,15 @@ def some_rows(count: int, *, about: str = "herons", shared: int = 4, goods: int 
 def write_csv(path: Path, rows: Sequence[ExpectedRow]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["sku", "prompt", "category", *(f"option:{name}" for name in _OPTIONS)])
+        extras = _EXTRAS if any(row.extras for row in rows) else ()
+        writer.writerow(["sku", "prompt", "category", *(f"option:{name}" for name in _OPTIONS), *extras])
         for row in rows:
             cells = [row.selections.get(name, "") for name in _OPTIONS]
-            writer.writerow([row.sku, row.prompt, row.category, *cells])
+            writer.writerow(
+                [row.sku, row.prompt, row.category, *cells, *(row.extras.get(n, "") for n in extras)]
+            )
+    if extras:
+        (path.parent / "guide.png").write_bytes(b"\x89PNG\r\n\x1a\n" + path.name.encode())
     return path
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.acceptance.evidence import Evidence
-from tests.acceptance.harness import HURRY, Ended, Room, Zygote, in_process, some_rows
+from tests.acceptance.harness import HURRY, Ended, Room, Zygote, chained_rows, in_process, some_rows
 from tests.hostile import Plan, Rule, Times
 
 CREATES = ("patterns/create", "products/create")
+REFINES = ("refine/recolor", "refine/edit")
 SHORT = Times("uniform", low=0.05, high=0.3)
 #: The share of the kills whose random moment is counted from a process's first work, the rest from its start:
 #: on a busy machine a start takes longer than most of them live.
@@ -73,6 +74,23 @@ def mixed_faults() -> tuple[Rule, ...]:
         Rule("connect", "reset", nth=(5, 17, 60)),
     ]
     return tuple(rules)
+
+
+def faults_of_chains() -> tuple[Rule, ...]:
+    """The same kinds of faults on refinements and uploads, of which there are fewer."""
+    rules: list[Rule] = []
+    for create in REFINES:
+        rules += [
+            Rule(create, "answer_lost", share=0.08),
+            Rule(create, "answer_lost", {"how": "close"}, nth=(3, 11)),
+            Rule(create, "reset_before", nth=(5,)),
+            Rule(create, "status", {"code": 503, "execute": True}, nth=(7,)),
+            Rule(create, "half_json", nth=(9,)),
+            Rule(create, "job_fails", share=0.05, each=1, params={"message": "the dye ran"}),
+        ]
+    # The first request for each is the look at whether it is there.
+    rules.append(Rule("references/create", "answer_lost", nth=(2,)))
+    return (*rules, *mixed_faults())
 
 
 @dataclass
@@ -209,13 +227,14 @@ def main() -> int:
 
 
 def _round(options: argparse.Namespace, zygote: Zygote, seed: int) -> tuple[Tally, int]:
-    plan = Plan(seed=seed, rules=mixed_faults(), patterns=SHORT, products=SHORT)
+    rules = faults_of_chains() if options.chains else mixed_faults()
+    plan = Plan(seed=seed, rules=rules, patterns=SHORT, products=SHORT)
     settings = {"PATTERNMILL_MAX_IN_FLIGHT": str(options.window)}
     if options.ledger:
         settings["PATTERNMILL_LEDGER_URL"] = options.ledger
     with tempfile.TemporaryDirectory() as folder, in_process(plan, Path(folder)) as service:
         # The ledger is one for all rounds, so each has a catalog of its own.
-        rows = some_rows(options.rows, about=f"soak-{seed}")
+        rows = (chained_rows if options.chains else some_rows)(options.rows, about=f"soak-{seed}")
         room = Room(Path(folder) / "room", service, rows, zygote, settings, catalog=f"soak-{seed}")
         restarts = _Restarts(options.restart, options.every)
         tally = kill_at_random(room, 10**6, random.Random(seed), longest=options.longest)
@@ -228,6 +247,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="kill_loop")
     parser.add_argument("--kills", type=int, default=2000)
     parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--chains", action="store_true", help="rows with references and refinements")
     parser.add_argument("--window", type=int, default=10)
     parser.add_argument("--longest", type=float, default=0.9, help="seconds a process lives at most")
     parser.add_argument("--seed", type=int)

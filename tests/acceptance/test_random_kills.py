@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.harness import Room, Zygote, in_process, some_rows
-from tests.acceptance.kill_loop import SHORT, judge, kill_at_random, mixed_faults
+from tests.acceptance.harness import Room, Zygote, chained_rows, in_process, some_rows
+from tests.acceptance.kill_loop import SHORT, faults_of_chains, judge, kill_at_random, mixed_faults
 from tests.hostile import Plan
 
 KILLS = 50
@@ -33,3 +33,24 @@ def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
     assert evidence.audit.unfired(plan) == []
     creates = evidence.audit.count("patterns/create") + evidence.audit.count("products/create")
     assert evidence.audit.faults.total() > 0.1 * creates
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+def test_random_kills_buy_no_part_of_a_chain_twice(tmp_path: Path, zygote: Zygote) -> None:
+    """The same over rows with references and refinements, at a service that answers all of them with jobs."""
+    seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
+    print(f"KILL_SEED={seed}")
+    plan = Plan(seed=seed, rules=faults_of_chains(), patterns=SHORT, products=SHORT)
+    with in_process(plan, tmp_path) as service:
+        settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
+        room = Room(tmp_path / "room", service, chained_rows(200), zygote, settings)
+        tally = kill_at_random(room, KILLS + 10, random.Random(seed), longest=0.5)
+        evidence = judge(room, tally)
+    print(tally, evidence.audit.faults)
+    assert tally.faults == []
+    assert tally.kills >= KILLS, "the loop was over before it proved anything"
+    assert tally.mid_run >= KILLS // 2, "most kills hit processes that bought nothing"
+    assert evidence.audit.bought("reference") == 1
+    assert evidence.audit.count("refine/recolor") > 50
+    assert [rule for rule in evidence.audit.unfired(plan) if rule.startswith("ref")] == []

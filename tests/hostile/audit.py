@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.plan import Plan
+from tests.hostile.plan import REFINE, UPLOAD, Plan
 from tests.hostile.record import Line, lines_of
 from tests.hostile.shapes import categories_of
 
@@ -31,6 +31,24 @@ class ExpectedRow:
     prompt: str
     category: str
     selections: Mapping[str, str] = field(default_factory=dict)
+    #: Cells of the columns `reference` and `refine:<operation>`, the latter as JSON objects.
+    extras: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def pattern_text(self) -> str:
+        """What its pattern is, with all that was done to it."""
+        text = self.prompt + (GUIDED if self.extras.get("reference") else "")
+        for column, cell in self.extras.items():
+            if column.startswith("refine:") and cell:
+                text = refined(text, column.replace(":", "/"), json.loads(cell))
+        return text
+
+
+GUIDED = " [guided]"
+
+
+def refined(text: str, operation: str, parameters: Mapping[str, Any]) -> str:
+    return f"{text} » {operation} {json.dumps(parameters, sort_keys=True)}"
 
 
 @dataclass(frozen=True)
@@ -174,7 +192,9 @@ def audit(record: Path, rows: Iterable[ExpectedRow] = (), plan: Plan | None = No
 def _wanted(rows: Iterable[ExpectedRow], plan: Plan) -> dict[str, Goods]:
     ids = {c.name.lower(): c.category_id for c in categories_of(plan.environment, plan.catalog)}
     return {
-        row.sku: goods_of(row.prompt, ids.get(row.category.strip().lower(), row.category), row.selections)
+        row.sku: goods_of(
+            row.pattern_text, ids.get(row.category.strip().lower(), row.category), row.selections
+        )
         for row in rows
     }
 
@@ -208,8 +228,7 @@ def _purchase(
     repeated: bool,
 ) -> Purchase:
     body = line["body"]
-    stage = "pattern" if line["operation"] == "patterns/create" else "product"
-    prompt = body["prompt"] if stage == "pattern" else prompts.get(body["patternId"], "")
+    stage, prompt = _made_by(line["operation"], body, prompts)
     content = _content(stage, prompt, body)
     tries[content] += 1
     return Purchase(
@@ -220,8 +239,23 @@ def _purchase(
     )  # fmt: skip
 
 
+def _made_by(operation: str, body: Mapping[str, Any], prompts: Mapping[str, str]) -> tuple[str, str]:
+    """The stage of a purchase, and the text of its pattern."""
+    if operation == "patterns/create":
+        return "pattern", body["prompt"] + (GUIDED if body.get("referenceIds") else "")
+    if operation == UPLOAD:
+        return "reference", ""
+    before = prompts.get(body["patternId"], "")
+    if operation in REFINE:
+        own = {name: value for name, value in body.items() if name not in ("requestId", "patternId")}
+        return "pattern", refined(before, operation, own)
+    return "product", before
+
+
 def _content(stage: str, prompt: str, body: Mapping[str, Any]) -> str:
-    if stage == "pattern":
+    if stage == "pattern" and "patternId" in body:
+        about = {"text": prompt}
+    elif stage != "product":
         about = {name: value for name, value in body.items() if name != "requestId"}
     else:
         about = {"prompt": prompt, "category": body["categoryId"], "selections": body["selections"]}

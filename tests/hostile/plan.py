@@ -10,8 +10,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-OPERATIONS = ("patterns/create", "products/create", "jobs/get", "categories/list", "categories/get")
-CREATES = ("patterns/create", "products/create")
+#: Their shapes are this service's own: uploads are jobs too, and their kinds are the operations' names.
+REFINE = ("refine/recolor", "refine/edit")
+UPLOAD = "references/create"
+CREATES = ("patterns/create", "products/create", *REFINE, UPLOAD)
+OPERATIONS = (*CREATES, "jobs/get", "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
 FATES = frozenset({"job_fails", "job_never_ends", "job_time"})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.hostile.plan import Plan, Rule
+from tests.hostile.plan import REFINE, UPLOAD, Plan, Rule
 from tests.hostile.record import Line, Record
 from tests.hostile.shapes import Category, categories_of, details, listing
 from tests.hostile.wire import Answer, json_answer, refusal
@@ -34,11 +34,16 @@ class Job:
 
     @property
     def kind(self) -> str:
-        return "pattern" if self.operation == "patterns/create" else "product"
+        kinds = {"patterns/create": "pattern", "products/create": "product", UPLOAD: "reference"}
+        return kinds.get(self.operation, self.operation)
+
+    @property
+    def makes(self) -> str:
+        return "pattern" if self.operation in REFINE else self.kind
 
     @property
     def result_id(self) -> str:
-        return f"{self.kind[:3]}_{self.job_id.removeprefix('job_')}"
+        return f"{self.makes[:3]}_{self.job_id.removeprefix('job_')}"
 
     @property
     def status(self) -> str:
@@ -52,7 +57,7 @@ class Job:
             "jobId": self.job_id,
             "kind": self.kind,
             "status": self.status,
-            "result": {f"{self.kind}Id": self.result_id} if done else None,
+            "result": {f"{self.makes}Id": self.result_id} if done else None,
         }
         if self.status == "failed":
             answer["error"] = {"message": self.reason}
@@ -160,9 +165,10 @@ class Shop:
     def content_of(self, operation: str, body: dict[str, Any]) -> str:
         """A pattern is its prompt and parameters; a product the pattern's content, category and selections."""
         about = {name: value for name, value in body.items() if name != "requestId"}
-        if operation == "products/create":
+        if operation == "products/create" or operation in REFINE:
             pattern = self.made.get(str(about.pop("patternId", None)))
             about["pattern"] = pattern.content if pattern else None
+            about["operation"] = operation
         return json.dumps(about, sort_keys=True, ensure_ascii=False)
 
     def create(self, call: Call, fate: Fate, *, forget: bool = False) -> tuple[Answer, Job | None]:
@@ -203,7 +209,7 @@ class Shop:
     def _duration(self, call: Call, fate: Fate) -> float:
         if fate.seconds is not None:
             return fate.seconds
-        times = self.plan.patterns if call.operation == "patterns/create" else self.plan.products
+        times = self.plan.products if call.operation == "products/create" else self.plan.patterns
         return times.draw(f"{self.plan.seed}/{call.request_id}")
 
     def fault_of(self, call: Call) -> Answer | None:
@@ -212,13 +218,23 @@ class Shop:
             return refusal(422, "invalid", "requestId must be a text.")
         if call.operation == "patterns/create":
             prompt = _text(call.body.get("prompt"))
-            return None if prompt and prompt.strip() else refusal(422, "invalid", "prompt must be a text.")
-        return self._invalid_product(call)
+            if not prompt or not prompt.strip():
+                return refusal(422, "invalid", "prompt must be a text.")
+            unknown = [one for one in call.body.get("referenceIds", ()) if one not in self.made]
+            return refusal(422, "invalid", "referenceIds are unknown.") if unknown else None
+        if call.operation == UPLOAD:
+            return None if _text(call.body.get("data")) else refusal(422, "invalid", "data is missing.")
+        return self._unknown_pattern(call) or (
+            self._invalid_product(call) if call.operation == "products/create" else None
+        )
+
+    def _unknown_pattern(self, call: Call) -> Answer | None:
+        pattern = self.made.get(_text(call.body.get("patternId")) or "")
+        if pattern is None or pattern.key != call.key or pattern.makes != "pattern":
+            return refusal(422, "invalid", "patternId is unknown.")
+        return None
 
     def _invalid_product(self, call: Call) -> Answer | None:
-        pattern = self.made.get(_text(call.body.get("patternId")) or "")
-        if pattern is None or pattern.key != call.key or pattern.kind != "pattern":
-            return refusal(422, "invalid", "patternId is unknown.")
         category = self._category(_text(call.body.get("categoryId")) or "")
         if category is None:
             return refusal(422, "invalid", "categoryId is unknown.")

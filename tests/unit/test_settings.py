@@ -46,6 +46,9 @@ MALFORMED = {
     "currency": CANARY,
     "pattern_price": "-1",
     "product_price": "1.5",
+    "refinement_price": "-1",
+    "reference_price": "1.5",
+    "model": CANARY * 50,
     "day_budget": f"{CANARY}",
     "confirm_above": f"{CANARY}",
     "approve_above_items": "-1",
@@ -65,7 +68,7 @@ MALFORMED = {
     "same_service": f'["ftp://{CANARY}"]',
 }
 #: Fields that take any text.
-ANYTHING = {"home"}
+ANYTHING = {"home", "operations_file"}
 #: More that would fail later, after the first purchases.
 FAIL_LATER = [
     ("final_reasons", '["broken", "(canary-7f3a"]'),

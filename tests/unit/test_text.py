@@ -8,6 +8,7 @@ import pytest
 from babel.numbers import list_currencies
 
 from patternmill.parameters import MOST_AMOUNT
+from patternmill.states import Stage
 from patternmill.text import (
     counted,
     duration,
@@ -76,7 +77,9 @@ def test_moments_are_in_utc() -> None:
 def test_counts() -> None:
     """Singular for one, thousands are grouped, and zero is left out of a list."""
     assert [plural(count, "row") for count in (0, 1, 1234)] == ["0 rows", "1 row", "1,234 rows"]
-    assert goods(1, 2000) == "1 pattern and 2,000 products"
+    assert goods({Stage.PATTERN: 1, Stage.PRODUCT: 2000}) == "1 pattern and 2,000 products"
+    refined = {Stage.PATTERN: 24, Stage.REFINEMENT: 8, Stage.PRODUCT: 24}
+    assert goods(refined) == "24 patterns, 8 refinements and 24 products"
     assert counted({"succeeded": 1200, "failed": 0, "not_started": 1}) == "1,200 succeeded, 1 not started"
     assert counted({"failed": 0}) == "none"
 

@@ -9,24 +9,37 @@ from dataclasses import dataclass
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
-from patternmill.ledger.runs import Attempts, RowOutcome, last_attempt, row_outcome
-from patternmill.states import RowStatus
+from patternmill.ledger.runs import Attempts, RowOutcome, furthest_attempt, last_attempt, row_outcome
+from patternmill.states import RowStatus, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class PresentItem:
+    """An item with the last attempt at it; None: never begun."""
+
+    key: ItemKey
+    stage: Stage
+    last: Attempt | None
 
 
 @dataclass(frozen=True, slots=True)
 class PresentRow:
-    """A row with the last attempts at its items. Keys are None where the row was refused."""
+    """A row with the last attempts at its items. There are none where the row was refused."""
 
     position: int
     line: int
     sku: str
     prompt: str
     category_id: str
-    pattern_key: ItemKey | None
     product_key: ItemKey | None
     outcome: RowOutcome
-    pattern: Attempt | None = None
-    product: Attempt | None = None
+    #: In the order in which they are made.
+    items: tuple[PresentItem, ...]
+
+    @property
+    def product(self) -> Attempt | None:
+        """The last attempt at its product; None: never begun."""
+        return self.items[-1].last if self.items else None
 
 
 def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
@@ -37,7 +50,7 @@ def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
 
 def _present(row: RunRow, attempts: Attempts, record: RunRecord) -> PresentRow:
     kept = json.loads(row.row)
-    pattern, product = last_attempt(attempts, row.pattern_key), last_attempt(attempts, row.product_key)
+    pattern, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
     refused = row.product_key is None
     return PresentRow(
         row.position,
@@ -45,9 +58,7 @@ def _present(row: RunRow, attempts: Attempts, record: RunRecord) -> PresentRow:
         row.sku,
         kept.get("prompt", ""),
         kept.get("category", ""),
-        row.pattern_key,
         row.product_key,
         RowOutcome(RowStatus.REFUSED) if refused else row_outcome(pattern, product, record.outcome),
-        pattern,
-        product,
+        tuple(PresentItem(key, stage, last_attempt(attempts, key)) for stage, key in row.chain),
     )

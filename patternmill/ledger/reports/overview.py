@@ -10,7 +10,7 @@ from statistics import median
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
-from patternmill.ledger.runs import row_outcome
+from patternmill.ledger.runs import outcome_of_row, row_outcome
 from patternmill.ledger.spending import Spent, spent_of
 from patternmill.states import AttemptState, RowStatus, Stage
 
@@ -106,6 +106,13 @@ def _ended_rows(ledger: Ledger, run_id: RunId) -> dict[RowStatus, int]:
 
 
 def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
+    if _has_longer_chains(ledger, record.run_id):
+        rows = (
+            outcome_of_row(row, attempts, record.outcome)
+            for chunk, attempts in ledger.rows_with_attempts(record.run_id)
+            for row in chunk
+        )
+        return dict(Counter(outcome.status for outcome in rows))
     last = "SELECT max(l.attempt) FROM attempts l WHERE l.item_key ="
     counts: Counter[RowStatus] = Counter()
     for understood, pattern, product, count in ledger.database.rows(
@@ -121,6 +128,17 @@ def _open_rows(ledger: Ledger, record: RunRecord) -> dict[RowStatus, int]:
             status = row_outcome(_in_state(pattern), _in_state(product), record.outcome).status
         counts[status] += count
     return dict(counts)
+
+
+def _has_longer_chains(ledger: Ledger, run_id: RunId) -> bool:
+    """Whether a pattern of the run is built on something."""
+    return bool(
+        ledger.database.rows(
+            "SELECT 1 FROM run_rows r JOIN items i ON i.key = r.pattern_key "
+            "WHERE r.run_id = :run_id AND i.pattern_key IS NOT NULL LIMIT 1",
+            {"run_id": run_id},
+        )
+    )
 
 
 def _in_state(state: str | None) -> Attempt | None:

@@ -11,7 +11,7 @@ from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_products
-from patternmill.ledger.runs import RowOutcome, row_outcome
+from patternmill.ledger.runs import RowOutcome, furthest_attempt, last_attempt, row_outcome
 from patternmill.states import RowStatus, Stage
 
 _ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.pattern_key, i.content, i.created_at"
@@ -27,7 +27,7 @@ class ItemStory:
     stage: Stage
     sku: str | None
     pattern_key: ItemKey | None
-    #: What is bought: a prompt; or a category with its selections, on a pattern.
+    #: What is bought: a prompt; a change of a pattern; or a category with its selections, on a pattern.
     content: dict[str, Any]
     created_at: float
     attempts: tuple[Attempt, ...] = ()
@@ -45,6 +45,12 @@ class RunOfRow:
     product_key: ItemKey | None
     #: As the run ended; None while it has not.
     outcome: RowOutcome | None
+    #: What its pattern is built on, in the order in which it is made.
+    before: tuple[ItemKey, ...] = ()
+
+    @property
+    def keys(self) -> tuple[ItemKey, ...]:
+        return (*self.before, *filter(None, (self.pattern_key, self.product_key)))
 
 
 @dataclass(frozen=True)
@@ -84,13 +90,12 @@ class Story:
         if last.product_key is None:
             problems = last.row.get("problems") or [{}]
             return RowOutcome(RowStatus.REFUSED, problems[0].get("code"), problems[0].get("message"))
+        attempts = {item.key: item.attempts for item in self.items if item.attempts}
         return row_outcome(
-            self._attempt(last.pattern_key), self._attempt(last.product_key), last.record.outcome
+            furthest_attempt(attempts, last.keys[:-1]),
+            last_attempt(attempts, last.product_key),
+            last.record.outcome,
         )
-
-    def _attempt(self, key: ItemKey | None) -> Attempt | None:
-        attempts = next((item.attempts for item in self.items if item.key == key), ())
-        return attempts[-1] if attempts else None
 
 
 def stories(ledger: Ledger, name: str) -> list[Story]:
@@ -146,7 +151,7 @@ def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
 
 def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Story:
     runs = tuple(_runs_of_row(ledger, environment, catalog, sku))
-    keys = dict.fromkeys(key for row in runs for key in (row.pattern_key, row.product_key) if key)
+    keys = dict.fromkeys(key for row in runs for key in row.keys)
     items = tuple(_with_attempts(ledger, item) for key in keys for item in _item_by_key(ledger, key))
     pattern = runs[-1].pattern_key if runs else None
     sharing = _sharing(ledger, environment, catalog, pattern) if pattern else ()
@@ -189,7 +194,15 @@ def _runs_of_row(ledger: Ledger, environment: str, catalog: str, sku: str) -> It
         record = ledger.run(run_id)
         assert record is not None, "rows belong to a run"
         ended = RowOutcome.from_json(json.loads(outcome)) if outcome else None
-        yield RunOfRow(record, line, json.loads(row), pattern_key, product_key, ended)
+        before = _built_on(ledger, pattern_key)
+        yield RunOfRow(record, line, json.loads(row), pattern_key, product_key, ended, before)
+
+
+def _built_on(ledger: Ledger, key: ItemKey | None) -> tuple[ItemKey, ...]:
+    """What an item is built on, in the order in which it is made."""
+    found = ledger.database.rows("SELECT pattern_key FROM items WHERE key = :key", {"key": key})
+    before = ItemKey(found[0][0]) if found and found[0][0] else None
+    return (*_built_on(ledger, before), before) if before is not None else ()
 
 
 def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
@@ -200,9 +213,13 @@ def _with_attempts(ledger: Ledger, item: ItemStory) -> ItemStory:
 
 
 def _sharing(ledger: Ledger, environment: str, catalog: str, pattern: ItemKey) -> tuple[str, ...]:
+    """The skus whose products are built on the item, or on what is built on it."""
     rows = ledger.database.rows(
-        "SELECT DISTINCT sku FROM items WHERE environment = :environment AND catalog = :catalog "
-        "AND stage = 'product' AND pattern_key = :pattern ORDER BY sku",
+        "WITH RECURSIVE on_it (key, stage, sku) AS (SELECT key, stage, sku FROM items WHERE pattern_key = :pattern "
+        "AND environment = :environment AND catalog = :catalog UNION "
+        "SELECT i.key, i.stage, i.sku FROM on_it o JOIN items i ON i.pattern_key = o.key "
+        "WHERE o.stage <> 'product' AND i.environment = :environment AND i.catalog = :catalog) "
+        "SELECT DISTINCT sku FROM on_it WHERE stage = 'product' ORDER BY sku",
         {"environment": environment, "catalog": catalog, "pattern": pattern},
     )
     return tuple(sku for (sku,) in rows)

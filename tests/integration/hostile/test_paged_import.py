@@ -14,6 +14,7 @@ from cli.commands.check import command as check
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
+from patternmill.states import Stage
 from tests.hostile import Hostile, Plan
 from tests.hostile.shapes import PAGED
 
@@ -78,7 +79,8 @@ def planned(folder: Path) -> tuple[int, int]:
         async with Pipeline(import_spec(ImportRequest(file=folder / "spring.csv"))) as work:
             await work.read()
             await work.check()
-            return (await work.preview()).plan.purchases()
+            bought = (await work.preview()).plan.purchases()
+            return bought[Stage.PATTERN], bought[Stage.PRODUCT]
 
     return asyncio.run(asyncio.wait_for(main(), 30))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -162,7 +163,9 @@ def test_second_attempt_counts_against_the_limit(ledger: Ledger) -> None:
         begin(ledger, "a", 2, limits=limits)
 
 
-FIRST = FirstPurchases(patterns=3, products=3, pattern_price=40, product_price=10)
+PRICES = {Stage.PATTERN: 40, Stage.PRODUCT: 10}
+ONE_OF_EACH = FirstPurchases({Stage.PATTERN: 1, Stage.PRODUCT: 1}, PRICES)
+FIRST = FirstPurchases({Stage.PATTERN: 3, Stage.PRODUCT: 3}, PRICES)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,7 @@ def test_second_attempt_leaves_the_planned_money(
 
 def test_money_of_a_lost_patterns_product_is_free(ledger: Ledger) -> None:
     """Held, rejected or failed for good: what its product would have cost can buy a second attempt."""
-    limits = SpendingLimits(run_amount=160, first=replace(FIRST, pattern_price=10))
+    limits = SpendingLimits(run_amount=160, first=replace(FIRST, prices=PRICES | {Stage.PATTERN: 10}))
     for name in "abc":
         begin(ledger, name, limits=limits, price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
@@ -208,7 +211,10 @@ def test_attempt_after_one_of_an_earlier_run_is_a_first_one(ledger: Ledger) -> N
     """The plan includes it."""
     begin(ledger, "a", price=40)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
-    limits = SpendingLimits(run_amount=50, first=FirstPurchases(1, 1, 40, 10))
+    limits = SpendingLimits(
+        run_amount=50,
+        first=ONE_OF_EACH,
+    )
     begin(ledger, "a", 2, limits=limits, price=40, run=OTHER_RUN)
     begin(ledger, "a-product", stage=Stage.PRODUCT, limits=limits, price=10, run=OTHER_RUN)
 
@@ -269,8 +275,8 @@ def test_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
     refused(ledger, "c", SpendingLimits(day_amount=2 * price), price=1)
     spent_by = ledger.spent_by_run(RUN)
     day = spent_on(ledger, day_of(ledger.now()))[STAGING]
-    assert spent_by == day == Spent(2, 0, 2 * price)
+    assert spent_by == day == Spent(Counter({Stage.PATTERN: 2}), 2 * price)
     assert type(spent_by.amount) is type(day.amount) is int
     change(ledger, "a", AttemptState.WITHDRAWN)
-    assert ledger.spent_by_run(RUN) == Spent(1, 0, price)
+    assert ledger.spent_by_run(RUN) == Spent(Counter({Stage.PATTERN: 1}), price)
     assert list(problems(ledger)) == []

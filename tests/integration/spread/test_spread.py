@@ -14,6 +14,7 @@ from patternmill.runs import spread as spread_module
 from patternmill.runs.spread import spread
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
+from tests.acceptance.harness import chained_rows
 from tests.hostile import Plan, Rule, Times
 from tests.integration.spread.conftest import Site
 from tests.integration.spread.part_process import FENCED
@@ -45,6 +46,19 @@ def test_two_processes_make_everything_once(site: MakeSite) -> None:
     assert [process.process.returncode for process in made.processes.started] == [0, 0]
     assert not made.audit.double_purchases and not made.audit.never_bought()
     assert 1 < made.most_in_flight() <= WINDOW
+
+
+@pytest.mark.soak
+def test_chains_stay_in_one_process(site: MakeSite) -> None:
+    """References and refinements are made once, and each process has a share of the rows."""
+    made = site(QUICK, ROWS)
+    made.rows = chained_rows(ROWS)
+    ending = asyncio.run(made.run(max_in_flight=WINDOW))
+    assert ending.outcome is Outcome.COMPLETED
+    assert [process.process.returncode for process in made.processes.started] == [0, 0]
+    assert not made.audit.double_purchases and not made.audit.never_bought()
+    assert not made.audit.requests_with_two_jobs
+    assert made.audit.bought("reference") == 1
 
 
 def test_budget_holds_over_both_processes(site: MakeSite) -> None:

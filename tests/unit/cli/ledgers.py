@@ -76,8 +76,7 @@ class Past:
         record = replace(self._record(found, catalog, environment), **of_record)
         with self.ledger.transaction():
             self.ledger.add_run(record, found.file.raw)
-            items: list[Item] = [planned.item for planned in plan.patterns.values()]
-            items += [planned.item for planned in plan.products.values()]
+            items = [planned.item for planned in plan.items.values()]
             self.ledger.add_items(environment, catalog, map(_new_item, items))
             self.ledger.add_rows(record.run_id, map(_run_row, plan.rows))
         return BegunRun(self, record, plan)
@@ -110,12 +109,12 @@ class BegunRun:
     def pattern(self, sku: str) -> PatternItem:
         key = next(row.pattern for row in self.plan.rows if row.sku == sku)
         assert key is not None
-        return self.plan.patterns[key].item
+        return self.plan.items[key].item
 
     def product(self, sku: str) -> ProductItem:
         key = next(row.product for row in self.plan.rows if row.sku == sku)
         assert key is not None
-        return self.plan.products[key].item
+        return self.plan.items[key].item
 
     def attempt(
         self, item: Item, state: AttemptState, number: int = 1, *, error: str = "the loom broke"
@@ -123,7 +122,7 @@ class BegunRun:
         """Bring the n-th attempt at an item to a state; a second later each."""
         request_id = item.request_id(number)
         name = request_id[:8]
-        made = {item.pattern_key: PATTERN_ID} if item.pattern_key else {}
+        made = {item.parent_key: PATTERN_ID} if item.parent_key else {}
         body = item.body(request_id, made)
         intent = Intent(request_id, item.key, item.stage, number, body, PRICES[item.stage])
         with self.ledger.transaction():
@@ -166,7 +165,7 @@ def _learned(to: AttemptState, name: str, code: str, error: str) -> dict[str, An
 
 
 def _new_item(item: Item) -> NewItem:
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.pattern_key)
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key)
 
 
 def _run_row(row: Any) -> RunRow:

@@ -29,7 +29,7 @@ FAULTS = {
     "DELETE FROM events WHERE kind = 'intended'": "on record",
     "UPDATE events SET request_id = 'nobody' WHERE kind = 'held'": "its attempt is gone",
     "UPDATE events SET seq = -seq WHERE kind = 'intended' AND request_id IN (SELECT request_id FROM attempts a "
-    "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before its pattern succeeded",
+    "JOIN items i ON i.key = a.item_key WHERE i.stage = 'product')": "before what it is built on succeeded",
     "UPDATE inputs SET raw = x'00'": "is damaged",
     "DELETE FROM inputs": "The input of run run-1 is gone",
     "UPDATE run_rows SET product_key = 'nothing' WHERE position = 0": "names an item that is gone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from patternmill.runs.pipeline import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
 from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.runs.spec import RunSpec
-from patternmill.states import AttemptState, Outcome, RowStatus
+from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 PRICED = RunOptions(attempts=2, pattern_price=50, product_price=200)
@@ -40,6 +41,10 @@ def chosen(past: Past, run: BegunRun, **choice: Any) -> RetrySelection:
 
 def skus(found: RetrySelection) -> list[str]:
     return [row.sku for row in found.rows]
+
+
+def bought(amount: int, patterns: int = 0, products: int = 0) -> Purchases:
+    return Purchases(Counter({Stage.PATTERN: patterns, Stage.PRODUCT: products}), amount)
 
 
 @pytest.mark.parametrize(
@@ -193,11 +198,23 @@ def test_statuses_are_parsed() -> None:
     ("sku", "expected", "worst"),
     [
         # Its pattern is paid: never another.
-        ("H-2", Purchases(0, 1, 200), Purchases(0, 2, 400)),
+        ("H-2", bought(200, products=1), bought(400, products=2)),
         # Its pattern is reserved already; should it fail, one more attempt is allowed.
-        ("F-1", Purchases(0, 1, 200), Purchases(1, 2, 450)),
-        ("O-1", Purchases(0, 1, 200), Purchases(1, 2, 450)),
-        ("D-1", Purchases(1, 1, 250), Purchases(2, 2, 500)),
+        (
+            "F-1",
+            bought(200, products=1),
+            bought(450, patterns=1, products=2),
+        ),
+        (
+            "O-1",
+            bought(200, products=1),
+            bought(450, patterns=1, products=2),
+        ),
+        (
+            "D-1",
+            bought(250, patterns=1, products=1),
+            bought(500, patterns=2, products=2),
+        ),
     ],
 )
 def test_cost_counts_what_is_not_paid(past: Past, sku: str, expected: Purchases, worst: Purchases) -> None:
@@ -210,7 +227,9 @@ def test_shared_pattern_costs_once(past: Past) -> None:
     """Rows that share a pattern pay for it once."""
     run = past.begin(HERON, HERON_MUG)
     run.end()
-    assert cost(chosen(past, run).rows, PRICED).expected == Purchases(1, 2, 450)
+    assert cost(chosen(past, run).rows, PRICED).expected == Purchases(
+        Counter({Stage.PATTERN: 1, Stage.PRODUCT: 2}), 450
+    )
 
 
 def test_plan_only_and_no_terminal_begin_nothing(

@@ -10,7 +10,7 @@ from patternmill.catalog.rows import Row
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 from tests.unit.catalog.samples import HEADER, checked
 
 SCOPE = Scope("staging", "spring")
@@ -38,7 +38,7 @@ def test_rows_not_chosen_are_left_out() -> None:
     found = plan("F-1")
     assert reasons(found) == ([Reason.LEFT_OUT, Reason.NEW], [Reason.LEFT_OUT, Reason.LEFT_OUT, Reason.NEW])
     assert [row.sku for row in found.to_do()] == ["F-1"]
-    assert found.purchases() == (1, 1)
+    assert found.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
     assert len(found.rows) == 3
 
 
@@ -46,7 +46,7 @@ def test_shared_pattern_is_made_for_the_chosen_row() -> None:
     """Whichever other rows have it, and it counts for that row alone."""
     found = plan("H-2")
     assert reasons(found)[0] == [Reason.NEW, Reason.LEFT_OUT]
-    assert [pattern.rows for pattern in found.patterns.values()] == [1, 0]
+    assert [pattern.rows for pattern in found.of_stage(Stage.PATTERN).values()] == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -73,5 +73,5 @@ def test_failed_pattern_of_a_chosen_row_is_retried() -> None:
     """For the row that was chosen, not for its neighbour."""
     key = next(iter(plan("H-1").patterns))
     found = plan("H-1", memory=Memory({key: Known(AttemptState.FAILED)}))
-    assert found.patterns[key].reason is Reason.RETRIED
+    assert found.items[key].reason is Reason.RETRIED
     assert [row.sku for row in found.to_do()] == ["H-1"]

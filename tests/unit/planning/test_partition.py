@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from patternmill.catalog.csv_reader import Record
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
 from patternmill.planning.items import Scope
 from patternmill.planning.partition import cut, is_begun, shares
-from patternmill.planning.plan import Plan, make_plan
+from patternmill.planning.plan import TO_DO, Plan, PlanLimit, limit_plan, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 
 SCOPE = Scope("staging", "spring")
 
@@ -39,7 +40,7 @@ def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, LastAttempt]:
     wanted = {f"motif {motif}" for motif in motifs}
     return {
         key: LastAttempt(AttemptState.ACCEPTED)
-        for key, planned in plan.patterns.items()
+        for key, planned in plan.of_stage(Stage.PATTERN).items()
         if planned.item.prompt in wanted
     }
 
@@ -90,3 +91,61 @@ def test_shares_add_up_to_the_whole(total: int, parts: int) -> None:
     """No share is more than one above another."""
     dealt = shares(total, parts)
     assert sum(dealt) == total and max(dealt) - min(dealt) <= 1
+
+
+CHAIN_ROWS = st.lists(
+    st.tuples(
+        st.integers(0, 6),
+        st.sampled_from([None, "a" * 64, "b" * 64]),
+        st.lists(st.integers(0, 2), max_size=2),
+    ),
+    max_size=30,
+)
+
+
+def chained_plan(
+    rows: list[tuple[int, str | None, list[int]]], last_attempts: Mapping[ItemKey, LastAttempt] | None = None
+) -> Plan:
+    """Rows with a prompt, a reference and refinements, each by number."""
+    entries = []
+    for line, (motif, reference, edits) in enumerate(rows, start=2):
+        refinements = tuple(Refinement("edit", {"prompt": str(edit)}) for edit in edits)
+        row = Row(line, f"S-{line}", f"motif {motif}", "mug", "mug", {}, ())
+        row = replace(row, reference=reference, refinements=refinements)
+        entries.append(Entry(Record(line, ()), row, ()))
+    return make_plan(SCOPE, entries, Memory(last_attempts or {}))
+
+
+@settings(deadline=None)
+@given(CHAIN_ROWS, st.integers(1, 9), st.integers(0, 40))
+def test_parts_share_nothing_that_is_still_to_be_made(
+    rows: list[tuple[int, str | None, list[int]]], parts: int, made: int
+) -> None:
+    """References and refinements too; each item comes after what it is built on."""
+    fresh = chained_plan(rows)
+    # What was made before begins with what others are built on.
+    done = dict.fromkeys(list(fresh.items)[:made], LastAttempt(AttemptState.SUCCEEDED))
+    done = {key: last for key, last in done.items() if fresh.items[key].item.stage is not Stage.PRODUCT}
+    plan = chained_plan(rows, done)
+    seen: set[ItemKey] = set()
+    for key, planned in plan.items.items():
+        assert planned.item.parent_key is None or planned.item.parent_key in seen
+        seen.add(key)
+    pieces = cut(plan, parts)
+    assert sorted(row.position for part in pieces for row in part) == list(range(len(rows)))
+    waiting = [
+        {key for row in part for key in row.keys if plan.items[key].reason in TO_DO} for part in pieces
+    ]
+    assert sum(map(len, waiting)) == len(set().union(*waiting))
+
+
+@settings(deadline=None)
+@given(CHAIN_ROWS, st.integers(0, 60))
+def test_limits_buy_whole_chains(rows: list[tuple[int, str | None, list[int]]], most: int) -> None:
+    plan = chained_plan(rows)
+    limit = PlanLimit("the limit", "Raise it.", most, dict.fromkeys(Stage, 1))
+    limited = limit_plan(plan, [limit])
+    bought = limited.plan if limited else plan
+    assert bought.purchases().total() <= most or limited is None
+    for row in bought.to_do():
+        assert all(bought.items[key].reason in TO_DO for key in row.keys)

@@ -16,7 +16,7 @@ from patternmill.identifiers import ItemKey
 from patternmill.planning.items import ContentItems, PatternItem, ProductItem, Scope
 from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
-from patternmill.states import AttemptState
+from patternmill.states import AttemptState, Stage
 from tests.unit.catalog.samples import HEADER, checked
 
 SCOPE = Scope("staging", "spring")
@@ -91,23 +91,23 @@ def reasons(planned: Plan, row: int = 0) -> tuple[Reason, Reason]:
     """Of the pattern and of the product of a row."""
     found = planned.rows[row]
     assert found.pattern is not None and found.product is not None
-    return planned.patterns[found.pattern].reason, planned.products[found.product].reason
+    return planned.items[found.pattern].reason, planned.items[found.product].reason
 
 
 def test_first_run_buys_everything_once() -> None:
     """Rows with the same prompt share one pattern item; every row has a product item of its own."""
     planned = plan(HERON, HERON_MUG, FERN)
-    assert planned.purchases() == (2, 3)
-    assert [found.rows for found in planned.patterns.values()] == [2, 1]
-    assert planned.pattern_counts() == {Reason.NEW: 2}
-    assert planned.product_counts() == {Reason.NEW: 3}
+    assert planned.purchases() == {Stage.PATTERN: 2, Stage.PRODUCT: 3}
+    assert [found.rows for found in planned.of_stage(Stage.PATTERN).values()] == [2, 1]
+    assert planned.reasons_of(Stage.PATTERN) == {Reason.NEW: 2}
+    assert planned.reasons_of(Stage.PRODUCT) == {Reason.NEW: 3}
     assert [row.sku for row in planned.to_do()] == ["H-1", "H-2", "F-1"]
 
 
 def test_items_are_in_the_order_of_their_rows() -> None:
     planned = plan(FERN, HERON, HERON_MUG)
-    prompts = [found.item.prompt for found in planned.patterns.values()]
-    skus = [found.item.sku for found in planned.products.values()]
+    prompts = [found.item.prompt for found in planned.of_stage(Stage.PATTERN).values()]
+    skus = [found.item.sku for found in planned.of_stage(Stage.PRODUCT).values()]
     assert (prompts, skus) == (["green ferns", "blue herons"], ["F-1", "H-1", "H-2"])
 
 
@@ -119,7 +119,7 @@ def test_refused_row_is_counted_and_has_no_items() -> None:
         (2, False),
     ]
     assert planned.refused() == 1
-    assert planned.purchases() == (2, 2)
+    assert planned.purchases() == {Stage.PATTERN: 2, Stage.PRODUCT: 2}
 
 
 @pytest.mark.parametrize("state", AttemptState)
@@ -144,7 +144,7 @@ def test_made_items_cost_nothing() -> None:
     for line in (HERON, HERON_MUG, FERN):
         past.left(line, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan(HERON, HERON_MUG, FERN, past=past)
-    assert planned.purchases() == (0, 0)
+    assert planned.purchases() == {}
     assert list(planned.to_do()) == []
 
 
@@ -152,7 +152,7 @@ def test_begun_items_are_no_new_purchase() -> None:
     """They are resumed under their request IDs."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
     planned = plan(HERON, past=past)
-    assert planned.purchases() == (0, 0)
+    assert planned.purchases() == {}
     assert [row.sku for row in planned.to_do()] == ["H-1"]
 
 
@@ -161,7 +161,7 @@ def test_another_category_on_the_same_pattern_is_a_changed_product() -> None:
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan("H-1,blue herons,Cushion,M,linen,", past=past)
     assert reasons(planned) == (Reason.DONE, Reason.CHANGED)
-    assert planned.purchases() == (0, 1)
+    assert planned.purchases() == {Stage.PRODUCT: 1}
 
 
 def test_another_prompt_for_a_known_sku_changes_both() -> None:
@@ -169,27 +169,25 @@ def test_another_prompt_for_a_known_sku_changes_both() -> None:
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan("H-1,grey herons,Cushion,S,linen,", past=past)
     assert reasons(planned) == (Reason.CHANGED, Reason.CHANGED)
-    assert planned.purchases() == (1, 1)
+    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
 
 
 def test_new_sku_on_a_known_prompt_buys_its_product_only() -> None:
     """Patterns are shared between runs too."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
-    assert plan(HERON_MUG, past=past).purchases() == (0, 1)
+    assert plan(HERON_MUG, past=past).purchases() == {Stage.PRODUCT: 1}
 
 
 def test_edition_buys_the_same_content_again_once() -> None:
     """It is part of the content, so that a second run of the edition finds it made."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     again = plan(HERON, past=past, edition="2")
-    assert again.purchases() == (1, 1)
+    assert again.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
     done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
     memory = Memory(past.last_attempts | done, past.products)
-    assert make_plan(
-        SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")
-    ).purchases() == (
-        0,
-        0,
+    assert (
+        make_plan(SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")).purchases()
+        == {}
     )
 
 
@@ -199,7 +197,7 @@ def test_retry_includes_failed_items(state: AttemptState) -> None:
     past = Past().left(HERON, state)
     planned = plan(HERON, past=past, retry=lambda row: True)
     assert reasons(planned) == (Reason.RETRIED, Reason.NEW)
-    assert planned.purchases() == (1, 1)
+    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
 
 
 def test_retry_of_a_product_never_buys_its_pattern_again() -> None:
@@ -228,21 +226,21 @@ def test_retried_pattern_serves_all_of_its_rows(retried: str) -> None:
     past = Past().left(HERON, AttemptState.FAILED).left(HERON_MUG, None)
     planned = plan(HERON, HERON_MUG, past=past, retry=lambda row: row.sku == retried)
     assert reasons(planned, 0) == reasons(planned, 1) == (Reason.RETRIED, Reason.NEW)
-    assert planned.purchases() == (1, 2)
+    assert planned.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 2}
 
 
 def test_pattern_counts_the_rows_that_wait_for_it() -> None:
     """A finished row does not wait."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     planned = plan(HERON, "H-3,blue herons,Sofa,,,", past=past)
-    assert [found.rows for found in planned.patterns.values()] == [0]
+    assert [found.rows for found in planned.of_stage(Stage.PATTERN).values()] == [0]
 
 
 def test_shared_pattern_has_the_reason_that_needs_work() -> None:
     """One row is failed for good, another is new: what the pattern needs is decided once."""
     past = Past().left(HERON, AttemptState.WITHDRAWN, AttemptState.REJECTED)
     planned = plan(HERON, HERON_MUG, past=past)
-    (pattern,) = planned.patterns.values()
+    (pattern,) = planned.of_stage(Stage.PATTERN).values()
     assert (pattern.reason, pattern.rows) == (Reason.NEW, 1)
 
 
@@ -300,18 +298,18 @@ def test_plan_is_consistent_after_any_history(
         return
     for row in planned.rows:
         assert row.pattern is not None and row.product is not None
-        if planned.products[row.product].reason in TO_DO:
-            assert planned.patterns[row.pattern].reason in TO_DO | {Reason.DONE}
-    waiting = sum(found.rows for found in planned.patterns.values() if found.reason in TO_DO)
+        if planned.items[row.product].reason in TO_DO:
+            assert planned.items[row.pattern].reason in TO_DO | {Reason.DONE}
+    waiting = sum(found.rows for found in planned.of_stage(Stage.PATTERN).values() if found.reason in TO_DO)
     assert waiting <= len(rows)
     assert TO_BUY <= TO_DO
-    assert sum(planned.product_counts().values()) == len(rows)
+    assert sum(planned.reasons_of(Stage.PRODUCT).values()) == len(rows)
 
 
 def test_plan_keys_are_the_items_own_keys() -> None:
     planned = plan(HERON, FERN)
-    assert all(found.item.key == key for key, found in planned.patterns.items())
-    assert all(found.item.key == key for key, found in planned.products.items())
+    assert all(found.item.key == key for key, found in planned.of_stage(Stage.PATTERN).items())
+    assert all(found.item.key == key for key, found in planned.of_stage(Stage.PRODUCT).items())
     pattern = PatternItem.of(SCOPE, "blue herons")
     product = ProductItem.of(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
     assert (planned.rows[0].pattern, planned.rows[0].product) == (pattern.key, product.key)

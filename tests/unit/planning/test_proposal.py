@@ -106,8 +106,10 @@ def test_rows_left_out_are_marked() -> None:
     """The pattern that one alone needs is left out with it."""
     planned = plan(HERON, FERN)
     cut = restricted(planned, proposal(planned).coverage(2).keys)
-    assert cut.product_counts() == cut.pattern_counts() == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
-    assert cut.purchases() == (1, 1)
+    assert (
+        cut.reasons_of(Stage.PRODUCT) == cut.reasons_of(Stage.PATTERN) == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
+    )
+    assert cut.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
 
 
 states = st.none() | st.sampled_from(AttemptState)
@@ -127,7 +129,7 @@ def test_plan_never_exceeds_its_coverage(
         past.left(line, pattern, product)
     found = proposal(plan(*lines, past=past))
     cut = restricted(found.plan, found.coverage(most).keys)
-    assert sum(cut.purchases()) <= most
-    to_do = {key for key, planned in cut.patterns.items() if planned.reason in TO_DO}
+    assert cut.purchases().total() <= most
+    to_do = {key for key, planned in cut.of_stage(Stage.PATTERN).items() if planned.reason in TO_DO}
     assert to_do <= {row.pattern for row in cut.to_do()}
     assert list(restricted(found.plan, found.coverage().keys).to_do()) == list(found.plan.to_do())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -11,9 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import tidy
+from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RequestId
-from patternmill.planning.items import NAMESPACE, PatternItem, ProductItem, Scope, canonical_json, request_id
+from patternmill.planning.items import (
+    NAMESPACE,
+    PatternItem,
+    ProductItem,
+    ReferenceItem,
+    RefinementItem,
+    Scope,
+    canonical_json,
+    reference_content,
+    refinement_content,
+    request_id,
+)
+from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.states import Stage
 
 STAGING = Scope("staging", "spring")
@@ -85,7 +101,7 @@ def test_bodies_are_the_same_bytes_each_time() -> None:
     assert HERONS.body(HERONS.request_id(1)) == (
         b'{"prompt":"blue herons at dawn","requestId":"0d4cfdc0-8310-5536-922c-355b3c5c2416"}'
     )
-    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.pattern_key: "pat_1"}) == (
+    assert CUSHION.body(CUSHION.request_id(1), {CUSHION.parent_key: "pat_1"}) == (
         b'{"categoryId":"cat_cushion","patternId":"pat_1",'
         b'"requestId":"efa11558-0ff5-5359-926f-cbc4850e8a50",'
         b'"selections":{"fabric":"linen","size":"45x45"}}'
@@ -130,7 +146,7 @@ def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
 
 def test_selections_have_no_order() -> None:
     """The columns of a file may be in any order."""
-    made = {CUSHION.pattern_key: "p"}
+    made = {CUSHION.parent_key: "p"}
     turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
     assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
@@ -195,6 +211,82 @@ def test_items_are_described_in_one_line() -> None:
 
 def test_a_product_knows_its_row_and_its_pattern() -> None:
     """What the ledger stores next to its content is taken from it."""
-    assert (CUSHION.sku, CUSHION.pattern_key) == ("CU-001", HERONS.key)
-    assert (HERONS.sku, HERONS.pattern_key) == (None, None)
+    assert (CUSHION.sku, CUSHION.parent_key) == ("CU-001", HERONS.key)
+    assert (HERONS.sku, HERONS.parent_key) == (None, None)
     assert ItemKey(CUSHION.content["pattern"]) == HERONS.key
+
+
+SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+REFERENCE = ReferenceItem(STAGING, reference_content(SHA), picture_of=lambda sha256: b"picture")
+GUIDED = PatternItem.of(STAGING, "blue herons at dawn", model="linocut", reference=SHA)
+RECOLORED = RefinementItem(
+    STAGING, refinement_content(GUIDED.key, Refinement("recolor", {"palette": ["#1f3a5f"]}))
+)
+
+
+def test_golden_ids_of_chains() -> None:
+    """Pinned like those of patterns and products."""
+    found = [(item.key, item.request_id(1)) for item in (REFERENCE, GUIDED, RECOLORED)]
+    assert found == [
+        ("38d7c12c-7238-5a00-8230-e8ee11e9e0ab", "dfce653a-bf2e-5273-a29b-04bf8c3d2466"),
+        ("fae11933-a87d-5ea5-8103-1afe7e99d7f8", "594f412d-fb7b-566f-b563-570446d7bf7d"),
+        ("c81ec4a5-f0c6-59f1-842d-d862a9dde587", "61854ea5-d28b-56e3-bcd1-9fb47c9269b7"),
+    ]
+
+
+def test_each_item_of_a_chain_names_what_it_is_built_on() -> None:
+    assert REFERENCE.parent_key is None
+    assert GUIDED.parent_key == REFERENCE.key
+    assert RECOLORED.parent_key == GUIDED.key
+
+
+def test_bodies_of_a_chain() -> None:
+    """The fields are those that are documented as a choice."""
+    request_id = RequestId("r")
+    assert REFERENCE.body(request_id) == b'{"data":"cGljdHVyZQ==","requestId":"r"}'
+    assert GUIDED.body(request_id, {REFERENCE.key: "ref_1"}) == (
+        b'{"model":"linocut","prompt":"blue herons at dawn","referenceIds":["ref_1"],"requestId":"r"}'
+    )
+    assert RECOLORED.body(request_id, {GUIDED.key: "pat_1"}) == (
+        b'{"palette":["#1f3a5f"],"patternId":"pat_1","requestId":"r"}'
+    )
+    assert (REFERENCE.operation, GUIDED.operation, RECOLORED.operation) == (
+        "references/create",
+        None,
+        "refine/recolor",
+    )
+
+
+def test_service_may_call_it_otherwise() -> None:
+    """What a service calls things is no content: the same items, asked for by other names."""
+    unstated = Unstated(
+        refine={"recolor": "patterns/recolour"},
+        pattern="sourceId",
+        fields={"palette": "colours"},
+        model="engine",
+    )
+    recolored, guided = replace(RECOLORED, unstated=unstated), replace(GUIDED, unstated=unstated)
+    assert recolored.key == RECOLORED.key
+    assert recolored.operation == "patterns/recolour"
+    assert recolored.body(RequestId("r"), {GUIDED.key: "p"}) == (
+        b'{"colours":["#1f3a5f"],"requestId":"r","sourceId":"p"}'
+    )
+    assert b'"engine":"linocut"' in guided.body(RequestId("r"), {REFERENCE.key: "ref_1"})
+
+
+def test_operations_file_vouches_for_what_it_names(tmp_path: Path) -> None:
+    file = tmp_path / "operations.json"
+    file.write_text('{"staging": {"refine": {"crop": "patterns/crop"}, "picture": "image"}}', "utf-8")
+    staging = read_unstated(file, "staging")
+    assert staging.refine["crop"] == "patterns/crop"
+    assert staging.refine["recolor"] == "refine/recolor"
+    assert (staging.known, staging.picture) == ({"patterns/crop"}, "image")
+    assert read_unstated(file, "production") == read_unstated(None, "production")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"staging": {"refin": {}}}', '{"staging": {"upload": "../x"}}'])
+def test_unusable_operations_file_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "operations.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises(ConfigurationError, match="PATTERNMILL_OPERATIONS_FILE"):
+        read_unstated(file, "staging")

@@ -106,7 +106,7 @@ class FakeStudioApi:
         if self.draining or stopping():
             return InDoubt("stopped") if age is not None else NotBegun()
         said: dict[str, Any] = json.loads(body)
-        name = said["prompt"] if stage is Stage.PATTERN else said["selections"]["name"]
+        name = said["selections"]["name"] if stage is Stage.PRODUCT else _name(said, operation)
         create = Create(stage, name, said["requestId"], body, age)
         self.service.creates.append(create)
         await self._at(lambda: self.service.heard(create))
@@ -158,8 +158,14 @@ class FakeStudioApi:
             self.service.reports.append(report)
         return Delivery(state, f"It is {state}.")
 
-    def known_to_work(self, stages: Iterable[Stage]) -> None:
+    def known_to_work(self, stages: Iterable[Stage], operations: Iterable[str] = ()) -> None:
         """It says nothing that this would decide about."""
+
+    async def missing(self, operations: Iterable[str]) -> dict[str, str]:
+        return {}
+
+    async def models(self) -> Offer | None:
+        return None
 
     async def offer(self, written: Collection[str] = ()) -> Offer:
         return self.service.offer
@@ -173,6 +179,13 @@ class FakeStudioApi:
 
     async def close(self) -> None:
         self.closed = True
+
+
+def _name(said: dict[str, Any], operation: str | None) -> str:
+    """A pattern's prompt; of a refinement its operation, and what it is made on."""
+    return (
+        f"{operation} on {said['patternId']}" if "patternId" in said else str(said.get("prompt", operation))
+    )
 
 
 def failed(reason: str = "the loom broke") -> Failed:

@@ -17,7 +17,7 @@ from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
 from patternmill.runs.spec import catalog_name, import_spec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, RowStatus
+from patternmill.states import Outcome, RowStatus, Stage
 
 from .fake_studio import FakeStudioApi, Service, failed
 from .workshop import Workshop, rows
@@ -205,7 +205,8 @@ def test_preview_writes_nothing(imports: Imports, service: Service) -> None:
         async with Pipeline(replace(imports.shop.spec(), source=imports.file(FOUR))) as work:
             await work.read()
             await work.check()
-            return (await work.preview()).plan.purchases()
+            bought = (await work.preview()).plan.purchases()
+            return bought[Stage.PATTERN], bought[Stage.PRODUCT]
 
     assert asyncio.run(main()) == (3, 4)
     assert not imports.shop.home.exists()

@@ -153,17 +153,18 @@ def test_case_and_spaces_of_a_sku_are_no_difference(shop: Workshop, service: Ser
 
 def _as_if_bought_raw(ledger: object) -> None:
     """The pattern's and product's content as it was when line ends counted."""
+    from patternmill.identifiers import ItemKey
     from patternmill.ledger.ledger import Ledger
     from patternmill.planning.items import PatternItem, ProductItem, Scope, canonical_json
 
     assert isinstance(ledger, Ledger)
     scope = Scope("staging", "spring")
     (known,) = ledger.products_of("staging", "spring", "S-1")
-    pattern = PatternItem(scope, {**known.pattern_content, "prompt": "a\r\n b"})
+    pattern = PatternItem(scope, {**known.pattern_contents[0], "prompt": "a\r\n b"})
     product = ProductItem(scope, {**known.content, "pattern": pattern.key})
     database = ledger.database
     database.execute("PRAGMA defer_foreign_keys = ON")
-    for item, old in ((pattern, known.pattern_key), (product, known.key)):
+    for item, old in ((pattern, ItemKey(known.content["pattern"])), (product, known.key)):
         params = {"new": item.key, "old": old, "content": canonical_json(item.content)}
         database.execute("UPDATE items SET key = :new, content = :content WHERE key = :old", params)
         database.execute("UPDATE attempts SET item_key = :new WHERE item_key = :old", params)

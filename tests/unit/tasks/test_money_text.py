@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from patternmill.ledger.reports.overview import Spent
 from patternmill.planning.proposal import Cost
+from patternmill.states import Stage
 from tasks.run_page import money_text
 
 
@@ -13,19 +16,24 @@ from tasks.run_page import money_text
     ("spent", "forecast", "has_prices", "text"),
     [
         (
-            Spent(2, 2),
+            Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 2})),
             Cost(0, 0),
             False,
             "not counted, as no prices are set; 2 patterns and 2 products bought",
         ),
         (
-            Spent(2, 2, 500),
+            Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 2}), 500),
             Cost(500, 1000, "EUR"),
             True,
             "€5.00 spent; expected €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought",
         ),
         # A resumed run expected nothing new, and tried one item again.
-        (Spent(1, 0, 50), Cost(0, 0, "EUR"), True, "€0.50 spent; 1 pattern and 0 products bought"),
+        (
+            Spent(Counter({Stage.PATTERN: 1}), 50),
+            Cost(0, 0, "EUR"),
+            True,
+            "€0.50 spent; 1 pattern and 0 products bought",
+        ),
         (Spent(), Cost(0, 0, "EUR"), True, "€0.00 spent; 0 patterns and 0 products bought"),
     ],
 )

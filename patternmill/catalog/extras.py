@@ -1,0 +1,183 @@
+"""The columns `model`, `reference` and `refine:<operation>`, checked against what is known of the service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.offer import Nearest, Offer
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.refinements import Refinement, read_refinement
+from patternmill.catalog.rows import is_blank, tidy
+from patternmill.catalog.selections import did_you_mean, mojibake_finding, offered, unfit_finding
+from patternmill.text import shown
+
+#: Next to the names of refinements in what the service may lack.
+UPLOAD = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The bytes of a reference, by which it is known."""
+
+    sha256: str
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Why a reference cannot be used, and what to do."""
+
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What rows may name besides the offer."""
+
+    #: The models in the form of an offer; None: the list of them was not read.
+    models: Offer | None = None
+    #: Of rows that name none.
+    default_model: str | None = None
+    #: By the cell, tidied.
+    pictures: Mapping[str, Picture | Unreadable] = field(default_factory=dict, repr=False)
+    #: Refinements, or UPLOAD, that the service does not have: why that is known.
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    #: A sentence on what could not be checked.
+    note: str | None = None
+
+    @property
+    def bytes_of(self) -> Mapping[str, bytes]:
+        """The pictures by their SHA-256."""
+        return {one.sha256: one.raw for one in self.pictures.values() if isinstance(one, Picture)}
+
+    def model_id(self, text: str) -> str | None:
+        """As the service lists it, or as written where its list says nothing about it; None: there is no such model."""
+        if self.models is None or self.models.categories is None:
+            return text
+        found = self.models.find(text)
+        if len(found) == 1:
+            return found[0].id
+        return None if found or self.models.complete else text
+
+
+@dataclass(frozen=True, slots=True)
+class ReadExtras:
+    """What one row names besides the offer, and its faults."""
+
+    model: str | None = None
+    written_model: str | None = None
+    reference: str | None = None
+    refinements: tuple[Refinement, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class ExtraColumns:
+    """Reads these columns of one file's rows."""
+
+    def __init__(self, file: CatalogFile, extras: Extras) -> None:
+        self._header, self._columns, self._extras = file.header, file.columns, extras
+        self._nearest = Nearest()
+        self._refined: dict[tuple[int, str], Refinement | Finding] = {}
+
+    def read(self, cells: Sequence[str]) -> ReadExtras:
+        findings: list[Finding] = []
+        written, model = self._model(cells, findings)
+        reference = self._reference(cells, findings)
+        read = list(self._refinements(cells))
+        findings += [one for one in read if isinstance(one, Finding)]
+        refinements = tuple(one for one in read if isinstance(one, Refinement))
+        return ReadExtras(model, written, reference, refinements, tuple(findings))
+
+    def _model(self, cells: Sequence[str], findings: list[Finding]) -> tuple[str | None, str | None]:
+        index, default = self._columns.model, self._extras.default_model
+        text = tidy(cells[index]) if index is not None else ""
+        if index is None or is_blank(text):
+            return None, self._extras.model_id(default) if default else None
+        if unfit := unfit_finding(self._header[index], cells[index]):
+            findings.append(unfit)
+            return text, None
+        model = self._extras.model_id(text)
+        if model is None:
+            findings.append(self._unknown_model(self._header[index], text))
+        return text, model
+
+    def _unknown_model(self, column: str, text: str) -> Finding:
+        listed = self._extras.models
+        known = (listed.categories if listed else None) or ()
+        found = listed.find(text) if listed else ()
+        if found:
+            message = f"the model {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
+            return Finding(column, RowCode.UNKNOWN_MODEL, message, "write the ID that is meant")
+        names = tuple(dict.fromkeys(name for one in known for name in (one.id, one.name)))
+        message = f"unknown model {shown(text)}; {offered([one.id for one in known])}"
+        remedy = did_you_mean(self._nearest.find(text, names), "choose one of them, or leave the cell empty")
+        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy)
+
+    def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
+        index = self._columns.reference
+        if index is None or is_blank(cells[index]):
+            return None
+        column, cell = self._header[index], tidy(cells[index])
+        if why := self._extras.unavailable.get(UPLOAD):
+            findings.append(_unavailable(column, why))
+            return None
+        unknown = Unreadable(f"the picture {shown(cell)} was not read", "check it with the service at hand")
+        picture = self._extras.pictures.get(cell, unknown)
+        if isinstance(picture, Picture):
+            return picture.sha256
+        findings.append(Finding(column, RowCode.UNREADABLE_REFERENCE, picture.message, picture.remedy))
+        return None
+
+    def _refinements(self, cells: Sequence[str]) -> Iterator[Refinement | Finding]:
+        for column in self._columns.refinements:
+            cell = cells[column.index]
+            if is_blank(cell):
+                continue
+            if (column.index, cell) not in self._refined:
+                self._refined[column.index, cell] = self._refinement(column.name, cell, column.index)
+            yield self._refined[column.index, cell]
+
+    def _refinement(self, operation: str, cell: str, index: int) -> Refinement | Finding:
+        column = self._header[index]
+        if why := self._extras.unavailable.get(operation):
+            return _unavailable(column, why)
+        return mojibake_finding(column, cell) or read_refinement(operation, tidy(cell), column)
+
+
+def _unavailable(column: str, why: str) -> Finding:
+    remedy = "empty the cell, or name the operation in PATTERNMILL_OPERATIONS_FILE if it is called otherwise"
+    return Finding(column, RowCode.UNAVAILABLE_OPERATION, why, remedy)
+
+
+def refinements_written(file: CatalogFile) -> frozenset[str]:
+    """The operations that at least one row asks for."""
+    return frozenset(
+        column.name
+        for column in file.columns.refinements
+        if any(not is_blank(record.cells[column.index]) for record in _reaching(file, column.index))
+    )
+
+
+def references_written(file: CatalogFile) -> frozenset[str]:
+    """The pictures that rows name, tidied."""
+    return _texts(file, file.columns.reference)
+
+
+def models_written(file: CatalogFile) -> frozenset[str]:
+    return _texts(file, file.columns.model)
+
+
+def _texts(file: CatalogFile, index: int | None) -> frozenset[str]:
+    if index is None:
+        return frozenset()
+    return frozenset(
+        tidy(one.cells[index]) for one in _reaching(file, index) if not is_blank(one.cells[index])
+    )
+
+
+def _reaching(file: CatalogFile, index: int) -> Iterator[Record]:
+    """The records that are long enough to have this cell."""
+    return (record for record in file.records if index < len(record.cells))

@@ -1,0 +1,110 @@
+"""The pictures that rows name as references: read once, by path or address, and known by their bytes from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from patternmill.catalog.csv_reader import stable_bytes
+from patternmill.catalog.extras import Picture, Unreadable
+from patternmill.catalog.read_limits import Reading, ReadLimits
+from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes
+from patternmill.errors import PatternmillError
+from patternmill.text import plain, shown
+
+#: Bytes of all pictures of a catalog together: they are held until they are uploaded.
+MOST_TOGETHER = 256 << 20
+LIMITS = ReadLimits(size=20 << 20, time=timedelta(seconds=30), noun="a reference")
+_WEB = ("http://", "https://")
+_WRITE = "name a PNG, JPEG or WebP picture by its path from the catalog's folder, or by an http(s) address"
+
+
+@dataclass(frozen=True)
+class ReferencePlace:
+    """Where a catalog's references may be."""
+
+    #: The catalog's own; None where it has an address.
+    folder: Path | None
+    #: Raises PatternmillError for a path that may not be read.
+    require_allowed: Callable[[Path], None] = field(default=lambda path: None)
+    #: Addresses are of the public internet, or of this host.
+    public_only: bool = False
+    host: str | None = None
+
+
+def read_references(cells: Iterable[str], place: ReferencePlace) -> dict[str, Picture | Unreadable]:
+    """Each picture, or why it cannot be used; nothing is raised for one of them."""
+    found: dict[str, Picture | Unreadable] = {}
+    known: set[str] = set()
+    total = 0
+    for cell in sorted(cells):
+        one = _read(cell, place)
+        if isinstance(one, Picture) and one.sha256 not in known:
+            total += len(one.raw)
+            if total > MOST_TOGETHER:
+                together = f"the references of this catalog have more than {MOST_TOGETHER >> 20} MiB together"
+                one = Unreadable(together, "use smaller pictures, or divide the catalog into several")
+            else:
+                known.add(one.sha256)
+        found[cell] = one
+    return found
+
+
+def _read(cell: str, place: ReferencePlace) -> Picture | Unreadable:
+    reading = Reading(plain(shown_address(cell), 300), LIMITS)
+    try:
+        raw = reading.in_time(lambda: _bytes(cell, place, reading))
+    except PatternmillError as error:
+        return Unreadable(error.message.rstrip("."), error.remedy.rstrip(".") or _WRITE)
+    except (OSError, ValueError) as error:
+        return Unreadable(f"{shown(shown_address(cell))} cannot be read ({type(error).__name__})", _WRITE)
+    if not is_picture(raw):
+        return Unreadable(f"{shown(shown_address(cell))} is no PNG, JPEG or WebP picture", _WRITE)
+    return Picture(hashlib.sha256(raw).hexdigest(), raw)
+
+
+def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
+    if is_remote(cell):
+        _require_web(cell, place)
+        return source_bytes(cell, reading)
+    path = file_path(cell)
+    if not path.is_absolute():
+        if place.folder is None:
+            raise PatternmillError(
+                f"{shown(cell)} is a path, and the catalog has an address", code="reference", remedy=_WRITE
+            )
+        path = place.folder / path
+    place.require_allowed(path)
+    return stable_bytes(path, Path.read_bytes, reading)
+
+
+def _require_web(cell: str, place: ReferencePlace) -> None:
+    if not cell.lower().startswith(_WEB):
+        raise PatternmillError(
+            f"{shown(shown_address(cell))} is no http(s) address", code="reference", remedy=_WRITE
+        )
+    host = urlsplit(cell).hostname or ""
+    if place.public_only and host != place.host and not _is_public(host):
+        raise PatternmillError(
+            f"{shown(host)} is not a host of the public internet",
+            code="reference",
+            remedy="put the picture next to the catalog, or import the catalog with the command line",
+        )
+
+
+def _is_public(host: str) -> bool:
+    """Whether every address that the host has now is one of the public internet."""
+    addresses = {entry[4][0] for entry in socket.getaddrinfo(host, None)}
+    return bool(addresses) and all(ip_address(str(one)).is_global for one in addresses)
+
+
+def is_picture(raw: bytes) -> bool:
+    """By how the bytes begin: PNG, JPEG, WebP."""
+    web_p = raw[:4] == b"RIFF" and raw[8:12] == b"WEBP"
+    return web_p or raw.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"))

@@ -1,0 +1,132 @@
+"""The columns `refine:<operation>`: what a cell asks for, in a short form or as the JSON object that is sent."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.text import UNSAFE, shown
+
+#: Set by every request itself.
+_OWN_FIELDS = frozenset({"requestId", "patternId"})
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """One change of a pattern: the operation, and its parameters as they are sent."""
+
+    operation: str
+    parameters: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """`recolor #1f3a5f #f2e8cf`."""
+        return f"{self.operation} {' '.join(map(_value_text, self.parameters.values()))}"
+
+
+def _value_text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+class _Unreadable(Exception):
+    """A cell that asks for nothing that any service could make; its text is what is wrong."""
+
+
+_COLOUR = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})", re.IGNORECASE)
+
+
+def _recolor(cell: str) -> dict[str, Any]:
+    colours = [part for part in re.split(r"[\s,;]+", cell) if part]
+    if not colours:
+        raise _Unreadable("there is no colour")
+    for colour in colours:
+        if not _COLOUR.fullmatch(colour):
+            raise _Unreadable(f"{shown(colour)} is no colour")
+    return {"palette": [f"#{_six_digits(colour.lstrip('#').lower())}" for colour in colours]}
+
+
+def _six_digits(colour: str) -> str:
+    return colour if len(colour) == 6 else "".join(digit * 2 for digit in colour)
+
+
+def _crop(cell: str) -> dict[str, Any]:
+    try:
+        x, y, width, height = map(_number, re.split(r"\s*[,;]\s*|\s+", cell))
+    except ValueError:
+        raise _Unreadable(f"{shown(cell)} is not four numbers") from None
+    if min(x, y) < 0 or min(width, height) <= 0:
+        raise _Unreadable(f"{shown(cell)} has a negative place, or no width or height")
+    return {"x": x, "y": y, "width": width, "height": height}
+
+
+def _number(text: str) -> int | float:
+    """One spelling of a number: 0.50 is 0.5, and 2.0 is 2."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return int(number) if number.is_integer() else number
+
+
+def _extend(cell: str) -> dict[str, Any]:
+    written = re.fullmatch(r"(\d{1,6})\s*[x×*]\s*(\d{1,6})", cell, re.IGNORECASE)
+    columns, rows = (int(part) for part in written.groups()) if written else (0, 0)
+    if not columns or not rows:
+        raise _Unreadable(f"{shown(cell)} is no number of columns and rows")
+    return {"columns": columns, "rows": rows}
+
+
+def _edit(cell: str) -> dict[str, Any]:
+    return {"prompt": cell}
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    read: Callable[[str], dict[str, Any]]
+    example: str
+
+
+_FORMS = {
+    "recolor": _Form(_recolor, "write colours: #1f3a5f #f2e8cf"),
+    "crop": _Form(_crop, "write x,y,width,height: 0,0,0.5,0.5"),
+    "extend": _Form(_extend, "write columns and rows: 2x3"),
+    "edit": _Form(_edit, "write what is to be changed"),
+}
+#: The operations of the group Refine.
+REFINEMENTS = tuple(_FORMS)
+
+
+def read_refinement(operation: str, text: str, column: str) -> Refinement | Finding:
+    """What a tidy cell that is not blank asks for, or its fault; a JSON object is taken as it is."""
+    form = _FORMS[operation]
+    try:
+        if operation != "edit" and UNSAFE.search(text):
+            raise _Unreadable(f"invisible or control characters in {shown(text)}")
+        parameters = _json_object(text) if text.startswith("{") else form.read(text)
+    except _Unreadable as fault:
+        remedy = f"{form.example}, or a JSON object"
+        return Finding(column, RowCode.MALFORMED_REFINEMENT, str(fault), remedy)
+    return Refinement(operation, parameters)
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise _Unreadable(f"{shown(text)} is no JSON object") from None
+    if not value or not isinstance(value, dict):
+        raise _Unreadable("the object is empty")
+    if own := sorted(_OWN_FIELDS & value.keys()):
+        raise _Unreadable(f"{own[0]} is set by the request itself")
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        raise _Unreadable(f"{shown(text)} holds what JSON cannot carry") from None
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

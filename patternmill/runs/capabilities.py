@@ -1,0 +1,172 @@
+"""What rows name besides the offer, looked at before anything is spent: operations, models, pictures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.extras import (
+    UPLOAD,
+    Extras,
+    Picture,
+    Unreadable,
+    models_written,
+    references_written,
+    refinements_written,
+)
+from patternmill.catalog.offer import Nearest, Offer
+from patternmill.catalog.reference_files import ReferencePlace, read_references
+from patternmill.catalog.refinements import REFINEMENTS
+from patternmill.catalog.remote import file_path, is_remote
+from patternmill.catalog.rows import tidy
+from patternmill.catalog.selections import did_you_mean
+from patternmill.errors import ConfigurationError
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.records import RunRecord
+from patternmill.planning.unstated import Unstated
+from patternmill.results.row_files import input_file
+from patternmill.runs.safeguards import require_allowed_path
+from patternmill.runs.spec import RunSpec
+from patternmill.service.studio_api import StudioApi
+from patternmill.settings import Settings
+from patternmill.states import Stage
+from patternmill.text import shown
+
+_UNCHECKED = "Models were not checked: the list of them cannot be read."
+
+
+async def read_extras(api: StudioApi, spec: RunSpec, file: CatalogFile) -> Extras:
+    """Nothing is asked for a file without such columns.
+
+    Raises ConfigurationError for a default model that the service does not list; ServiceStopped when it cannot be
+    known what the service has.
+    """
+    earlier = await asyncio.to_thread(_earlier_pictures, spec) if file.columns.reference is not None else None
+    place = _place_of(spec, earlier)
+    read = partial(extras_of, api, spec.settings, file, place, model=spec.model, unstated=spec.unstated)
+    if earlier is None:
+        return await read()
+    if spec.selection is not None:
+        return await read(kept=earlier.pictures)
+    # A file of an earlier run, which may lie elsewhere: what is not found any more is as it was.
+    extras = await read()
+    lost = {cell for cell, one in extras.pictures.items() if isinstance(one, Unreadable)}
+    kept = {cell: one for cell, one in earlier.pictures.items() if cell in lost}
+    return replace(extras, pictures={**extras.pictures, **kept})
+
+
+async def extras_of(
+    api: StudioApi,
+    settings: Settings,
+    file: CatalogFile,
+    place: ReferencePlace,
+    *,
+    model: str | None,
+    unstated: Unstated,
+    kept: Mapping[str, Picture] | None = None,
+) -> Extras:
+    """`kept`: pictures that an earlier run read, by the cell."""
+    refinements, references = refinements_written(file), references_written(file)
+    unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
+    models = await api.models() if model or models_written(file) else None
+    pictures: dict[str, Picture | Unreadable] = dict(kept or {})
+    pictures |= await asyncio.to_thread(read_references, references - pictures.keys(), place)
+    note = _UNCHECKED if models is None and (model or models_written(file)) else None
+    extras = Extras(models, model, pictures, unavailable, note)
+    if model is not None and extras.model_id(model) is None:
+        raise _unknown_default(model, models)
+    return extras
+
+
+async def _unavailable(
+    api: StudioApi, settings: Settings, unstated: Unstated, refinements: frozenset[str], *, uploads: bool
+) -> dict[str, str]:
+    """What is needed and not there, by its name in the file. Of what was accepted before nothing is asked."""
+    if not refinements and not uploads:
+        return {}
+    needed = {name: unstated.refine[name] for name in sorted(refinements)}
+    needed |= {UPLOAD: unstated.upload} if uploads else {}
+    proven = await asyncio.to_thread(_proven, settings)
+    asked = {name: path for name, path in needed.items() if name not in proven and path not in unstated.known}
+    missing = await api.missing(dict.fromkeys(asked.values()))
+    return {name: missing[path] for name, path in asked.items() if path in missing}
+
+
+def _proven(settings: Settings) -> frozenset[str]:
+    with ledger_if_any(settings) as ledger:
+        if ledger is None:
+            return frozenset()
+        uploads = {UPLOAD} if Stage.REFERENCE in ledger.accepted_stages(settings.environment) else set()
+        return ledger.accepted_refinements(settings.environment, REFINEMENTS) | uploads
+
+
+def _unknown_default(model: str, models: Offer | None) -> ConfigurationError:
+    names = tuple(category.id for category in (models.categories if models else None) or ())
+    meant = did_you_mean(Nearest().find(model, names), "choose one of them")
+    return ConfigurationError(
+        f"The service has no model {shown(model)}; it lists {', '.join(map(shown, names))}.",
+        code="unknown_model",
+        remedy=f"Correct --model, or PATTERNMILL_MODEL: {meant}",
+    )
+
+
+def _place_of(spec: RunSpec, earlier: _EarlierPictures | None) -> ReferencePlace:
+    """Paths in a file of an earlier run are from the folder of that run's input."""
+    address = spec.refresh.address if spec.refresh is not None else str(spec.source)
+    address = earlier.source if earlier is not None else address
+    return reference_place(address, spec.settings, by_deployment=spec.by_deployment)
+
+
+def reference_place(address: str, settings: Settings, *, by_deployment: bool = False) -> ReferencePlace:
+    """Where the references of the catalog at a path or an address may be."""
+
+    def require_allowed(path: Path) -> None:
+        if by_deployment:
+            require_allowed_path(path, settings)
+
+    remote = is_remote(address)
+    return ReferencePlace(
+        None if remote else file_path(address).parent,
+        require_allowed,
+        public_only=by_deployment,
+        host=urlsplit(address).hostname if remote else None,
+    )
+
+
+@dataclass(frozen=True)
+class _EarlierPictures:
+    """What the run whose rows come again had read, by the cell, and where its input was."""
+
+    source: str
+    pictures: Mapping[str, Picture]
+
+
+def _earlier_pictures(spec: RunSpec) -> _EarlierPictures | None:
+    """None for a file that is no earlier run's."""
+    origin = RunId(spec.origin.run_id) if spec.origin is not None else None
+    run_id = spec.selection.record.run_id if spec.selection is not None else origin
+    with ledger_if_any(spec.settings) as ledger:
+        record = ledger.run(run_id) if ledger is not None and run_id is not None else None
+        if ledger is None or record is None:
+            return None
+        return _EarlierPictures(record.source, dict(_pictures_of(ledger, record)))
+
+
+def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:
+    file = input_file(ledger, record)
+    if file.columns.reference is None:
+        return
+    read: dict[str, Picture] = {}
+    for row in ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id)):
+        sha256 = json.loads(row.row).get("reference")
+        if sha256 is not None and sha256 not in read and (raw := ledger.kept_input(sha256)) is not None:
+            read[sha256] = Picture(sha256, raw)
+        if sha256 in read:
+            yield tidy(file.records[row.position].cells[file.columns.reference]), read[sha256]

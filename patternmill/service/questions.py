@@ -1,0 +1,76 @@
+"""Questions that change nothing at the service, asked again while an answer is a passing failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import orjson
+
+from patternmill.errors import ServiceStopped
+from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
+from patternmill.service.pacing import RateLimiter
+from patternmill.service.resend import (
+    REDIRECTS,
+    REMEDIES,
+    STOPPING,
+    ResendPolicy,
+    read_retry_after,
+    sentence,
+)
+
+Post = Callable[[str, bytes], Awaitable[Answer]]
+
+TRIES = 6
+#: The code when no answer came: what was learned earlier may be known.
+UNREACHABLE = "unreachable"
+LONGEST_WAIT = timedelta(minutes=1)
+UNREACHABLE_TROUBLES = frozenset({Trouble.TLS, Trouble.HANDSHAKE, Trouble.NAME_NOT_FOUND, Trouble.ADDRESS})
+
+
+class Questions:
+    def __init__(self, post: Post, limiter: RateLimiter, policy: ResendPolicy) -> None:
+        self._post, self._limiter = post, limiter
+        self._policy = replace(policy, longest_pause=timedelta(seconds=4))
+
+    async def ask(self, operation: str, question: Mapping[str, object], tries: int = TRIES) -> Answer:
+        """The first answer that is not a passing failure, or the last one."""
+        number = 1
+        while True:
+            await self._limiter.acquire()
+            answer = await self._post(operation, orjson.dumps(question))
+            passing = answer.status != 501 and (answer.service_failed or answer.status == 429)
+            if not passing or answer.trouble in UNREACHABLE_TROUBLES or number == tries:
+                return answer
+            requested = min(read_retry_after(answer) or timedelta(0), LONGEST_WAIT)
+            await asyncio.sleep(max(requested, self._policy.pause(number)).total_seconds())
+            number += 1
+
+
+def stopping_code(answer: Answer) -> str | None:
+    """Why nothing more can be asked; None where the answer is about this question alone."""
+    if answer.status in STOPPING:
+        return STOPPING[answer.status]
+    if answer.status in REDIRECTS:
+        return "redirected"
+    return answer.trouble.value if answer.trouble in UNREACHABLE_TROUBLES else None
+
+
+def stopped(code: str, answer: Answer) -> ServiceStopped:
+    return ServiceStopped(sentence(answer), code=code, remedy=REMEDIES.get(code, ""))
+
+
+def unreachable(answer: Answer) -> ServiceStopped:
+    remedy = "See that the service's address is right and that it is up."
+    return ServiceStopped(sentence(answer), code=UNREACHABLE, remedy=remedy)
+
+
+def refuse_stopping(answer: Answer) -> None:
+    """Raise ServiceStopped when the key or the address is refused, or when no request reaches the service."""
+    code = stopping_code(answer)
+    if code is not None:
+        raise stopped(code, answer)
+    if answer.exchange is ExchangeResult.NOT_SENT:
+        raise unreachable(answer)

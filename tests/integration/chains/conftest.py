@@ -1,0 +1,154 @@
+"""A real studio, and runs of the library against it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+
+from patternmill.engine.options import RunOptions
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.integrity import problems
+from patternmill.results.row_files import RowResult, input_file, row_results
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.preview import Preview
+from patternmill.runs.request import RetryRequest
+from patternmill.runs.retry import select_rows
+from patternmill.runs.run import RunEnding
+from patternmill.runs.spec import RunSpec, origin_of
+from patternmill.settings import Settings
+from studio.testing import Studio
+
+
+def picture(red: int = 31) -> bytes:
+    """A PNG of one colour."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    rows = (b"\0" + bytes((red, 63, 95)) * 32) * 32
+    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+
+
+@dataclass
+class ChainRun:
+    """An ended run with its rows."""
+
+    ending: RunEnding
+    rows: dict[str, RowResult]
+
+
+@dataclass
+class Chains:
+    """One catalog with a home of its own, at a real studio; each call is another run of the same command."""
+
+    home: Path
+    studio: Studio
+    model: str | None = None
+    operations: Path | None = None
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            _env_file=None,
+            home=self.home / "state",
+            studio_url=self.studio.base_url,
+            api_key=SecretStr(self.studio.key),
+            max_in_flight=8,
+            operations_file=self.operations,
+        )
+
+    def spec(self, text: str, **options: Any) -> RunSpec:
+        file = self.home / "spring.csv"
+        file.write_text(text, "utf-8")
+        return RunSpec(
+            file, "spring", self.settings, RunOptions(**options), model=self.model, out=self.home / "out"
+        )
+
+    def run(self, text: str, **options: Any) -> ChainRun:
+        return self._run(self.spec(text, **options))
+
+    def retry(self) -> ChainRun:
+        """The rows of the last run that did not succeed."""
+        request = RetryRequest()
+        with open_ledger(self.settings) as ledger:
+            selection = select_rows(ledger, request)
+        spec = self.spec((self.home / "spring.csv").read_text("utf-8"))
+        record = selection.record
+        return self._run(
+            replace(
+                spec,
+                file=selection.file,
+                selection=selection,
+                retry=selection.chooses,
+                source=Path(record.source),
+            )
+        )
+
+    def run_failures(self) -> ChainRun:
+        """The failures of the last run, from the folder that they were written to."""
+        file = self.home / "out" / "failures.csv"
+        spec = RunSpec(
+            file, "spring", self.settings, RunOptions(), origin=origin_of(file), out=self.home / "out-again"
+        )
+        return self._run(spec)
+
+    def known_operations(self, upload: str) -> None:
+        """The upload is taken to be there, without a look."""
+        self.operations = self.home / "operations.json"
+        self.operations.write_text(json.dumps({"staging": {"upload": upload}}), "utf-8")
+
+    def _run(self, spec: RunSpec) -> ChainRun:
+        async def main() -> ChainRun:
+            async with Pipeline(spec) as work:
+                await work.run_through()
+                with open_ledger(self.settings) as ledger:
+                    record = work.ended.record
+                    rows = {row.sku: row for row in row_results(ledger, record, input_file(ledger, record))}
+                    assert not list(problems(ledger))
+                return ChainRun(work.ended, rows)
+
+        return asyncio.run(asyncio.wait_for(main(), 120))
+
+    def preview(self, text: str) -> Preview:
+        async def main() -> Preview:
+            async with Pipeline(self.spec(text)) as work:
+                await work.read()
+                await work.check()
+                return await work.preview()
+
+        return asyncio.run(asyncio.wait_for(main(), 60))
+
+    @property
+    def bought(self) -> Counter[str]:
+        """By operation, what the studio's meter says was bought."""
+        purchases = self.studio.meter.read()["purchases"]
+        return Counter(str(one["operation"]) for one in purchases)
+
+
+@pytest.fixture(scope="session")
+def one_studio() -> Iterator[Studio]:
+    with Studio() as studio:
+        yield studio
+
+
+@pytest.fixture
+def chains(one_studio: Studio, tmp_path: Path) -> Chains:
+    one_studio.reset()
+    (tmp_path / "heron.png").write_bytes(picture())
+    return Chains(tmp_path, one_studio)

@@ -1,0 +1,266 @@
+"""Rows with refinements, references and models at a real studio, judged by its meter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from patternmill.catalog.problems import RowCode
+from patternmill.planning.plan import TO_BUY
+from patternmill.states import Outcome, RowStatus, Stage
+from tests.integration.chains.conftest import Chains, picture
+
+INPUTS = Path(__file__).resolve().parents[3] / "inputs"
+HEADER = "sku,prompt,category,option:size,option:fabric,reference,model,refine:recolor,refine:crop\n"
+ROW = "{sku},{prompt},Cushion,50x50,linen,{reference},{model},{recolor},{crop}\n"
+
+
+def row(
+    sku: str = "S-1",
+    prompt: str = "a heron",
+    reference: str = "",
+    model: str = "",
+    recolor: str = "",
+    crop: str = "",
+) -> str:
+    crop, recolor = (f'"{cell}"' if "," in cell and '"' not in cell else cell for cell in (crop, recolor))
+    return ROW.format(sku=sku, prompt=prompt, reference=reference, model=model, recolor=recolor, crop=crop)
+
+
+WHOLE = HEADER + (
+    row("S-1", reference="heron.png", model="linocut", recolor="#1f3a5f #f2e8cf", crop="0,0,0.5,0.5")
+    + row("S-2", reference="heron.png", model="linocut", recolor="#1F3A5F, #F2E8CF")
+    + row("S-3")
+)
+
+
+def test_chain_is_made_and_shared(chains: Chains) -> None:
+    """One picture, two patterns (one guided, one plain), one recolouring for both rows, one crop, three products."""
+    ended = chains.run(WHOLE)
+    assert ended.ending.outcome is Outcome.COMPLETED
+    assert chains.bought == {
+        "patterns/create": 2,
+        "refine/recolor": 1,
+        "refine/crop": 1,
+        "products/create": 3,
+    }
+    assert ended.ending.spent.items == {
+        Stage.REFERENCE: 1,
+        Stage.PATTERN: 2,
+        Stage.REFINEMENT: 2,
+        Stage.PRODUCT: 3,
+    }
+    assert not chains.studio.meter.double_purchases
+    first = ended.rows["S-1"]
+    assert [item.stage for item in first.items] == [
+        Stage.REFERENCE,
+        Stage.PATTERN,
+        Stage.REFINEMENT,
+        Stage.REFINEMENT,
+        Stage.PRODUCT,
+    ]
+    _, record = chains.studio.ask("products/get", productId=first.product_id)
+    assert record["patternId"] == first.pattern_id
+    _, cropped = chains.studio.ask("patterns/get", patternId=first.pattern_id)
+    assert cropped["change"]["width"] == 0.5
+    assert cropped["parentPatternId"] == ended.rows["S-2"].pattern_id
+
+
+def test_same_file_again_asks_for_nothing(chains: Chains) -> None:
+    chains.run(WHOLE)
+    before = chains.bought
+    again = chains.run(WHOLE)
+    assert again.ending.rows == {RowStatus.SUCCEEDED: 3}
+    assert chains.bought == before
+    assert not again.ending.spent.items
+
+
+def test_changed_refinement_buys_the_refinement_and_the_product(chains: Chains) -> None:
+    chains.run(HEADER + row(recolor="#1f3a5f"))
+    changed = HEADER + row(recolor="#204060")
+    plan = chains.preview(changed).plan
+    assert plan.counts(TO_BUY) == {Stage.REFINEMENT: 1, Stage.PRODUCT: 1}
+    chains.run(changed)
+    assert chains.bought == {"patterns/create": 1, "refine/recolor": 2, "products/create": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("#1f3a5f", '"{""palette"": [""#1F3A5F""]}"'), ("#abc", "AABBCC"), (" #1f3a5f ", "1f3a5f")],
+)
+def test_other_spelling_is_the_same(chains: Chains, before: str, after: str) -> None:
+    chains.run(HEADER + row(recolor=before))
+    assert not chains.preview(HEADER + row(recolor=after)).plan.purchases()
+
+
+def test_model_by_name_or_default_is_the_same(chains: Chains) -> None:
+    chains.run(HEADER + row(model="linocut"))
+    again = replace(chains, model="linocut")
+    assert not again.preview(HEADER + row()).plan.purchases()
+
+
+def test_default_model_that_is_gone_buys_nothing(chains: Chains) -> None:
+    replace(chains, model="linocut").run(HEADER + row())
+    assert not chains.preview(HEADER + row()).plan.purchases()
+
+
+def test_unusable_cells_are_refused_by_row(chains: Chains) -> None:
+    (chains.home / "notes.png").write_text("no picture")
+    text = HEADER + (
+        row("S-1", model="linocutt")
+        + row("S-2", recolor="blue-ish")
+        + row("S-3", reference="missing.png")
+        + row("S-4", reference="notes.png")
+        + row("S-5")
+    )
+    ended = chains.run(text)
+    assert [ended.rows[f"S-{n}"].error_code for n in range(1, 6)] == [
+        RowCode.UNKNOWN_MODEL,
+        RowCode.MALFORMED_REFINEMENT,
+        RowCode.UNREADABLE_REFERENCE,
+        RowCode.UNREADABLE_REFERENCE,
+        None,
+    ]
+    assert "missing.png" in (ended.rows["S-3"].error or "")
+    assert chains.bought == {"patterns/create": 1, "products/create": 1}
+
+
+def test_lost_answers_buy_nothing_twice(chains: Chains) -> None:
+    """The first answer of every create is lost after it was carried out."""
+    chains.studio.faults.use(*lost_answers())
+    ended = chains.run(WHOLE)
+    assert not chains.studio.faults.unfired
+    assert ended.ending.outcome is Outcome.COMPLETED
+    assert not chains.studio.meter.double_purchases
+    assert chains.bought["refine/recolor"] == chains.bought["refine/crop"] == 1
+    _, listed = chains.studio.ask("references/list")
+    assert len(listed["references"]) == 1
+
+
+def lost_answers() -> list[dict[str, object]]:
+    operations = ("references/create", "patterns/create", "refine/recolor", "refine/crop", "products/create")
+    return [
+        {"name": one, "on": one, "repeated": False, "first": 1, "effect": {"kind": "close"}}
+        for one in operations
+    ]
+
+
+def test_failed_refinement_is_tried_again_and_then_fails_its_row(chains: Chains) -> None:
+    chains.studio.faults.use(
+        {"on": "refine/recolor", "effect": {"kind": "job_fails", "message": "the dye ran"}}
+    )
+    ended = chains.run(HEADER + row(recolor="#1f3a5f") + row("S-2"))
+    assert ended.ending.rows == {RowStatus.FAILED: 1, RowStatus.SUCCEEDED: 1}
+    assert ended.rows["S-1"].error_code == "refinement_failed"
+    assert len(ended.rows["S-1"].pattern.attempts) == 2  # type: ignore[union-attr]
+    chains.studio.faults.clear()
+    # Failed with all its attempts: only a retry, or another content, buys it once more.
+    assert not chains.preview(HEADER + row(recolor="#1f3a5f") + row("S-2")).plan.purchases()
+
+
+def test_limit_counts_refinements_as_patterns(chains: Chains) -> None:
+    chains_of_two = (
+        HEADER + row("S-1", recolor="#1f3a5f") + row("S-2", prompt="two herons", recolor="#1f3a5f")
+    )
+    from patternmill.ledger.records import SpendingLimits
+
+    ended = chains.run(chains_of_two, limits=SpendingLimits(patterns=3))
+    assert ended.ending.outcome is Outcome.BUDGET_REACHED
+    assert chains.bought == {"patterns/create": 1, "refine/recolor": 1, "products/create": 1}
+
+
+def test_forgotten_reference_fails_its_row_once(chains: Chains) -> None:
+    """A pattern that is refused for an unknown reference fails its row; nothing loops."""
+    chains.run(HEADER + row(reference="heron.png"))
+    _, listed = chains.studio.ask("references/list")
+    chains.studio.ask("references/delete", referenceId=listed["references"][0]["referenceId"])
+    ended = chains.run(HEADER + row(reference="heron.png") + row("S-2", "two herons", reference="heron.png"))
+    assert ended.rows["S-1"].status is RowStatus.SUCCEEDED
+    assert ended.rows["S-2"].status is RowStatus.FAILED
+    assert "save the picture anew" in (ended.rows["S-2"].remedy or "")
+
+
+def test_changed_picture_is_another_reference(chains: Chains) -> None:
+    chains.run(HEADER + row(reference="heron.png"))
+    (chains.home / "heron.png").write_bytes(picture(red=200))
+    plan = chains.preview(HEADER + row(reference="heron.png")).plan
+    assert plan.purchases() == {Stage.REFERENCE: 1, Stage.PATTERN: 1, Stage.PRODUCT: 1}
+
+
+def test_operation_that_the_service_lacks_is_refused_by_name(chains: Chains) -> None:
+    """Rows that need it are refused before anything is spent on them; the others are made."""
+    chains.studio.faults.use({"on": "refine/recolor", "effect": {"kind": "refuse", "status": 404}})
+    ended = chains.run(HEADER + row("S-1", recolor="#1f3a5f") + row("S-2", prompt="two herons"))
+    assert ended.rows["S-1"].error_code == RowCode.UNAVAILABLE_OPERATION
+    assert "refine/recolor" in (ended.rows["S-1"].error or "")
+    assert chains.bought == {"patterns/create": 1, "products/create": 1}
+
+
+def test_operation_that_was_accepted_before_is_not_probed(chains: Chains) -> None:
+    chains.run(HEADER + row("S-1", recolor="#1f3a5f"))
+    chains.studio.faults.use(
+        {"name": "probe", "on": "refine/recolor", "nth": [1], "effect": {"kind": "refuse", "status": 404}}
+    )
+    assert chains.preview(HEADER + row("S-1", recolor="#abcdef")).plan.purchases()
+    assert chains.studio.faults.unfired == ["probe"]
+
+
+def test_row_resumes_where_its_chain_stopped(chains: Chains) -> None:
+    """A service that is away in the middle of the chains: what was bought is kept, and the rest follows."""
+    chains.studio.faults.use({"on": "refine/crop", "effect": {"kind": "refuse", "status": 402}})
+    stopped = chains.run(HEADER + row("S-1", recolor="#1f3a5f"))
+    assert stopped.ending.outcome is Outcome.COMPLETED
+    chains.studio.faults.use({"on": "products/create", "effect": {"kind": "refuse", "status": 402}})
+    stopped = chains.run(WHOLE)
+    assert stopped.ending.outcome is Outcome.FAILED
+    chains.studio.faults.clear()
+    assert chains.run(WHOLE).ending.outcome is Outcome.COMPLETED
+    assert not chains.studio.meter.double_purchases
+    assert chains.bought["refine/crop"] == 1
+
+
+def test_retry_uploads_the_picture_that_was_read(chains: Chains) -> None:
+    """The ledger's copy counts, whatever the file is now."""
+    text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f")
+    chains.studio.faults.use({"on": "references/create", "effect": {"kind": "refuse", "status": 402}})
+    chains.known_operations("references/create")
+    assert chains.run(text).ending.outcome is Outcome.FAILED
+    chains.studio.faults.clear()
+    (chains.home / "heron.png").unlink()
+    retried = chains.retry()
+    assert retried.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert retried.rows["S-1"].items[0].result_id is not None
+
+
+def test_example_catalog_is_made(chains: Chains) -> None:
+    """As `make import FILE=inputs/refined_catalog.csv` does."""
+    example = INPUTS / "refined_catalog.csv"
+    (chains.home / "references").mkdir()
+    (chains.home / "references" / "reeds.png").write_bytes((INPUTS / "references" / "reeds.png").read_bytes())
+    ended = chains.run(example.read_text("utf-8"))
+    assert ended.ending.rows == {RowStatus.SUCCEEDED: 6}
+    assert chains.bought == {
+        "patterns/create": 3,
+        "refine/recolor": 2,
+        "refine/crop": 1,
+        "refine/edit": 1,
+        "products/create": 6,
+    }
+
+
+def test_failures_are_imported_again_from_their_own_folder(chains: Chains) -> None:
+    """Their references are those of the catalog's folder, and of the ledger where they are gone from there."""
+    chains.studio.faults.use(
+        {"on": "refine/recolor", "effect": {"kind": "job_fails", "message": "the dye ran"}}
+    )
+    text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f") + row("S-2")
+    chains.run(text)
+    chains.studio.faults.clear()
+    (chains.home / "heron.png").unlink()
+    again = chains.run_failures()
+    assert again.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert not chains.studio.meter.double_purchases
+    _, listed = chains.studio.ask("references/list")
+    assert len(listed["references"]) == 1

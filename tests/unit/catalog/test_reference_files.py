@@ -1,0 +1,105 @@
+"""Which pictures are read for rows, and what is said of those that are not."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from patternmill.catalog import reference_files
+from patternmill.catalog.extras import Picture, Unreadable
+from patternmill.catalog.reference_files import ReferencePlace, is_picture, read_references
+from patternmill.errors import ConfigurationError
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"rest"
+JPEG, WEBP = b"\xff\xd8\xff\xe0rest", b"RIFF0000WEBPrest"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ReferencePlace:
+    (tmp_path / "a.png").write_bytes(PNG)
+    return ReferencePlace(tmp_path)
+
+
+def message(cell: str, place: ReferencePlace) -> str:
+    found = read_references([cell], place)[cell]
+    assert isinstance(found, Unreadable)
+    return f"{found.message}; {found.remedy}"
+
+
+@pytest.mark.parametrize(
+    ("raw", "known"),
+    [
+        (PNG, True),
+        (JPEG, True),
+        (WEBP, True),
+        (b"GIF89a", False),
+        (b"<svg/>", False),
+        (b"", False),
+        (b"RIFF", False),
+    ],
+)
+def test_pictures_are_known_by_how_they_begin(raw: bytes, known: bool) -> None:
+    assert is_picture(raw) is known
+
+
+def test_picture_is_its_bytes(place: ReferencePlace) -> None:
+    digest = hashlib.sha256(PNG).hexdigest()
+    assert read_references(["a.png", "./a.png"], place) == {
+        "a.png": Picture(digest, PNG),
+        "./a.png": Picture(digest, PNG),
+    }
+
+
+def test_missing_file_is_named(place: ReferencePlace) -> None:
+    assert "gone.png" in message("gone.png", place)
+
+
+def test_other_files_are_no_pictures(place: ReferencePlace, tmp_path: Path) -> None:
+    (tmp_path / "secrets.env").write_text("KEY=1")
+    told = message("secrets.env", place)
+    assert "no PNG, JPEG or WebP" in told
+    assert "KEY" not in told
+
+
+def test_large_picture_is_refused(
+    place: ReferencePlace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference_files, "MOST_TOGETHER", len(PNG) + 3)
+    (tmp_path / "b.png").write_bytes(PNG + b"more")
+    read = read_references(["a.png", "b.png"], place)
+    assert isinstance(read["a.png"], Picture)
+    assert isinstance(read["b.png"], Unreadable)
+    with (tmp_path / "c.png").open("wb") as file:
+        file.truncate((20 << 20) + 1)
+    assert "than a reference may have" in message("c.png", place)
+
+
+def test_path_of_a_catalog_at_an_address_is_refused() -> None:
+    assert "the catalog has an address" in message("a.png", ReferencePlace(None))
+
+
+def test_folder_that_is_not_allowed(tmp_path: Path) -> None:
+    def refuse(path: Path) -> None:
+        raise ConfigurationError(f"{path} is outside.")
+
+    assert "is outside" in message("../a.png", ReferencePlace(tmp_path, refuse))
+
+
+@pytest.mark.parametrize("cell", ["s3://bucket/a.png", "ftp://host/a.png", "memory://a.png"])
+def test_other_addresses_are_refused(cell: str, place: ReferencePlace) -> None:
+    assert "no http(s) address" in message(cell, place)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "10.0.0.5", "169.254.169.254", "[::1]"])
+def test_private_host_is_refused_for_a_deployment(host: str, tmp_path: Path) -> None:
+    public = ReferencePlace(tmp_path, public_only=True)
+    assert "public internet" in message(f"http://{host}:9/a.png?token=hush", public)
+    assert "hush" not in message(f"http://{host}:9/a.png?token=hush", public)
+
+
+def test_own_host_of_the_catalog_is_allowed(tmp_path: Path) -> None:
+    """It is asked, and does not answer here."""
+    own = ReferencePlace(None, public_only=True, host="127.0.0.1")
+    assert "public internet" not in message("http://127.0.0.1:9/a.png", own)

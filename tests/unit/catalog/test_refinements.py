@@ -1,0 +1,145 @@
+"""The columns `refine:<operation>`, `reference` and `model`: what cells ask for, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from patternmill.catalog.extras import Extras, Picture
+from patternmill.catalog.offer_shapes import read_models
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.refinements import Refinement, read_refinement
+from patternmill.catalog.row_checks import check_rows
+from patternmill.errors import InputRefused
+from tests.unit.catalog.samples import catalog
+
+PLAIN = "sku,prompt,category"
+
+
+@pytest.mark.parametrize(
+    ("operation", "cell", "parameters"),
+    [
+        ("recolor", "#1f3a5f #F2E8CF", {"palette": ["#1f3a5f", "#f2e8cf"]}),
+        ("recolor", "abc; 112233", {"palette": ["#aabbcc", "#112233"]}),
+        ("crop", "0, 0.50, 1.0, 2", {"x": 0, "y": 0.5, "width": 1, "height": 2}),
+        ("crop", "10 20 300 400", {"x": 10, "y": 20, "width": 300, "height": 400}),
+        ("extend", "2x3", {"columns": 2, "rows": 3}),
+        ("extend", "2 × 3", {"columns": 2, "rows": 3}),
+        ("edit", "remove the moon", {"prompt": "remove the moon"}),
+        ("edit", '{"instruction": "no moon", "strength": 0.5}', {"instruction": "no moon", "strength": 0.5}),
+        ("recolor", '{"palette": "warm"}', {"palette": "warm"}),
+    ],
+)
+def test_cell_becomes_parameters(operation: str, cell: str, parameters: dict[str, Any]) -> None:
+    assert read_refinement(operation, cell, "c") == Refinement(operation, parameters)
+
+
+@pytest.mark.parametrize(
+    ("operation", "cell"),
+    [
+        ("recolor", "teal"),
+        ("recolor", "#12345"),
+        ("recolor", ",;"),
+        ("crop", "0,0,1"),
+        ("crop", "0,0,-1,1"),
+        ("crop", "0,0,0,1"),
+        ("crop", "0,0,nan,1"),
+        ("extend", "2"),
+        ("extend", "0x3"),
+        ("edit", "{}"),
+        ("edit", '{"a": NaN}'),
+        ("edit", '{"a": 1e999}'),
+        ("edit", '{"a": "\\ud800"}'),
+        ("edit", "{not json"),
+        ("crop", '{"patternId": "another"}'),
+        ("crop", '{"requestId": "mine"}'),
+    ],
+)
+def test_nonsense_is_refused_with_the_form(operation: str, cell: str) -> None:
+    found = read_refinement(operation, cell, "c")
+    assert isinstance(found, Finding)
+    assert (found.code, found.column) == (RowCode.MALFORMED_REFINEMENT, "c")
+    assert "JSON object" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("header", "remedy"),
+    [
+        ("refine:recolour", "Is `refine:recolor` meant?"),
+        ("refine recolor", "refine:recolor"),
+        ("refine_crop", "refine:crop"),
+        ("refine:", "refine:edit"),
+    ],
+)
+def test_unknown_refinement_is_refused_by_name(header: str, remedy: str) -> None:
+    with pytest.raises(InputRefused) as refused:
+        catalog(f"{PLAIN},{header}\nS-1,a heron,Tote,x\n")
+    assert refused.value.code == "unknown_refinement"
+    assert header in refused.value.message
+    assert remedy in refused.value.remedy
+
+
+def test_refined_is_a_word_of_its_own() -> None:
+    assert not catalog(f"{PLAIN},refined by\nS-1,a heron,Tote,x\n").columns.refinements
+
+
+def test_operations_are_applied_in_the_order_of_the_columns() -> None:
+    file = catalog(f"{PLAIN},Refine : Crop ,refine:recolor\nS-1,a heron,Tote,0 0 1 1,#abcdef\n")
+    (row,) = check_rows(file, None, prompt_limit=100).rows
+    assert [one.operation for one in row.refinements] == ["crop", "recolor"]
+
+
+def test_empty_cells_ask_for_nothing() -> None:
+    file = catalog(f"{PLAIN},refine:recolor,reference,model\nS-1,a heron,Tote,,  ,\n")
+    (row,) = check_rows(file, None, prompt_limit=100).rows
+    assert (row.refinements, row.reference, row.model) == ((), None, None)
+
+
+MODELS = read_models({"models": [{"modelId": "m-1", "name": "Linocut"}, {"modelId": "m-2", "name": "Silk"}]})
+
+
+@pytest.mark.parametrize(
+    ("cell", "model"), [("Linocut", "m-1"), ("m-2", "m-2"), ("LINOCUT", "m-1"), ("", "m-2")]
+)
+def test_model_is_sent_by_its_id(cell: str, model: str) -> None:
+    file = catalog(f"{PLAIN},model\nS-1,a heron,Tote,{cell}\n")
+    (row,) = check_rows(file, None, prompt_limit=100, extras=Extras(MODELS, "m-2")).rows
+    assert row.model == model
+
+
+def test_unknown_model_is_refused_with_the_nearest() -> None:
+    file = catalog(f"{PLAIN},model\nS-1,a heron,Tote,Linokut\n")
+    (problem,) = check_rows(file, None, prompt_limit=100, extras=Extras(MODELS)).problems
+    assert problem.code is RowCode.UNKNOWN_MODEL
+    assert "did you mean `Linocut`?" in problem.remedy
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [{"id": "m-1", "name": "One"}],
+        {"data": {"models": [{"modelId": "m-1"}]}},
+        ["m-1"],
+        {"models": {"m-1": {"name": "One"}}},
+    ],
+)
+def test_models_are_read_in_any_plausible_shape(answer: object) -> None:
+    found = read_models(answer)
+    assert found is not None
+    assert [one.id for one in found.find("m-1")] == ["m-1"]
+
+
+@pytest.mark.parametrize("answer", [None, {"ok": True}, "models", {"models": []}, 7])
+def test_unknown_shape_of_models_is_not_checked(answer: object) -> None:
+    assert read_models(answer) is None
+    file = catalog(f"{PLAIN},model\nS-1,a heron,Tote,whatever\n")
+    (row,) = check_rows(file, None, prompt_limit=100, extras=Extras(read_models(answer))).rows
+    assert row.model == "whatever"
+
+
+def test_reference_is_known_by_its_bytes() -> None:
+    file = catalog(f"{PLAIN},reference\nS-1,a heron,Tote,a.png\n")
+    extras = Extras(pictures={"a.png": Picture("5" * 64, b"png")})
+    (row,) = check_rows(file, None, prompt_limit=100, extras=extras).rows
+    assert row.reference == "5" * 64
