@@ -90,6 +90,7 @@ def status_lines(
     runs = list(overview.in_numbers(ledger, records[:most]))
     yield from _run_lines(runs, running, len(records), now, currency)
     yield from _money_lines(ledger, environment, settings)
+    yield from _calibration_lines(ledger, environment)
     for lease in leases:
         yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
     yield from _approval_lines(chosen(ledger.approvals()), now, currency)
@@ -149,6 +150,14 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
                 f"Today in {its_environment}: {goods(spent.patterns, spent.products)}, "
                 f"{amount if is_counted else 'costs not counted'}."
             )
+
+
+def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]:
+    from patternmill.ledger.reports.track_record import calibrations
+
+    for found in calibrations(ledger):
+        if environment in (None, found.environment):
+            yield f"Forecasts in {found.environment}: {found}"
 
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:

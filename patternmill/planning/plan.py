@@ -1,11 +1,10 @@
-"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost and time."""
+"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -338,10 +337,6 @@ def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     return replace(plan, patterns=patterns, products=products)
 
 
-#: What jobs are taken to last while the ledger has seen none: the service speaks of one to two minutes a pattern.
-ASSUMED = {Stage.PATTERN: timedelta(seconds=90), Stage.PRODUCT: timedelta(seconds=20)}
-
-
 @dataclass(frozen=True)
 class Cost:
     """Amounts in minor units. `worst`: every item fails until its last attempt."""
@@ -362,13 +357,3 @@ def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: st
     patterns, products = plan.purchases()
     expected = patterns * prices[Stage.PATTERN] + products * prices[Stage.PRODUCT]
     return Cost(expected, expected * attempts, currency)
-
-
-def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:
-    """About how long the plan takes with `window` jobs in flight, each lasting as long as its stage's usually do."""
-    patterns, products = plan.counts(TO_DO)
-    if not products:
-        return timedelta(0)
-    pattern, product = lasting[Stage.PATTERN], lasting[Stage.PRODUCT]
-    work = patterns * pattern + products * product
-    return max(work / window, (pattern if patterns else timedelta(0)) + product)

@@ -46,6 +46,11 @@ TABLES: dict[str, tuple[str, str]] = {
         "run_id, position, sku, kind, fields, verdict, product_id, pattern_id",
         "run_id, position",
     ),
+    "forecasts": (
+        "run_id, confidence, jobs, seconds_low, seconds_middle, seconds_high, amount_low, amount_middle, "
+        "amount_high, seconds, amount",
+        "run_id",
+    ),
     "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(

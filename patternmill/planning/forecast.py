@@ -1,0 +1,310 @@
+"""How long a plan takes and what it costs, as intervals: the plan is played many times, as the jobs before it went."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from math import exp, sqrt
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason
+from patternmill.states import Stage
+from patternmill.text import between, duration, money, plural
+
+#: The share of runs that an interval is meant to hold.
+CONFIDENCE = 0.8
+#: From so many jobs of a stage on, they are believed in place of the assumptions.
+ENOUGH_JOBS = 5
+#: Median and spread (sigma of the logarithm) of jobs while too few are known. The service speaks of one to two minutes
+#: a pattern, and says nothing of products.
+ASSUMED = {Stage.PATTERN: (85.0, 0.25), Stage.PRODUCT: (20.0, 0.6)}
+#: How far whole runs differ from one another, as sigma of the logarithm: with jobs known, and on assumptions alone.
+USUAL_MISS, ASSUMED_MISS = 0.15, 0.5
+#: What the first of these counts for, in runs, against the misses of earlier forecasts.
+USUAL_RUNS = 3
+#: Items that are played one by one: the last rounds of the window. What comes before them is work by its mean.
+MOST_PLAYED, ROUNDS = 1000, 4
+MOST_PLAYS, FEWEST_PLAYS, EFFORT = 300, 45, 45_000
+#: The same plan has the same forecast, wherever it is shown.
+_SEED = 7
+
+Floats = NDArray[np.float64]
+Prices = Mapping[Stage, int]
+
+
+class PastJob(Protocol):
+    """A job that ended: of which attempt at its item, whether it failed, and for how long it took up the window."""
+
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def failed(self) -> bool: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What is known of an environment."""
+
+    jobs: Mapping[Stage, Sequence[PastJob]] = field(default_factory=dict)
+    #: How far earlier forecasts of time that knew jobs were off: logarithms of what came over what was expected.
+    misses: Sequence[float] = ()
+
+    def of(self, stage: Stage) -> Sequence[PastJob]:
+        """The jobs of a stage, where they are enough to go by."""
+        jobs = self.jobs.get(stage, ())
+        return jobs if len(jobs) >= ENOUGH_JOBS else ()
+
+
+@dataclass(frozen=True)
+class Interval:
+    low: float
+    middle: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float], share: float = CONFIDENCE) -> Interval:
+        """The middle share of the values."""
+        outside = (1 - share) / 2
+        return cls(*map(float, np.quantile(values, [outside, 0.5, 1 - outside], method="nearest")))
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run is expected to take and to spend."""
+
+    seconds: Interval
+    #: Minor units; None where no prices are set.
+    amount: Interval | None
+    #: The jobs that it goes by; 0: assumptions alone, for one stage at least.
+    jobs: int
+    currency: str | None = None
+
+    @property
+    def time_text(self) -> str:
+        """`42 min to 1 h 5 min`."""
+        return between(duration(self.seconds.low), duration(self.seconds.high))
+
+    @property
+    def money_text(self) -> str:
+        """`€5.00 to €5.40`; empty without prices."""
+        if self.amount is None:
+            return ""
+        return between(*(money(round(one), self.currency) for one in (self.amount.low, self.amount.high)))
+
+    def __str__(self) -> str:
+        """`42 min to 1 h 5 min, €5.00 to €5.40, in 80 % of such runs (by the last 480 jobs here)`."""
+        both = ", ".join(filter(None, (self.time_text, self.money_text)))
+        return f"{both}, in {CONFIDENCE:.0%} of such runs ({self._basis})".replace("%", " %")
+
+    @property
+    def _basis(self) -> str:
+        if self.jobs:
+            return f"by the last {plural(self.jobs, 'job')} here"
+        return "assumed: too few jobs of this environment are known"
+
+
+def forecast(
+    plan: Plan,
+    experience: Experience,
+    prices: Prices,
+    *,
+    attempts: int,
+    window: int,
+    currency: str | None = None,
+) -> Forecast | None:
+    """None where nothing is to be done. Rejected requests, limits and approvals are not foreseen."""
+    work = _Work.of(plan)
+    if not work.items:
+        return None
+    dice = np.random.default_rng(_SEED)
+    seconds, amounts = [], []
+    for factor in _factors(work, experience, dice):
+        chances = {stage: _Chance(experience.of(stage), stage, factor, attempts, dice) for stage in Stage}
+        seconds.append(_play_time(work, chances, window))
+        amounts.append(_play_money(work, chances, prices, attempts, dice))
+    amount = Interval.of(amounts) if any(prices.values()) else None
+    return Forecast(Interval.of(seconds), amount, _known_jobs(work, experience), currency)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a plan has to make."""
+
+    #: Of each pattern to make, how many products wait for it, in the order of the plan.
+    waiting: tuple[int, ...]
+    #: Products whose pattern exists.
+    ready: int
+    #: Items to buy, and items that were begun before.
+    new: Mapping[Stage, int]
+    begun: Mapping[Stage, int]
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Work:
+        waiting = tuple(planned.rows for planned in plan.patterns.values() if planned.reason in TO_DO)
+        _, products = plan.counts(TO_DO)
+        new, begun = plan.counts(TO_BUY), plan.counts({Reason.CONTINUED})
+        return cls(waiting, max(0, products - sum(waiting)), _by_stage(*new), _by_stage(*begun))
+
+    @property
+    def items(self) -> int:
+        return len(self.waiting) + sum(self.waiting) + self.ready
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return (*([Stage.PATTERN] if self.waiting else []), Stage.PRODUCT)
+
+    def last(self, most: int) -> tuple[tuple[int, ...], int]:
+        """The last of it, about as many items: products by pattern, and those whose pattern exists."""
+        groups: deque[int] = deque()
+        left = most
+        for products in reversed(self.waiting):
+            if left <= 0:
+                break
+            groups.appendleft(min(products, left))
+            left -= products + 1
+        return tuple(groups), min(self.ready, max(left, 0))
+
+
+def _by_stage(patterns: int, products: int) -> dict[Stage, int]:
+    return {Stage.PATTERN: patterns, Stage.PRODUCT: products}
+
+
+def _factors(work: _Work, experience: Experience, dice: np.random.Generator) -> Iterator[float]:
+    """By what each play is longer than the jobs say: evenly over how far runs differ, in random order."""
+    plays = min(MOST_PLAYS, max(FEWEST_PLAYS, EFFORT // min(work.items, MOST_PLAYED)))
+    spread = NormalDist(0.0, _miss(work, experience))
+    for place in dice.permutation(plays):
+        yield exp(spread.inv_cdf((float(place) + 0.5) / plays))
+
+
+def _miss(work: _Work, experience: Experience) -> float:
+    """How far a run is off, as sigma of the logarithm: what is usual, and what became of earlier forecasts."""
+    if not _known_jobs(work, experience):
+        return ASSUMED_MISS
+    squares = USUAL_RUNS * USUAL_MISS**2 + sum(miss**2 for miss in experience.misses)
+    return sqrt(squares / (USUAL_RUNS + len(experience.misses)))
+
+
+def _known_jobs(work: _Work, experience: Experience) -> int:
+    known = [len(experience.of(stage)) for stage in work.stages]
+    return sum(known) if all(known) else 0
+
+
+class _Chance:
+    """What one play believes of a stage: how long its jobs take, and how often they fail.
+
+    The fewer jobs are known, the more the beliefs differ from play to play (Bayesian bootstrap, beta distribution).
+    """
+
+    def __init__(
+        self, jobs: Sequence[PastJob], stage: Stage, factor: float, attempts: int, dice: np.random.Generator
+    ) -> None:
+        self._dice, self._factor, self._attempts = dice, factor, attempts
+        first = [job.failed for job in jobs if job.attempt == 1]
+        further = [job.failed for job in jobs if job.attempt > 1]
+        #: That a first attempt fails, and that one after it does.
+        self.first = float(dice.beta(0.5 + sum(first), 10 + len(first) - sum(first)))
+        self.further = float(dice.beta(1 + sum(further), 2 + len(further) - sum(further)))
+        self._seconds = np.array([job.seconds for job in jobs])
+        self._weights = dice.dirichlet(np.ones(len(jobs))) if jobs else None
+        self._assumed = ASSUMED[stage]
+
+    def items(self, count: int) -> tuple[Floats, NDArray[np.bool_]]:
+        """For how long each of so many items takes up the window, with all its attempts, and whether it fails."""
+        seconds = self._draw(count)
+        failed = self._dice.random(count) < self.first
+        for _ in range(1, self._attempts):
+            again = int(failed.sum())
+            if not again:
+                break
+            seconds[failed] += self._draw(again)
+            failed[failed] = self._dice.random(again) < self.further
+        return seconds, failed
+
+    def _draw(self, count: int) -> Floats:
+        if self._weights is None:
+            median, spread = self._assumed
+            return self._factor * median * np.exp(spread * self._dice.standard_normal(count))
+        drawn = self._dice.choice(self._seconds, count, p=self._weights)
+        return np.asarray(self._factor * drawn, dtype=np.float64)
+
+
+def _play_time(work: _Work, chances: Mapping[Stage, _Chance], window: int) -> float:
+    """The last rounds of the window item by item; before them the window is full, so that only their sum counts."""
+    rounds = min(work.items, max(ROUNDS * window, MOST_PLAYED // 2))
+    groups, ready = work.last(min(rounds, MOST_PLAYED))
+    # A window too large to be played is played smaller, with as many fewer items.
+    played_window = max(1, round(window * min(1.0, MOST_PLAYED / rounds)))
+    before = {
+        Stage.PATTERN: len(work.waiting) - len(groups),
+        Stage.PRODUCT: sum(work.waiting) + work.ready - sum(groups) - ready,
+    }
+    patterns, failed = chances[Stage.PATTERN].items(len(groups))
+    products, _ = chances[Stage.PRODUCT].items(sum(groups) + ready)
+    unlocked = [0 if fails else count for count, fails in zip(groups, failed.tolist(), strict=True)]
+    end = makespan(zip(patterns.tolist(), unlocked, strict=True), ready, products.tolist(), played_window)
+    rest = sum(count * _mean(chances[stage]) for stage, count in before.items() if count > 0)
+    unplayed = sum(before.values())
+    # Of a window that was played smaller, `before` has items that those played stand for.
+    return end + (rest / unplayed * (work.items - rounds) / window if unplayed else 0.0)
+
+
+def _mean(chance: _Chance) -> float:
+    return float(chance.items(200)[0].mean())
+
+
+def makespan(
+    patterns: Iterable[tuple[float, int]], ready: int, products: Sequence[float], window: int
+) -> float:
+    """When the last of these ends: as the engine drives them, products first, then patterns in their order.
+
+    `patterns`: how long each takes, and how many products can be made then; `ready`: those that can from the start.
+    """
+    waiting, lengths = deque(patterns), iter(products)
+    running: list[tuple[float, int]] = []
+    now = 0.0
+    while ready or waiting or running:
+        while (ready or waiting) and len(running) < window:
+            if ready:
+                ready -= 1
+                heappush(running, (now + next(lengths), 0))
+            else:
+                seconds, unlocks = waiting.popleft()
+                heappush(running, (now + seconds, unlocks))
+        now, unlocked = heappop(running)
+        ready += unlocked
+    return now
+
+
+def _play_money(
+    work: _Work, chances: Mapping[Stage, _Chance], prices: Prices, attempts: int, dice: np.random.Generator
+) -> float:
+    """Each attempt has its price, also one that fails; what was begun before has paid for its first."""
+    bought, lost = _attempts(work, chances[Stage.PATTERN], Stage.PATTERN, attempts, dice)
+    amount = bought * prices[Stage.PATTERN]
+    a_pattern = sum(work.waiting) / len(work.waiting) if work.waiting else 0.0
+    bought, _ = _attempts(work, chances[Stage.PRODUCT], Stage.PRODUCT, attempts, dice)
+    return amount + max(0, bought - round(lost * a_pattern)) * prices[Stage.PRODUCT]
+
+
+def _attempts(
+    work: _Work, chance: _Chance, stage: Stage, attempts: int, dice: np.random.Generator
+) -> tuple[int, int]:
+    """How many are bought for the items of a stage, and how many of the items fail for good."""
+    bought = work.new[stage]
+    failed = int(dice.binomial(bought + work.begun[stage], chance.first))
+    for _ in range(1, attempts):
+        bought += failed
+        failed = int(dice.binomial(failed, chance.further))
+    return bought, failed
