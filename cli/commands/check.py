@@ -48,7 +48,7 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
 def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
     """What an import would check against now, offers in the ledger included."""
     if settings.studio_url is None:
-        return _embedded_offer(settings.environment)
+        return embedded_offer(settings.environment)
     import asyncio
 
     from patternmill.runs.preview import current_offer
@@ -64,7 +64,7 @@ def _offer(settings: Settings, catalog: CatalogFile) -> Offer:
     return asyncio.run(ask())
 
 
-def _embedded_offer(environment: str) -> Offer:
+def embedded_offer(environment: str) -> Offer:
     """The embedded studio's offer, without starting it."""
     from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
     from studio.offer import categories_get, categories_list

@@ -25,12 +25,12 @@ ENOUGH_JOBS = 5
 #: a pattern, and says nothing of products.
 ASSUMED = {Stage.PATTERN: (85.0, 0.25), Stage.PRODUCT: (20.0, 0.6)}
 #: How far whole runs differ from one another, as sigma of the logarithm: with jobs known, and on assumptions alone.
-USUAL_MISS, ASSUMED_MISS = 0.15, 0.5
+USUAL_MISS, ASSUMED_MISS = 0.2, 0.5
 #: What the first of these counts for, in runs, against the misses of earlier forecasts.
 USUAL_RUNS = 3
 #: Items that are played one by one: the last rounds of the window. What comes before them is work by its mean.
 MOST_PLAYED, ROUNDS = 1000, 4
-MOST_PLAYS, FEWEST_PLAYS, EFFORT = 300, 45, 45_000
+MOST_PLAYS, FEWEST_PLAYS, EFFORT = 200, 45, 45_000
 #: The same plan has the same forecast, wherever it is shown.
 _SEED = 7
 

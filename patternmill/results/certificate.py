@@ -1,0 +1,270 @@
+"""The certificate of a rehearsal: what the studio's own record says of it, as JSON and as a page without a script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from patternmill.results.row_files import json_bytes
+from patternmill.states import UNFINISHED_ROWS, RowStatus, Stage
+from patternmill.text import counted, duration, goods, moment, money, plural
+
+CERTIFICATE_PAGE = "rehearsal.html"
+CERTIFICATE_JSON = "rehearsal.json"
+#: Refused rows that the page lists; the JSON has all.
+_MOST_REFUSED = 40
+_NOT_FINAL = UNFINISHED_ROWS | {RowStatus.HELD}
+_MOST_NAMED = 5
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class RehearsedFile(_Section):
+    name: str
+    sha256: str
+    rows: int
+    #: Of them, those that were rehearsed, and those of these with another category in place of their own.
+    rehearsed: int
+    stand_ins: int
+
+
+class RefusedRow(_Section):
+    """`line` is where the row is in the person's file, as a spreadsheet shows it."""
+
+    line: int
+    sku: str
+    code: str
+    message: str
+
+
+class FaultCount(_Section):
+    name: str
+    calls: int
+    fired: int
+
+
+class Kills(_Section):
+    """Where imports and studio were killed, as shares of the purchases from 0 to 1."""
+
+    requested: int
+    imports: tuple[float, ...]
+    studio: tuple[float, ...]
+    starts: int
+
+
+class Bought(_Section):
+    """Requests that the studio accepted, those whose job failed included; `amount` by the person's prices."""
+
+    patterns: int
+    products: int
+    failed: int
+    #: Minor units; None where no prices are set.
+    amount: int | None
+    currency: str | None
+
+
+class RealForecast(_Section):
+    """What the real import of the whole file is expected to take: low, middle and high of 80 % of such runs."""
+
+    text: str
+    jobs: int
+    seconds: tuple[float, float, float]
+    amount: tuple[int, int, int] | None
+
+
+class Certificate(_Section):
+    """What a rehearsal came to. It is clean when there are no findings."""
+
+    schema_version: Literal[1] = 1
+    made_at: AwareDatetime
+    program: str
+    seed: int
+    file: RehearsedFile
+    window: int
+    attempts: int
+    findings: tuple[str, ...]
+    bought_twice: int
+    lost: int
+    rows: dict[str, int]
+    refused: tuple[RefusedRow, ...]
+    bought: Bought
+    calls: dict[str, int]
+    kills: Kills
+    faults: tuple[FaultCount, ...]
+    #: None where nothing is left to do.
+    forecast: RealForecast | None
+    seconds: float
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings
+
+
+@dataclass(frozen=True)
+class RehearsalRecord:
+    """What a rehearsal left: the studio's meter and lists, and the lines of results.jsonl."""
+
+    purchases: Sequence[Mapping[str, Any]]
+    doubles: Sequence[Mapping[str, Any]]
+    #: IDs that the studio has.
+    products: frozenset[str]
+    patterns: frozenset[str]
+    rows: Sequence[Mapping[str, Any]]
+    #: Rows that went in.
+    expected: int
+
+    def bought_twice(self) -> int:
+        """Rows that are alike but for their sku are each paid for, on purpose; the meter cannot know that."""
+        alike = Counter(
+            (row["pattern_id"], row["category_id"], tuple(sorted(row["selections"].items())))
+            for row in self.rows
+            if row["product_id"]
+        )
+        meant = sum(count - 1 for count in alike.values())
+        of_products = len([one for one in self.doubles if one["operation"] == "products/create"])
+        return len(self.doubles) - of_products + max(0, of_products - meant)
+
+    def lost(self) -> list[str]:
+        """A sentence for each way in which something was lost; empty when nothing was."""
+        unfinished = [row["sku"] for row in self.rows if RowStatus(row["status"]) in _NOT_FINAL]
+        return [
+            text
+            for text, lost in (
+                ("rows that went in did not come out", [""] * abs(self.expected - len(self.rows))),
+                ("rows have no final status", unfinished),
+                ("products of the studio are in no row", self.products - self.named("product_id")),
+                ("patterns of the studio are in no row", self.patterns - self.named("pattern_id")),
+                ("products of rows are unknown to the studio", self.named("product_id") - self.products),
+            )
+            for text in [_lost_text(text, lost)]
+            if lost
+        ]
+
+    def lost_count(self) -> int:
+        unfinished = sum(RowStatus(row["status"]) in _NOT_FINAL for row in self.rows)
+        orphans = len(self.products ^ self.named("product_id")) + len(
+            self.patterns - self.named("pattern_id")
+        )
+        return abs(self.expected - len(self.rows)) + unfinished + orphans
+
+    def named(self, field: str) -> frozenset[str]:
+        return frozenset(row[field] for row in self.rows if row[field])
+
+    def bought(self, prices: Mapping[Stage, int], currency: str | None) -> Bought:
+        counts = Counter(one["what"] for one in self.purchases)
+        failed = sum(one["amount"] == 0 for one in self.purchases)
+        amount = sum(counts[stage.value] * price for stage, price in prices.items())
+        return Bought(
+            patterns=counts[Stage.PATTERN.value],
+            products=counts[Stage.PRODUCT.value],
+            failed=failed,
+            amount=amount if any(prices.values()) else None,
+            currency=currency,
+        )
+
+    def statuses(self) -> dict[str, int]:
+        counts = Counter(row["status"] for row in self.rows)
+        return {status.value: counts[status.value] for status in RowStatus if counts[status.value]}
+
+    def refused(self, lines: Sequence[int]) -> tuple[RefusedRow, ...]:
+        """`lines`: where each row is in the person's file."""
+        return tuple(
+            RefusedRow(line=line, sku=row["sku"], code=row["error_code"] or "", message=row["error"] or "")
+            for line, row in zip(lines, self.rows, strict=False)
+            if row["status"] == RowStatus.REFUSED.value
+        )
+
+
+def _lost_text(text: str, lost: Collection[str]) -> str:
+    names = [name for name in sorted(lost)[:_MOST_NAMED] if name]
+    return f"{len(lost):,} {text}" + (f": {', '.join(names)}" if names else "") + "."
+
+
+def certificate_json(certificate: Certificate) -> bytes:
+    return (
+        json_bytes({"clean": certificate.is_clean, **certificate.model_dump(mode="json")}, indent=2) + b"\n"
+    )
+
+
+def certificate_page(certificate: Certificate) -> bytes:
+    """One page, with everything that it needs in it; texts are escaped, and nothing is loaded."""
+    # Loaded for this alone.
+    from jinja2 import Environment, StrictUndefined
+
+    style = _template("certificate.css")
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    text = page.from_string(_template("certificate.html")).render(
+        certificate=certificate,
+        style=style,
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'",
+        facts=list(_facts(certificate)),
+        shown_refused=certificate.refused[:_MOST_REFUSED],
+        made_at=f"{moment(certificate.made_at)} UTC",
+        **_headline(certificate),
+    )
+    return text.encode("utf-8", "replace")
+
+
+def _headline(certificate: Certificate) -> dict[str, object]:
+    kills, faults = certificate.kills, certificate.faults
+    return {
+        "numbers": (
+            ("bought twice", certificate.bought_twice, certificate.bought_twice == 0),
+            ("lost", certificate.lost, certificate.lost == 0),
+            ("kills", len(kills.imports) + len(kills.studio), None),
+            ("faults fired", sum(fault.fired for fault in faults), None),
+        ),
+        "calls": sorted(certificate.calls.items(), key=lambda one: -one[1]),
+        "marks": (
+            *(("import", share) for share in kills.imports),
+            *(("studio", share) for share in kills.studio),
+        ),
+    }
+
+
+def _facts(certificate: Certificate) -> Iterable[tuple[str, str]]:
+    file, bought = certificate.file, certificate.bought
+    part = "" if file.rehearsed == file.rows else f", {file.rehearsed:,} of them drawn for this"
+    yield "File", f"{file.name}: {plural(file.rows, 'row')}{part}"
+    if file.stand_ins:
+        yield "Stand-ins", _stand_ins_text(file.stand_ins)
+    yield "Rows", counted(certificate.rows)
+    yield (
+        "Bought",
+        f"{goods(bought.patterns, bought.products)}, {plural(bought.failed, 'failed job')} included",
+    )
+    if bought.amount is not None:
+        yield "Budget", f"{money(bought.amount, bought.currency)} at your prices, failed jobs charged"
+    else:
+        yield "Budget", "not counted: no prices are set"
+    if certificate.forecast is not None:
+        yield "The real import", certificate.forecast.text
+    yield (
+        "Driven with",
+        f"{certificate.window:,} jobs in flight at most, {plural(certificate.attempts, 'attempt')} an item",
+    )
+    yield (
+        "Took",
+        f"{duration(certificate.seconds)}, in {plural(certificate.kills.starts, 'start')} of the import",
+    )
+
+
+def _stand_ins_text(rows: int) -> str:
+    return (
+        f"{plural(rows, 'row')} name a category or option that only your service may have; another category stood "
+        "in for theirs. `patternmill check` says whether your service has them."
+    )
+
+
+def _template(name: str) -> str:
+    return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")
