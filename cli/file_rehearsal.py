@@ -6,7 +6,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from patternmill.results.certificate import (
     RealForecast,
     RehearsalRecord,
     RehearsedFile,
+    findings_of,
 )
 from patternmill.runs.preview import preview
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
@@ -159,7 +160,7 @@ class FileRehearsal:
             attempts=options.attempts,
             findings=tuple(_findings(record, imports)),
             bought_twice=record.bought_twice(),
-            lost=record.lost_count(),
+            lost=sum(map(len, record.lost().values())),
             rows=record.statuses(),
             refused=record.refused(rows.lines),
             bought=record.bought(options.prices, options.currency),
@@ -185,10 +186,8 @@ class FileRehearsal:
 
 
 def _findings(record: RehearsalRecord, imports: KilledImports) -> Iterator[str]:
-    twice, tally = record.bought_twice(), imports.tally
-    if twice:
-        yield f"{plural(twice, 'purchase')} under a second request ID, while nothing was wrong with the first."
-    yield from record.lost()
+    tally = imports.tally
+    yield from findings_of(record)
     if tally.codes[-1] not in FINISHED_CODES:
         yield f"The last import ended with exit code {tally.codes[-1]}: {imports.last_words()}"
     if tally.creates_again:
@@ -201,19 +200,32 @@ def _record(studio: Studio, imports: KilledImports, expected: int) -> RehearsalR
     return RehearsalRecord(
         purchases=meter["purchases"],
         doubles=meter["suspectedDoublePurchases"],
-        products=frozenset(_ids(studio, "products", "productId")),
-        patterns=frozenset(_ids(studio, "patterns", "patternId")),
+        products=_contents(_listed(studio, "products"), "productId"),
+        patterns=_contents(_final_patterns(studio), "patternId"),
         rows=[json.loads(line) for line in text.splitlines()],
         expected=expected,
     )
 
 
-def _ids(studio: Studio, group: str, field: str) -> Iterator[str]:
-    """Of everything that the studio lists."""
+def _contents(things: Iterable[dict[str, Any]], name: str) -> dict[str, str]:
+    """By ID, what each is apart from its names, addresses and dates."""
+    own = {name, "imageUrl", "patternImageUrl", "printFiles", "createdAt"}
+    return {one[name]: json.dumps({key: one[key] for key in sorted(one.keys() - own)}) for one in things}
+
+
+def _final_patterns(studio: Studio) -> Iterator[dict[str, Any]]:
+    """Those that no other pattern was made from: rows name the last one."""
+    patterns = list(_listed(studio, "patterns"))
+    parents = {one["parentPatternId"] for one in patterns}
+    yield from (one for one in patterns if one["patternId"] not in parents)
+
+
+def _listed(studio: Studio, group: str) -> Iterator[dict[str, Any]]:
+    """Everything that the studio has of a group."""
     page: dict[str, Any] = {"limit": _PAGE}
     while True:
         _, answer = studio.ask(f"{group}/list", **page)
-        yield from (one[field] for one in answer[group])
+        yield from answer[group]
         if answer["nextCursor"] is None:
             return
         page["cursor"] = answer["nextCursor"]

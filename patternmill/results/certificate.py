@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
@@ -111,52 +111,52 @@ class Certificate(_Section):
 
 @dataclass(frozen=True)
 class RehearsalRecord:
-    """What a rehearsal left: the studio's meter and lists, and the lines of results.jsonl."""
+    """What a rehearsal left: the studio's meter, all that it has, and the lines of results.jsonl."""
 
     purchases: Sequence[Mapping[str, Any]]
     doubles: Sequence[Mapping[str, Any]]
-    #: IDs that the studio has.
-    products: frozenset[str]
-    patterns: frozenset[str]
+    #: What the studio has, by ID: the content of each, which two of them share that are alike.
+    products: Mapping[str, str]
+    patterns: Mapping[str, str]
     rows: Sequence[Mapping[str, Any]]
     #: Rows that went in.
     expected: int
 
     def bought_twice(self) -> int:
-        """Rows that are alike but for their sku are each paid for, on purpose; the meter cannot know that."""
-        alike = Counter(
-            (row["pattern_id"], row["category_id"], tuple(sorted(row["selections"].items())))
-            for row in self.rows
-            if row["product_id"]
-        )
-        meant = sum(count - 1 for count in alike.values())
-        of_products = len([one for one in self.doubles if one["operation"] == "products/create"])
-        return len(self.doubles) - of_products + max(0, of_products - meant)
+        """Patterns by the meter, and products that are in no row and like one that is.
 
-    def lost(self) -> list[str]:
-        """A sentence for each way in which something was lost; empty when nothing was."""
+        The meter cannot judge products: rows that are alike but for their sku have one each, on purpose.
+        """
+        patterns = [one for one in self.doubles if one["operation"] != "products/create"]
+        twice, _ = self._in_no_row(self.products, "product_id")
+        return len(patterns) + len(twice)
+
+    def lost(self) -> dict[str, Sequence[str]]:
+        """What was lost, by the sentence that says so."""
+        _, products = self._in_no_row(self.products, "product_id")
+        _, patterns = self._in_no_row(self.patterns, "pattern_id")
         unfinished = [row["sku"] for row in self.rows if RowStatus(row["status"]) in _NOT_FINAL]
-        return [
-            text
-            for text, lost in (
-                ("rows that went in did not come out", [""] * abs(self.expected - len(self.rows))),
-                ("rows have no final status", unfinished),
-                ("products of the studio are in no row", self.products - self.named("product_id")),
-                ("patterns of the studio are in no row", self.patterns - self.named("pattern_id")),
-                ("products of rows are unknown to the studio", self.named("product_id") - self.products),
-            )
-            for text in [_lost_text(text, lost)]
-            if lost
+        found: dict[str, Sequence[str]] = {
+            "rows that went in did not come out": [""] * abs(self.expected - len(self.rows)),
+            "rows have no final status": unfinished,
+            "products of the studio are in no row": products,
+            "patterns of the studio are in no row": patterns,
+            "products of rows are unknown to the studio": sorted(
+                self._named("product_id") - self.products.keys()
+            ),
+        }
+        return {text: lost for text, lost in found.items() if lost}
+
+    def _in_no_row(self, things: Mapping[str, str], field: str) -> tuple[list[str], list[str]]:
+        """Those that are like one that a row names, and all others."""
+        named = self._named(field)
+        contents = {things[name] for name in named if name in things}
+        left = [name for name in things if name not in named]
+        return [one for one in left if things[one] in contents], [
+            one for one in left if things[one] not in contents
         ]
 
-    def lost_count(self) -> int:
-        unfinished = sum(RowStatus(row["status"]) in _NOT_FINAL for row in self.rows)
-        orphans = len(self.products ^ self.named("product_id")) + len(
-            self.patterns - self.named("pattern_id")
-        )
-        return abs(self.expected - len(self.rows)) + unfinished + orphans
-
-    def named(self, field: str) -> frozenset[str]:
+    def _named(self, field: str) -> frozenset[str]:
         return frozenset(row[field] for row in self.rows if row[field])
 
     def bought(self, prices: Mapping[Stage, int], currency: str | None) -> Bought:
@@ -184,9 +184,13 @@ class RehearsalRecord:
         )
 
 
-def _lost_text(text: str, lost: Collection[str]) -> str:
-    names = [name for name in sorted(lost)[:_MOST_NAMED] if name]
-    return f"{len(lost):,} {text}" + (f": {', '.join(names)}" if names else "") + "."
+def findings_of(record: RehearsalRecord) -> Iterator[str]:
+    """What is wrong by the studio's record, in sentences."""
+    if twice := record.bought_twice():
+        yield f"{plural(twice, 'purchase')} of what was bought before, while nothing was wrong with the first."
+    for text, lost in record.lost().items():
+        names = [name for name in lost[:_MOST_NAMED] if name]
+        yield f"{len(lost):,} {text}" + (f": {', '.join(names)}" if names else "") + "."
 
 
 def certificate_json(certificate: Certificate) -> bytes:
@@ -232,7 +236,7 @@ def _headline(certificate: Certificate) -> dict[str, object]:
     }
 
 
-def _facts(certificate: Certificate) -> Iterable[tuple[str, str]]:
+def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
     file, bought = certificate.file, certificate.bought
     part = "" if file.rehearsed == file.rows else f", {file.rehearsed:,} of them drawn for this"
     yield "File", f"{file.name}: {plural(file.rows, 'row')}{part}"

@@ -80,7 +80,7 @@ def rehearse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rehearse:
 def test_rehearsal_is_clean_and_leaves_the_persons_own_alone(
     rehearse: Rehearse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a service, a key and a home set: no import knows them; rows that only the service may take have stand-ins."""
+    """No import knows the service, key, home and limits that are set; a category of the service has a stand-in."""
     home = tmp_path / "home"
     for name, value in {
         "STUDIO_URL": NOBODY,
@@ -130,7 +130,7 @@ def test_broken_program_is_not_clean(rehearse: Rehearse, tmp_path: Path) -> None
     """Request IDs that are not derived from what is bought: lost answers are paid for again."""
     certificate = rehearse(catalog(tmp_path, 20), kills=0, import_command=broken("new_id_per_try"))
     assert not certificate.is_clean
-    assert certificate.bought_twice > 0 and certificate.lost > 0
+    assert certificate.bought_twice > 0
     write_certificate(certificate, tmp_path)
     assert json.loads((tmp_path / CERTIFICATE_JSON).read_text("utf-8"))["clean"] is False
     assert "Not clean" in (tmp_path / CERTIFICATE_PAGE).read_text("utf-8")
