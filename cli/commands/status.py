@@ -157,7 +157,7 @@ def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]
 
     for found in calibrations(ledger):
         if environment in (None, found.environment):
-            yield f"Forecasts in {found.environment}: {found}"
+            yield f"Forecasts in {found.environment} are {found}."
 
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:

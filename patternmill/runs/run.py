@@ -201,7 +201,7 @@ class Run(ActiveRun):
                 ledger.end_parts(record.run_id)
                 ledger.release_lease(lease)
                 spent = ledger.spent_by_run(record.run_id)
-                if self._carried_out:
+                if self._carried_out(record):
                     ledger.score_forecast(record.run_id, worked, spent.amount)
             return RunEnding(record, counts, spent, worked, calibration(ledger, record.environment))
 
@@ -217,10 +217,10 @@ class Run(ActiveRun):
         """Why the run did not carry out its whole plan."""
         return self.halt.reason or self.left_out or self.halt.kept_purchase
 
-    @property
-    def _carried_out(self) -> bool:
+    def _carried_out(self, ended: RunRecord) -> bool:
         """Whether it did all that its forecast was about: rows that a limit left out at first were not in it."""
-        return self.halt.reason is None and self.halt.kept_purchase is None
+        was_halted = self.halt.reason is not None or self.halt.kept_purchase is not None
+        return ended.outcome is Outcome.COMPLETED or not was_halted
 
     def _halted_outcome(self) -> Outcome:
         reason = self._incomplete

@@ -7,7 +7,6 @@ from math import log
 
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
-from patternmill.text import plural
 
 #: The latest jobs of a stage that forecasts go by, and the latest forecasts that they are judged by.
 MOST_JOBS = 300
@@ -36,12 +35,11 @@ class Calibration:
     money_held: int
 
     def __str__(self) -> str:
-        """`Of 10 forecasts of 80 %, the time held in 8 and the money in 9.`"""
-        of_priced = f" of {self.priced:,}" if self.priced < self.forecasts else ""
-        money = f" and the money in {self.money_held:,}{of_priced}" if self.priced else ""
+        """`meant to hold in 80 % of runs; the time held in 8 of 10, the money in 9 of 10`."""
+        money = f", the money in {self.money_held:,} of {self.priced:,}" if self.priced else ""
         return (
-            f"Of {plural(self.forecasts, 'forecast')} of {self.confidence * 100:.0f} %, "
-            f"the time held in {self.time_held:,}{money}."
+            f"meant to hold in {self.confidence * 100:.0f} % of runs; the time held in {self.time_held:,} of "
+            f"{self.forecasts:,}{money}"
         )
 
 
