@@ -22,12 +22,16 @@ IMPORT_COMMAND = (sys.executable, "-m", "cli.rehearsed_import")
 COUNTED = "calls of "
 _OPERATIONS = ("patterns/create", "products/create", "jobs/get", "categories/list", "categories/get")
 _CREATES = tuple(f"{COUNTED}{name}" for name in _OPERATIONS[:2])
+#: What an import asks for once it has resumed.
+_WORK = (*_CREATES, f"{COUNTED}jobs/get")
 #: Counts the jobs that were begun, as faults on jobs do.
 _JOBS = "jobs begun"
 #: A call that no fault will ever fall on.
 _NEVER = 10**9
 #: Kills are spread over this part of the purchases, and follow up to so many seconds after their moment.
 _LATEST_SHARE, _LONGEST_PAUSE = 0.95, 0.4
+#: The share of kills that may come before an import has begun to work.
+_EARLY = 0.2
 _LOOK_EVERY = 0.03
 #: How long one import may take, and how often one that ended unfinished is started again.
 _PATIENCE, _TRIES = 900.0, 6
@@ -40,43 +44,51 @@ def is_counter(name: str) -> bool:
 
 
 def fault_plan(dice: random.Random) -> list[dict[str, Any]]:
-    """What goes wrong at the studio: each at a regular number of calls that the seed decides; and counters of calls."""
-
-    def every(least: int) -> int:
-        return dice.randint(least, least + least // 2)
-
-    burst = dice.randint(5, 12)
+    """What goes wrong at the studio, each at a regular number of calls that the seed decides; and counters of calls."""
     refused = {"kind": "refuse", "retryAfter": 0}
+    burst = dice.randint(5, 9)
+    # On one call the first fault fires: of numbers that have no common factor, none hides another for good.
+    creates = iter(
+        dice.choice(pair) for pair in ((11, 13), (17, 19), (23, 29), (31, 37), (41, 43), (47, 53), (59, 61))
+    )
+    polls = iter(dice.choice(pair) for pair in ((31, 37), (41, 43), (47, 53), (59, 61)))
     return [
-        *({"name": COUNTED + one, "on": one, "nth": [_NEVER], "effect": _nothing()} for one in _OPERATIONS),
-        {"name": _JOBS, "on": "creates", "nth": [_NEVER], "effect": {"kind": "job_never_ends"}},
-        _fault("create executed, its answer lost", "creates", every(12), kind="close"),
-        _fault("create lost before it was executed", "creates", every(30), kind="close", when="before"),
-        _fault("create executed, half of its answer", "creates", every(40), kind="body", form="truncated"),
-        _fault("create executed, a web page as answer", "creates", every(50), kind="body", form="html"),
-        _fault("create executed, answered 502", "creates", every(35), kind="body", form="html", status=502),
-        _fault("create refused with 500", "creates", every(45), kind="refuse", status=500),
-        _fault("create refused with 503", "creates", every(55), **refused, status=503),
+        *(_counter(COUNTED + one, one, "delay") for one in _OPERATIONS),
+        _counter(_JOBS, "creates", "job_never_ends"),
         {
             "name": "burst of 429",
             "on": "creates",
             "nth": list(range(burst, burst + 5)),
             "effect": {**refused, "status": 429},
         },
-        _fault("job that fails", "creates", every(25), kind="job_fails", message="The loom broke."),
-        _fault("poll without an answer", "polls", every(40), kind="close"),
-        _fault("poll refused with 503", "polls", every(60), **refused, status=503),
-        _fault("poll with half an answer", "polls", every(70), kind="body", form="malformed"),
-        _fault("slow poll", "polls", every(50), kind="delay", after=0.8),
+        _fault("create executed, its answer lost", "creates", next(creates), kind="close"),
+        _fault(
+            "create executed, answered 502", "creates", next(creates), kind="body", form="html", status=502
+        ),
+        _fault("create lost before it was executed", "creates", next(creates), kind="close", when="before"),
+        _fault(
+            "create executed, half of its answer", "creates", next(creates), kind="body", form="truncated"
+        ),
+        _fault("create executed, a web page as answer", "creates", next(creates), kind="body", form="html"),
+        _fault("create refused with 500", "creates", next(creates), kind="refuse", status=500),
+        _fault("create refused with 503", "creates", next(creates), **refused, status=503),
+        _fault(
+            "job that fails", "creates", dice.randint(20, 30), kind="job_fails", message="The loom broke."
+        ),
+        _fault("poll without an answer", "polls", next(polls), kind="close"),
+        _fault("slow poll", "polls", next(polls), kind="delay", after=0.8),
+        _fault("poll refused with 503", "polls", next(polls), **refused, status=503),
+        _fault("poll with half an answer", "polls", next(polls), kind="body", form="malformed"),
     ]
+
+
+def _counter(name: str, on: str, kind: str) -> dict[str, Any]:
+    """A fault that falls on no call, and counts all."""
+    return {"name": name, "on": on, "nth": [_NEVER], "effect": {"kind": kind}}
 
 
 def _fault(name: str, on: str, every: int, **effect: Any) -> dict[str, Any]:
     return {"name": name, "on": on, "every": every, "effect": effect}
-
-
-def _nothing() -> dict[str, Any]:
-    return {"kind": "delay"}
 
 
 @dataclass(frozen=True)
@@ -87,13 +99,20 @@ class Moment:
     pause: float
     #: The import, or else the studio.
     of_import: bool
+    #: Also while the import that runs has not asked for anything yet.
+    early: bool
 
 
 def draw_moments(dice: random.Random, kills: int) -> list[Moment]:
     """So many kills of the import, and one of the studio for each three of them, in their order."""
     victims = [True] * kills + [False] * ((kills + 2) // 3)
     moments = [
-        Moment(dice.uniform(0.0, _LATEST_SHARE), dice.uniform(0.0, _LONGEST_PAUSE), victim)
+        Moment(
+            dice.uniform(0.0, _LATEST_SHARE),
+            dice.uniform(0.0, _LONGEST_PAUSE),
+            victim,
+            dice.random() < _EARLY,
+        )
         for victim in victims
     ]
     return sorted(moments, key=lambda moment: moment.share)
@@ -146,6 +165,8 @@ class KilledImports:
         self.tally = Tally()
         self.out = folder / "results"
         self._studio, self._folder, self._purchases, self._report = studio, folder, purchases, report
+        #: What the studio was asked for before the import that runs.
+        self._work_before = 0
         self._command = [*command, str(folder / "catalog.csv"), catalog, str(self.out)]
         self._environment = {
             **os.environ,
@@ -183,6 +204,7 @@ class KilledImports:
 
     def _start(self) -> subprocess.Popen[bytes]:
         self.tally.starts += 1
+        self._work_before = self._counted(*_WORK)
         with (self._folder / "imports.log").open("ab") as log:
             return subprocess.Popen(
                 self._command,
@@ -201,7 +223,8 @@ class KilledImports:
         """Wait for a moment; False when the import ends before."""
         until = time.monotonic() + _PATIENCE
         while running.poll() is None and time.monotonic() < until:
-            if self._counted(_JOBS) >= moment.share * self._purchases:
+            works = moment.early or self._counted(*_WORK) > self._work_before
+            if works and self._counted(_JOBS) >= moment.share * self._purchases:
                 time.sleep(moment.pause)
                 return running.poll() is None
             time.sleep(_LOOK_EVERY)
@@ -214,12 +237,12 @@ class KilledImports:
             running.kill()
             running.communicate()
             self.tally.import_kills.append(share)
-            self._report(f"Import {self.tally.starts} killed at {share:.0%} of the purchases.")
+            self._report(f"Import {self.tally.starts} killed at {share * 100:.0f} % of the purchases.")
             return self._start()
         self._studio.kill()
         self._studio.start()
         self.tally.studio_kills.append(share)
-        self._report(f"Studio killed and started again at {share:.0%} of the purchases.")
+        self._report(f"Studio killed and started again at {share * 100:.0f} % of the purchases.")
         return running
 
     def _end(self, running: subprocess.Popen[bytes]) -> None:

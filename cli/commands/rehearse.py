@@ -6,10 +6,11 @@ import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.run_options import checked_request
 from cli.terminal import echo
 from patternmill.states import EXIT_CODES, Outcome
 
@@ -44,16 +45,16 @@ _KILLS = 6
 @click.option("--environment", help="staging, production, ...: whose settings and past jobs count.")
 @click.option("--catalog", help="The catalog that the rows belong to (default: named after the file).")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-def command(
-    file: Path,
-    kills: int,
-    rows: int | None,
-    seed: int | None,
-    out: Path,
-    environment: str | None,
-    catalog: str | None,
-    encoding: str | None,
-) -> int:
+@click.option(
+    "--max-in-flight",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The most jobs in flight at once, as for `import`.",
+)
+@click.option(
+    "--attempts", type=click.IntRange(1), metavar="N", help="How often to try an item, as for `import`."
+)
+def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: Any) -> int:
     """Import FILE for trial, with faults and kills, and write a certificate; spends nothing.
 
     The rows go to an embedded studio of its own that loses answers, refuses, fails jobs and is killed, while the
@@ -76,7 +77,7 @@ def command(
     from patternmill.runs.spec import import_spec
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    spec = import_spec(ImportRequest(file=file, environment=environment, catalog=catalog, encoding=encoding))
+    spec = import_spec(checked_request(ImportRequest, asked))
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     certificate = FileRehearsal(spec, read_input(spec), kills=kills, rows=rows, seed=seed, report=echo).run()
     write_certificate(certificate, out)

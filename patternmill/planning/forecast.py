@@ -130,7 +130,7 @@ def forecast(
     dice = np.random.default_rng(_SEED)
     seconds, amounts = [], []
     for factor in _factors(work, experience, dice):
-        chances = {stage: _Chance(experience.of(stage), stage, factor, attempts, dice) for stage in Stage}
+        chances = {stage: _Chance(experience.of(stage), stage, factor, attempts, dice) for stage in ASSUMED}
         seconds.append(_play_time(work, chances, window))
         amounts.append(_play_money(work, chances, prices, attempts, dice))
     amount = Interval.of(amounts) if any(prices.values()) else None

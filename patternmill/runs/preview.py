@@ -22,7 +22,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports import track_record
 from patternmill.parameters import DUPLICATES
-from patternmill.planning.forecast import Experience, Forecast, forecast
+from patternmill.planning.forecast import ASSUMED, Experience, Forecast, forecast
 from patternmill.planning.items import ContentItems, Scope
 from patternmill.planning.plan import (
     Cost,
@@ -41,7 +41,7 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service.offer_reader import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.states import AttemptState, Outcome
 from patternmill.text import joined, money, plural
 
 
@@ -97,7 +97,7 @@ def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | 
     options, environment = spec.options, spec.scope.environment
     experience = Experience()
     if ledger is not None:
-        jobs = {stage: track_record.ended_jobs(ledger, environment, stage) for stage in Stage}
+        jobs = {stage: track_record.ended_jobs(ledger, environment, stage) for stage in ASSUMED}
         experience = Experience(jobs, track_record.misses(ledger, environment))
     return forecast(
         plan,

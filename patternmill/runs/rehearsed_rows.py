@@ -115,38 +115,38 @@ class _Table:
 
     def __init__(self, file: CatalogFile) -> None:
         self._columns = file.columns
-        self._results = frozenset(file.columns.results)
         self._header = list(file.header)
-        self._rows: list[list[str]] = []
+        self._width = len(file.header)
+        #: Cells as they are read, and those in columns that were added, by their place.
+        self._rows: list[tuple[Sequence[str], dict[int, str]]] = []
 
     def add(self, cells: Sequence[str]) -> None:
-        self._rows.append(list(cells))
+        self._rows.append((cells, {}))
 
     def add_with(self, record: Record, category: Category) -> None:
         """A row with this category in place of its own, and its required options."""
-        cells = list(record.cells)
-        for option in self._columns.options:
-            cells[option.index] = ""
+        cells = dict(enumerate(record.cells))
+        cells |= {option.index: "" for option in self._columns.options}
         cells[self._columns.category] = category.id
         required = _required(category)
         if self._columns.selections is not None:
             cells[self._columns.selections] = json.dumps(required)
             required = {}
-        for name, value in required.items():
-            place = self._place(f"option:{name}")
-            cells.extend([""] * (place + 1 - len(cells)))
-            cells[place] = value
-        self._rows.append(cells)
+        cells |= {self._place(f"option:{name}"): value for name, value in required.items()}
+        own = [cells.pop(place) for place in range(self._width)]
+        self._rows.append((own, cells))
 
     def raw(self) -> bytes:
         """Without the result columns of an earlier run. Rows with too many or too few cells stay so."""
-        text, width = io.StringIO(newline=""), len(self._header)
+        text = io.StringIO(newline="")
         writer = csv.writer(text)
         writer.writerow(self._kept(self._header))
-        added = width - len(self._columns.kept) - len(self._results)
-        for cells in self._rows:
-            whole = width - added <= len(cells) < width
-            writer.writerow(self._kept([*cells, *([""] * (width - len(cells)) if whole else [])]))
+        for cells, more in self._rows:
+            added = [more.get(place, "") for place in range(self._width, len(self._header))]
+            whole = len(cells) >= self._width
+            writer.writerow(
+                self._kept([*cells[: self._width], *(added if whole else ()), *cells[self._width :]])
+            )
         return text.getvalue().encode("utf-8", "surrogatepass")
 
     def _place(self, name: str) -> int:
@@ -157,4 +157,4 @@ class _Table:
         return keys.index(name)
 
     def _kept(self, cells: Sequence[str]) -> list[str]:
-        return [cell for place, cell in enumerate(cells) if place not in self._results]
+        return [cell for place, cell in enumerate(cells) if place not in self._columns.results]
