@@ -172,7 +172,7 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "made", f"{goods(run.progress.patterns, run.progress.products)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.cost, has_prices=any(run.spec.options.prices.values()))
     if run.forecast is not None:
-        yield "forecast", str(run.forecast)
+        yield "forecast", f"{run.forecast}; its rows were driven for {duration(ending.worked)}"
     if ending.calibration is not None:
         yield "forecasts so far", str(ending.calibration)
     changes = counts_of(record)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -47,7 +49,10 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option("--catalog", help="This catalog alone.")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
-def command(catalog: str | None, environment: str | None, everything: bool) -> int:
+@click.option(
+    "--json", "as_json", is_flag=True, help="As JSON, for programs: amounts in minor units, times UTC."
+)
+def command(catalog: str | None, environment: str | None, everything: bool, as_json: bool) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
@@ -65,10 +70,49 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment)
+    most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
-        for line in status_lines(ledger, settings, catalog, environment, None if everything else _MOST_RUNS):
+        if as_json:
+            echo(json.dumps(status_facts(ledger, catalog, environment, most), indent=2, default=str))
+            return 0
+        for line in status_lines(ledger, settings, catalog, environment, most):
             echo(line)
     return 0
+
+
+def status_facts(
+    ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs, the newest first, what is open, and how forecasts held; each filtered as the lines are."""
+    from patternmill.ledger.reports import overview
+    from patternmill.ledger.reports.track_record import calibrations
+
+    runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
+    attempts = overview.open_attempts(ledger)
+    return {
+        "runs": [_run_facts(run) for run in runs],
+        "open": [
+            asdict(one)
+            for one in attempts
+            if environment in (None, one.environment) and catalog in (None, one.catalog)
+        ],
+        "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
+    }
+
+
+def _run_facts(run: RunInNumbers) -> dict[str, Any]:
+    """The outcome is null for a run that goes on or has crashed."""
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "catalog": record.catalog,
+        "environment": record.environment,
+        "started_at": record.started_at.isoformat(),
+        "ended_at": record.ended_at.isoformat() if record.ended_at else None,
+        "outcome": record.outcome,
+        **asdict(run.spent),
+        "rows": {status.value: count for status, count in run.rows.items() if count},
+    }
 
 
 def status_lines(

@@ -128,9 +128,10 @@ def forecast(
     if not work.items:
         return None
     dice = np.random.default_rng(_SEED)
+    facts = {stage: _JobFacts(experience.of(stage), stage) for stage in ASSUMED}
     seconds, amounts = [], []
     for factor in _factors(work, experience, dice):
-        chances = {stage: _Chance(experience.of(stage), stage, factor, attempts, dice) for stage in ASSUMED}
+        chances = {stage: _Chance(facts[stage], factor, attempts, dice) for stage in ASSUMED}
         seconds.append(_play_time(work, chances, window))
         amounts.append(_play_money(work, chances, prices, attempts, dice))
     amount = Interval.of(amounts) if any(prices.values()) else None
@@ -201,24 +202,32 @@ def _known_jobs(work: _Work, experience: Experience) -> int:
     return sum(known) if all(known) else 0
 
 
+class _JobFacts:
+    """The known jobs of a stage, in the form in which plays draw from them."""
+
+    def __init__(self, jobs: Sequence[PastJob], stage: Stage) -> None:
+        first = [job.failed for job in jobs if job.attempt == 1]
+        further = [job.failed for job in jobs if job.attempt > 1]
+        self.seconds = np.array([job.seconds for job in jobs])
+        #: Parameters of the beta distributions of the share that fails, with what is believed before any is known.
+        self.first = (0.5 + sum(first), 10.0 + len(first) - sum(first))
+        self.further = (1.0 + sum(further), 2.0 + len(further) - sum(further))
+        self.assumed = ASSUMED[stage]
+
+
 class _Chance:
     """What one play believes of a stage: how long its jobs take, and how often they fail.
 
     The fewer jobs are known, the more the beliefs differ from play to play (Bayesian bootstrap, beta distribution).
     """
 
-    def __init__(
-        self, jobs: Sequence[PastJob], stage: Stage, factor: float, attempts: int, dice: np.random.Generator
-    ) -> None:
-        self._dice, self._factor, self._attempts = dice, factor, attempts
-        first = [job.failed for job in jobs if job.attempt == 1]
-        further = [job.failed for job in jobs if job.attempt > 1]
+    def __init__(self, facts: _JobFacts, factor: float, attempts: int, dice: np.random.Generator) -> None:
+        self._facts, self._factor, self._attempts, self._dice = facts, factor, attempts, dice
         #: That a first attempt fails, and that one after it does.
-        self.first = float(dice.beta(0.5 + sum(first), 10 + len(first) - sum(first)))
-        self.further = float(dice.beta(1 + sum(further), 2 + len(further) - sum(further)))
-        self._seconds = np.array([job.seconds for job in jobs])
-        self._weights = dice.dirichlet(np.ones(len(jobs))) if jobs else None
-        self._assumed = ASSUMED[stage]
+        self.first = float(dice.beta(*facts.first))
+        self.further = float(dice.beta(*facts.further))
+        count = len(facts.seconds)
+        self._weights = np.cumsum(dice.dirichlet(np.ones(count))) if count else None
 
     def items(self, count: int) -> tuple[Floats, NDArray[np.bool_]]:
         """For how long each of so many items takes up the window, with all its attempts, and whether it fails."""
@@ -234,10 +243,10 @@ class _Chance:
 
     def _draw(self, count: int) -> Floats:
         if self._weights is None:
-            median, spread = self._assumed
+            median, spread = self._facts.assumed
             return self._factor * median * np.exp(spread * self._dice.standard_normal(count))
-        drawn = self._dice.choice(self._seconds, count, p=self._weights)
-        return np.asarray(self._factor * drawn, dtype=np.float64)
+        places = np.searchsorted(self._weights[:-1], self._dice.random(count))
+        return np.asarray(self._factor * self._facts.seconds[places], dtype=np.float64)
 
 
 def _play_time(work: _Work, chances: Mapping[Stage, _Chance], window: int) -> float:
