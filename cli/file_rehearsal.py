@@ -13,10 +13,11 @@ from typing import Any
 
 from cli.commands.check import embedded_offer
 from cli.killed_imports import (
-    COUNTED,
     FINISHED_CODES,
     IMPORT_COMMAND,
     KilledImports,
+    Tally,
+    counted_calls,
     draw_moments,
     fault_plan,
     is_counter,
@@ -25,6 +26,7 @@ from cli.killed_imports import (
 from patternmill import __version__
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.row_checks import check_rows
+from patternmill.errors import PatternmillError
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.planning.plan import make_plan
 from patternmill.planning.recognition import Memory
@@ -41,7 +43,8 @@ from patternmill.runs.preview import preview
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
 from patternmill.runs.spec import RunSpec
 from patternmill.text import plural
-from studio.testing import Studio
+from studio.control_client import ControlFailed
+from studio.testing import Studio, StudioFailed
 
 _PAGE = 100
 
@@ -82,6 +85,12 @@ class FileRehearsal:
                 imports = self._imports(studio, Path(folder), rows)
                 imports.drive(draw_moments(dice, self._kills))
                 return self._certificate(studio, imports, rows, forecast, began)
+            except (StudioFailed, ControlFailed) as failed:
+                raise PatternmillError(
+                    f"The rehearsal's studio cannot be used: {failed}.",
+                    code="rehearsal",
+                    remedy="Run the rehearsal again.",
+                ) from failed
             finally:
                 # Not in order: it would report its faults once more.
                 studio.kill()
@@ -141,21 +150,15 @@ class FileRehearsal:
         forecast: RealForecast | None,
         began: float,
     ) -> Certificate:
-        options, tally = self._spec.options, imports.tally
-        faults = studio.faults.report()
+        options = self._spec.options
+        reported = studio.faults.report()
         studio.faults.clear()
         record = _record(studio, imports, len(rows.lines))
         return Certificate(
             made_at=datetime.now(UTC),
             program=f"patternmill {__version__}",
             seed=self._seed,
-            file=RehearsedFile(
-                name=self._file.name,
-                sha256=self._file.sha256,
-                rows=len(self._file.records),
-                rehearsed=len(rows.lines),
-                stand_ins=rows.stand_ins,
-            ),
+            file=self._rehearsed_file(rows),
             window=options.max_in_flight,
             attempts=options.attempts,
             findings=tuple(_findings(record, imports)),
@@ -164,24 +167,28 @@ class FileRehearsal:
             rows=record.statuses(),
             refused=record.refused(rows.lines),
             bought=record.bought(options.prices, options.currency),
-            calls={
-                one["name"].removeprefix(COUNTED): one["calls"]
-                for one in faults
-                if one["name"].startswith(COUNTED)
-            },
-            kills=Kills(
-                requested=self._kills,
-                imports=tuple(tally.import_kills),
-                studio=tuple(tally.studio_kills),
-                starts=tally.starts,
-            ),
-            faults=tuple(
-                FaultCount(name=one["name"], calls=one["calls"], fired=one["fired"])
-                for one in faults
-                if not is_counter(one["name"])
-            ),
+            calls=counted_calls(reported),
+            kills=self._killed(imports.tally),
+            faults=tuple(FaultCount(**one) for one in reported if not is_counter(one["name"])),
             forecast=forecast,
             seconds=time.monotonic() - began,
+        )
+
+    def _rehearsed_file(self, rows: RehearsedRows) -> RehearsedFile:
+        return RehearsedFile(
+            name=self._file.name,
+            sha256=self._file.sha256,
+            rows=len(self._file.records),
+            rehearsed=len(rows.lines),
+            stand_ins=rows.stand_ins,
+        )
+
+    def _killed(self, tally: Tally) -> Kills:
+        return Kills(
+            requested=self._kills,
+            imports=tuple(tally.import_kills),
+            studio=tuple(tally.studio_kills),
+            starts=tally.starts,
         )
 
 

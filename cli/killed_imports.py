@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,13 @@ FINISHED_CODES = {EXIT_CODES[Outcome.COMPLETED], EXIT_CODES[Outcome.COMPLETED_WI
 def is_counter(name: str) -> bool:
     """Whether this fault only counts, and never falls on a call."""
     return name == _JOBS or name.startswith(COUNTED)
+
+
+def counted_calls(report: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """The calls of each operation, by the counters in a report of the plan's faults."""
+    return {
+        one["name"].removeprefix(COUNTED): one["calls"] for one in report if one["name"].startswith(COUNTED)
+    }
 
 
 def fault_plan(dice: random.Random) -> list[dict[str, Any]]:
@@ -92,7 +99,7 @@ def _fault(name: str, on: str, every: int, **effect: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Moment:
+class KillMoment:
     """When something is killed: at this share of the purchases, after a pause in seconds."""
 
     share: float
@@ -103,11 +110,11 @@ class Moment:
     early: bool
 
 
-def draw_moments(dice: random.Random, kills: int) -> list[Moment]:
+def draw_moments(dice: random.Random, kills: int) -> list[KillMoment]:
     """So many kills of the import, and one of the studio for each three of them, in their order."""
     victims = [True] * kills + [False] * ((kills + 2) // 3)
     moments = [
-        Moment(
+        KillMoment(
             dice.uniform(0.0, _LATEST_SHARE),
             dice.uniform(0.0, _LONGEST_PAUSE),
             victim,
@@ -176,7 +183,7 @@ class KilledImports:
             "PATTERNMILL_HOME": str(folder / "home"),
         }
 
-    def drive(self, moments: Sequence[Moment]) -> None:
+    def drive(self, moments: Sequence[KillMoment]) -> None:
         """Kill at these moments, then let the same command run until it is done, and once more."""
         running = self._start()
         try:
@@ -219,7 +226,7 @@ class KilledImports:
                 start_new_session=True,
             )
 
-    def _reaches(self, running: subprocess.Popen[bytes], moment: Moment) -> bool:
+    def _reaches(self, running: subprocess.Popen[bytes], moment: KillMoment) -> bool:
         """Wait for a moment; False when the import ends before."""
         until = time.monotonic() + _PATIENCE
         while running.poll() is None and time.monotonic() < until:
@@ -230,7 +237,7 @@ class KilledImports:
             time.sleep(_LOOK_EVERY)
         return False
 
-    def _kill(self, running: subprocess.Popen[bytes], moment: Moment) -> subprocess.Popen[bytes]:
+    def _kill(self, running: subprocess.Popen[bytes], moment: KillMoment) -> subprocess.Popen[bytes]:
         """Kill one of the two with SIGKILL; the import that runs from then on."""
         share = min(1.0, self._counted(_JOBS) / max(1, self._purchases))
         if moment.of_import:

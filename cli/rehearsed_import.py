@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.terminal import echo
 from patternmill.errors import PatternmillError
 from patternmill.processes import collect_rarely
 from patternmill.runs.pipeline import Pipeline
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return EXIT_CODES[asyncio.run(_run(ImportRequest(file=Path(file), catalog=catalog, out=Path(out))))]
     except PatternmillError as error:
-        print(f"{error.message} {error.remedy}", file=sys.stderr)
+        echo(f"{error.message} {error.remedy}", err=True)
         return EXIT_REFUSED
 
 

@@ -13,7 +13,7 @@ from patternmill.catalog.changes import Change, ChangeKind
 from patternmill.catalog.offer import Offer
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval
+from patternmill.ledger.records import Approval, KeptForecast
 from patternmill.ledger.reports.export import TABLES, csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.ledger.reports.overview import rows_by_status
@@ -119,6 +119,7 @@ def test_export_is_complete(run: BegunRun) -> None:
         run.ledger.add_approval(APPROVAL, [ItemKey("a")])
         run.ledger.remember_offer("staging", OFFER)
         run.ledger.update_catalog(run.record)
+        run.ledger.keep_forecast(run.record.run_id, KeptForecast(0.8, 0, (1.0, 2.0, 3.0)))
         run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
