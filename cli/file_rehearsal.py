@@ -207,17 +207,17 @@ def _record(studio: Studio, imports: KilledImports, expected: int) -> RehearsalR
     return RehearsalRecord(
         purchases=meter["purchases"],
         doubles=meter["suspectedDoublePurchases"],
-        products=_contents(_listed(studio, "products"), "productId"),
-        patterns=_contents(_final_patterns(studio), "patternId"),
+        products=_by_id(_listed(studio, "products"), "productId"),
+        patterns=_by_id(_final_patterns(studio), "patternId"),
         rows=[json.loads(line) for line in text.splitlines()],
         expected=expected,
     )
 
 
-def _contents(things: Iterable[dict[str, Any]], name: str) -> dict[str, str]:
-    """By ID, what each is apart from its names, addresses and dates."""
+def _by_id(things: Iterable[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+    """Without what is each one's own: two that are alike are equal."""
     own = {name, "imageUrl", "patternImageUrl", "printFiles", "createdAt"}
-    return {one[name]: json.dumps({key: one[key] for key in sorted(one.keys() - own)}) for one in things}
+    return {one[name]: {key: value for key, value in one.items() if key not in own} for one in things}
 
 
 def _final_patterns(studio: Studio) -> Iterator[dict[str, Any]]:

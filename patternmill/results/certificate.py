@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ CERTIFICATE_JSON = "rehearsal.json"
 _MOST_REFUSED = 40
 _NOT_FINAL = UNFINISHED_ROWS | {RowStatus.HELD}
 _MOST_NAMED = 5
+
+#: An object of the studio, as it answers it.
+Thing = Mapping[str, Any]
 
 
 class _Section(BaseModel):
@@ -115,9 +119,9 @@ class RehearsalRecord:
 
     purchases: Sequence[Mapping[str, Any]]
     doubles: Sequence[Mapping[str, Any]]
-    #: What the studio has, by ID: the content of each, which two of them share that are alike.
-    products: Mapping[str, str]
-    patterns: Mapping[str, str]
+    #: What the studio has, by ID, without names, addresses and dates: two that are alike are equal.
+    products: Mapping[str, Thing]
+    patterns: Mapping[str, Thing]
     rows: Sequence[Mapping[str, Any]]
     #: Rows that went in.
     expected: int
@@ -132,29 +136,41 @@ class RehearsalRecord:
         return len(patterns) + len(twice)
 
     def lost(self) -> dict[str, Sequence[str]]:
-        """What was lost, by the sentence that says so."""
+        """What was lost, by what the page calls it."""
         _, products = self._in_no_row(self.products, "product_id")
         _, patterns = self._in_no_row(self.patterns, "pattern_id")
         unfinished = [row["sku"] for row in self.rows if RowStatus(row["status"]) in _NOT_FINAL]
         found: dict[str, Sequence[str]] = {
-            "rows that went in did not come out": [""] * abs(self.expected - len(self.rows)),
-            "rows have no final status": unfinished,
-            "products of the studio are in no row": products,
-            "patterns of the studio are in no row": patterns,
-            "products of rows are unknown to the studio": sorted(
+            "Rows that did not come out": [""] * abs(self.expected - len(self.rows)),
+            "Rows without a final status": unfinished,
+            "Products of the studio in no row": products,
+            "Patterns of the studio in no row": patterns,
+            "Products of rows that the studio does not know": sorted(
                 self._named("product_id") - self.products.keys()
             ),
+            "Rows with a product of something else": [row["sku"] for row in self.rows if self._is_wrong(row)],
         }
         return {text: lost for text, lost in found.items() if lost}
 
-    def _in_no_row(self, things: Mapping[str, str], field: str) -> tuple[list[str], list[str]]:
+    def _in_no_row(self, things: Mapping[str, Thing], field: str) -> tuple[list[str], list[str]]:
         """Those that are like one that a row names, and all others."""
         named = self._named(field)
-        contents = {things[name] for name in named if name in things}
-        left = [name for name in things if name not in named]
-        return [one for one in left if things[one] in contents], [
-            one for one in left if things[one] not in contents
-        ]
+        known = {_content(things[name]) for name in named if name in things}
+        twice: list[str] = []
+        others: list[str] = []
+        for name in things.keys() - named:
+            (twice if _content(things[name]) in known else others).append(name)
+        return sorted(twice), sorted(others)
+
+    def _is_wrong(self, row: Mapping[str, Any]) -> bool:
+        """Whether its product was built of another pattern, category or selection than the row's."""
+        product = self.products.get(row["product_id"] or "")
+        if product is None:
+            return False
+        pattern = self.patterns.get(product["patternId"], {})
+        asked = (row["pattern_id"], row["category_id"], row["prompt"])
+        made = (product["patternId"], product["categoryId"], pattern.get("prompt"))
+        return made != asked or not row["selections"].items() <= product["selections"].items()
 
     def _named(self, field: str) -> frozenset[str]:
         return frozenset(row[field] for row in self.rows if row[field])
@@ -184,13 +200,17 @@ class RehearsalRecord:
         )
 
 
+def _content(thing: Thing) -> str:
+    return json.dumps(thing, sort_keys=True)
+
+
 def findings_of(record: RehearsalRecord) -> Iterator[str]:
     """What is wrong by the studio's record, in sentences."""
     if twice := record.bought_twice():
         yield f"{plural(twice, 'purchase')} of what was bought before, while nothing was wrong with the first."
     for text, lost in record.lost().items():
         names = [name for name in lost[:_MOST_NAMED] if name]
-        yield f"{len(lost):,} {text}" + (f": {', '.join(names)}" if names else "") + "."
+        yield f"{text}: {len(lost):,}" + (f" ({', '.join(names)})" if names else "") + "."
 
 
 def certificate_json(certificate: Certificate) -> bytes:

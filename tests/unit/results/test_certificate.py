@@ -24,10 +24,17 @@ from patternmill.states import Stage
 HOSTILE = "<script>alert(1)</script>&\"'"
 
 
+MUG = {"patternId": "pat-1", "categoryId": "cat_mug", "selections": {"size": "11oz", "colour": "white"}}
+SCARF = MUG | {"categoryId": "cat_scarf"}
+HERONS = {"prompt": "herons"}
+
+
 def row(
     sku: str, product: str | None, pattern: str | None = "pat-1", status: str = "succeeded"
 ) -> dict[str, Any]:
-    return {"sku": sku, "status": status, "product_id": product, "pattern_id": pattern}
+    """It asks for a mug with herons."""
+    asked = {"prompt": "herons", "category_id": "cat_mug", "selections": {"size": "11oz"}}
+    return {"sku": sku, "status": status, "product_id": product, "pattern_id": pattern, **asked}
 
 
 def record(*rows: dict[str, Any], **changes: Any) -> RehearsalRecord:
@@ -35,8 +42,8 @@ def record(*rows: dict[str, Any], **changes: Any) -> RehearsalRecord:
     found: dict[str, Any] = {
         "purchases": [],
         "doubles": [],
-        "products": {"prod-1": "mug", "prod-2": "mug"},
-        "patterns": {"pat-1": "herons"},
+        "products": {"prod-1": MUG, "prod-2": MUG},
+        "patterns": {"pat-1": HERONS},
         "rows": rows,
         "expected": len(rows),
     }
@@ -54,28 +61,40 @@ def test_rows_that_are_alike_are_bought_once_each() -> None:
 
 def test_product_without_a_row_is_bought_twice_or_lost() -> None:
     """Twice, when it is like one that a row has."""
-    twice = record(*ALIKE, products={"prod-1": "mug", "prod-2": "mug", "prod-3": "mug"})
+    twice = record(*ALIKE, products={"prod-1": MUG, "prod-2": MUG, "prod-3": MUG})
     assert (twice.bought_twice(), twice.lost()) == (1, {})
-    lost = record(*ALIKE, products={"prod-1": "mug", "prod-2": "mug", "prod-3": "scarf"})
+    lost = record(*ALIKE, products={"prod-1": MUG, "prod-2": MUG, "prod-3": SCARF})
     assert lost.bought_twice() == 0
-    assert list(findings_of(lost)) == ["1 products of the studio are in no row: prod-3."]
+    assert list(findings_of(lost)) == ["Products of the studio in no row: 1 (prod-3)."]
 
 
 def test_pattern_that_the_meter_suspects_is_bought_twice() -> None:
     suspected = [{"operation": "patterns/create", "requestIds": ("a", "b")}]
-    found = record(*ALIKE, doubles=suspected, patterns={"pat-1": "herons", "pat-2": "herons"})
+    found = record(*ALIKE, doubles=suspected, patterns={"pat-1": HERONS, "pat-2": HERONS})
     assert (found.bought_twice(), found.lost()) == (1, {})
 
 
 def test_rows_are_lost_without_a_final_status_or_a_product_that_exists() -> None:
     found = record(row("A", "prod-1"), row("B", None, None, "waiting"), row("C", "prod-9"), expected=4)
     assert set(found.lost()) == {
-        "rows that went in did not come out",
-        "rows have no final status",
-        "products of the studio are in no row",
-        "products of rows are unknown to the studio",
-    } - {"products of the studio are in no row"}
+        "Rows that did not come out",
+        "Rows without a final status",
+        "Products of rows that the studio does not know",
+    }
     assert found.bought_twice() == 1
+
+
+def test_product_of_something_else_is_no_product_of_the_row() -> None:
+    """Another category, selection, pattern, or a pattern of another prompt."""
+    for made in (
+        SCARF,
+        MUG | {"selections": {"size": "15oz"}},
+        MUG | {"patternId": "pat-2"},
+    ):
+        found = record(row("A", "prod-1"), products={"prod-1": made})
+        assert "Rows with a product of something else" in found.lost()
+    found = record(row("A", "prod-1"), products={"prod-1": MUG}, patterns={"pat-1": {"prompt": "owls"}})
+    assert list(findings_of(found)) == ["Rows with a product of something else: 1 (A)."]
 
 
 def test_budget_counts_failed_jobs() -> None:
