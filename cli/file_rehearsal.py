@@ -43,7 +43,6 @@ from patternmill.runs.preview import preview
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
 from patternmill.runs.spec import RunSpec
 from patternmill.text import plural
-from studio.control_client import ControlFailed
 from studio.testing import Studio, StudioFailed
 
 _PAGE = 100
@@ -85,9 +84,9 @@ class FileRehearsal:
                 imports = self._imports(studio, Path(folder), rows)
                 imports.drive(draw_moments(dice, self._kills))
                 return self._certificate(studio, imports, rows, forecast, began)
-            except (StudioFailed, ControlFailed) as failed:
+            except StudioFailed as failed:
                 raise PatternmillError(
-                    f"The rehearsal's studio cannot be used: {failed}.",
+                    f"The rehearsal's studio did not start: {failed}.",
                     code="rehearsal",
                     remedy="Run the rehearsal again.",
                 ) from failed
