@@ -111,16 +111,16 @@ class KillMoment:
 
 
 def draw_moments(dice: random.Random, kills: int) -> list[KillMoment]:
-    """So many kills of the import, and one of the studio for each three of them, in their order."""
-    victims = [True] * kills + [False] * ((kills + 2) // 3)
+    """So many kills of the import, and one of the studio for each three of them, spread over the purchases."""
     moments = [
         KillMoment(
-            dice.uniform(0.0, _LATEST_SHARE),
+            (number + dice.random()) / count * _LATEST_SHARE,
             dice.uniform(0.0, _LONGEST_PAUSE),
-            victim,
+            of_import,
             dice.random() < _EARLY,
         )
-        for victim in victims
+        for of_import, count in ((True, kills), (False, (kills + 2) // 3))
+        for number in range(count)
     ]
     return sorted(moments, key=lambda moment: moment.share)
 

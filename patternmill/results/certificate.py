@@ -277,10 +277,17 @@ def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
         "Driven with",
         f"{certificate.window:,} jobs in flight at most, {plural(certificate.attempts, 'attempt')} an item",
     )
+    yield "Killed", _kills_text(certificate.kills)
     yield (
         "Took",
         f"{duration(certificate.seconds)}, in {plural(certificate.kills.starts, 'start')} of the import",
     )
+
+
+def _kills_text(kills: Kills) -> str:
+    done = len(kills.imports)
+    fewer = "" if done == kills.requested else f" (of {kills.requested:,}: the file was done before the rest)"
+    return f"the import {plural(done, 'time')}{fewer}, the studio {plural(len(kills.studio), 'time')}"
 
 
 def _stand_ins_text(rows: int) -> str:
