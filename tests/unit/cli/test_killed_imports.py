@@ -1,4 +1,4 @@
-"""What a rehearsal draws: faults that the studio takes and none of which hides another, and kills along the purchases."""
+"""What a rehearsal draws: faults that the studio takes, none of which hides another, and kills along the purchases."""
 
 from __future__ import annotations
 
