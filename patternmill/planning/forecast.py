@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from heapq import heappop, heappush
 from math import exp, sqrt
 from statistics import NormalDist
@@ -36,6 +37,8 @@ _SEED = 7
 
 Floats = NDArray[np.float64]
 Prices = Mapping[Stage, int]
+#: Of several items: for how long each takes up the window, and whether it fails.
+Drawn = tuple[Floats, NDArray[np.bool_]]
 
 
 class PastJob(Protocol):
@@ -129,21 +132,34 @@ def forecast(
         return None
     dice = np.random.default_rng(_SEED)
     facts = {stage: _JobFacts(experience.of(stage), stage) for stage in ASSUMED}
+    rounds = _Rounds.of(work, window)
     seconds, amounts = [], []
     for factor in _factors(work, experience, dice):
         chances = {stage: _Chance(facts[stage], factor, attempts, dice) for stage in ASSUMED}
-        seconds.append(_play_time(work, chances, window))
+        seconds.append(_play_time(rounds, chances))
         amounts.append(_play_money(work, chances, prices, attempts, dice))
     amount = Interval.of(amounts) if any(prices.values()) else None
     return Forecast(Interval.of(seconds), amount, _known_jobs(work, experience), currency)
 
 
 @dataclass(frozen=True)
+class _Group:
+    """Products that wait for the same pattern, and the stages of what has to be made before them, in that order."""
+
+    stages: tuple[Stage, ...]
+    products: int
+
+    @property
+    def items(self) -> int:
+        return len(self.stages) + self.products
+
+
+@dataclass(frozen=True)
 class _Work:
     """What a plan has to make."""
 
-    #: Of each pattern to make, how many products wait for it, in the order of the plan.
-    waiting: tuple[int, ...]
+    #: In the order of the plan.
+    groups: tuple[_Group, ...]
     #: Products whose pattern exists.
     ready: int
     #: Items to buy, and items that were begun before.
@@ -152,29 +168,41 @@ class _Work:
 
     @classmethod
     def of(cls, plan: Plan) -> _Work:
-        waiting = tuple(planned.rows for planned in plan.patterns.values() if planned.reason in TO_DO)
+        """The one place that knows how a plan is made up."""
+        groups = tuple(
+            _Group((Stage.PATTERN,), planned.rows)
+            for planned in plan.patterns.values()
+            if planned.reason in TO_DO
+        )
         _, products = plan.counts(TO_DO)
+        ready = max(0, products - sum(group.products for group in groups))
         new, begun = plan.counts(TO_BUY), plan.counts({Reason.CONTINUED})
-        return cls(waiting, max(0, products - sum(waiting)), _by_stage(*new), _by_stage(*begun))
+        return cls(groups, ready, _by_stage(*new), _by_stage(*begun))
 
-    @property
+    @cached_property
     def items(self) -> int:
-        return len(self.waiting) + sum(self.waiting) + self.ready
+        return sum(group.items for group in self.groups) + self.ready
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        return (*([Stage.PATTERN] if self.waiting else []), Stage.PRODUCT)
+    @cached_property
+    def by_stage(self) -> Counter[Stage]:
+        found = Counter(stage for group in self.groups for stage in group.stages)
+        found[Stage.PRODUCT] += sum(group.products for group in self.groups) + self.ready
+        return found
 
-    def last(self, most: int) -> tuple[tuple[int, ...], int]:
-        """The last of it, about as many items: products by pattern, and those whose pattern exists."""
-        groups: deque[int] = deque()
+    @cached_property
+    def products_a_group(self) -> float:
+        return sum(group.products for group in self.groups) / len(self.groups) if self.groups else 0.0
+
+    def last(self, most: int) -> _Work:
+        """The last of it, about as many items; those whose pattern exists are made first."""
+        kept: deque[_Group] = deque()
         left = most
-        for products in reversed(self.waiting):
+        for group in reversed(self.groups):
             if left <= 0:
                 break
-            groups.appendleft(min(products, left))
-            left -= products + 1
-        return tuple(groups), min(self.ready, max(left, 0))
+            kept.appendleft(replace(group, products=min(group.products, left)))
+            left -= group.items
+        return replace(self, groups=tuple(kept), ready=min(self.ready, max(left, 0)))
 
 
 def _by_stage(patterns: int, products: int) -> dict[Stage, int]:
@@ -198,7 +226,7 @@ def _miss(work: _Work, experience: Experience) -> float:
 
 
 def _known_jobs(work: _Work, experience: Experience) -> int:
-    known = [len(experience.of(stage)) for stage in work.stages]
+    known = [len(experience.of(stage)) for stage in work.by_stage]
     return sum(known) if all(known) else 0
 
 
@@ -229,7 +257,7 @@ class _Chance:
         count = len(facts.seconds)
         self._weights = np.cumsum(dice.dirichlet(np.ones(count))) if count else None
 
-    def items(self, count: int) -> tuple[Floats, NDArray[np.bool_]]:
+    def items(self, count: int) -> Drawn:
         """For how long each of so many items takes up the window, with all its attempts, and whether it fails."""
         seconds = self._draw(count)
         failed = self._dice.random(count) < self.first
@@ -249,24 +277,49 @@ class _Chance:
         return np.asarray(self._factor * self._facts.seconds[places], dtype=np.float64)
 
 
-def _play_time(work: _Work, chances: Mapping[Stage, _Chance], window: int) -> float:
-    """The last rounds of the window item by item; before them the window is full, so that only their sum counts."""
-    rounds = min(work.items, max(ROUNDS * window, MOST_PLAYED // 2))
-    groups, ready = work.last(min(rounds, MOST_PLAYED))
-    # A window too large to be played is played smaller, with as many fewer items.
-    played_window = max(1, round(window * min(1.0, MOST_PLAYED / rounds)))
-    before = {
-        Stage.PATTERN: len(work.waiting) - len(groups),
-        Stage.PRODUCT: sum(work.waiting) + work.ready - sum(groups) - ready,
+@dataclass(frozen=True)
+class _Rounds:
+    """The last rounds of the window, played item by item; before them the window is full, so that only a sum counts."""
+
+    played: _Work
+    counts: Mapping[Stage, int]
+    window: int
+    #: What comes before them, by stage; and how often the window is filled with that.
+    before: Mapping[Stage, int]
+    fillings: float
+
+    @classmethod
+    def of(cls, work: _Work, window: int) -> _Rounds:
+        """A window too large to be played is played smaller, with as many fewer items that stand for its own."""
+        rounds = min(work.items, max(ROUNDS * window, MOST_PLAYED // 2))
+        played = work.last(min(rounds, MOST_PLAYED))
+        smaller = max(1, round(window * min(1.0, MOST_PLAYED / rounds)))
+        before = work.by_stage - played.by_stage
+        return cls(played, played.by_stage, smaller, before, (work.items - rounds) / window)
+
+
+def _play_time(rounds: _Rounds, chances: Mapping[Stage, _Chance]) -> float:
+    drawn = {stage: chances[stage].items(count) for stage, count in rounds.counts.items()}
+    played = rounds.played
+    end = makespan(_entries(played, drawn), played.ready, drawn[Stage.PRODUCT][0].tolist(), rounds.window)
+    if not rounds.before:
+        return end
+    total = sum(count * _mean(chances[stage]) for stage, count in rounds.before.items())
+    return end + rounds.fillings * total / sum(rounds.before.values())
+
+
+def _entries(played: _Work, drawn: Mapping[Stage, Drawn]) -> Iterator[tuple[float, int]]:
+    """Of each group, how long it takes until its products can be made, and how many can be then."""
+    draws = {
+        stage: zip(seconds.tolist(), failed.tolist(), strict=True)
+        for stage, (seconds, failed) in drawn.items()
     }
-    patterns, failed = chances[Stage.PATTERN].items(len(groups))
-    products, _ = chances[Stage.PRODUCT].items(sum(groups) + ready)
-    unlocked = [0 if fails else count for count, fails in zip(groups, failed.tolist(), strict=True)]
-    end = makespan(zip(patterns.tolist(), unlocked, strict=True), ready, products.tolist(), played_window)
-    rest = sum(count * _mean(chances[stage]) for stage, count in before.items() if count > 0)
-    unplayed = sum(before.values())
-    # Of a window that was played smaller, `before` has items that those played stand for.
-    return end + (rest / unplayed * (work.items - rounds) / window if unplayed else 0.0)
+    for group in played.groups:
+        seconds, failed = 0.0, False
+        for stage in group.stages:
+            its_seconds, it_fails = next(draws[stage])
+            seconds, failed = seconds + its_seconds, failed or it_fails
+        yield seconds, 0 if failed else group.products
 
 
 def _mean(chance: _Chance) -> float:
@@ -300,11 +353,13 @@ def _play_money(
     work: _Work, chances: Mapping[Stage, _Chance], prices: Prices, attempts: int, dice: np.random.Generator
 ) -> float:
     """Each attempt has its price, also one that fails; what was begun before has paid for its first."""
-    bought, lost = _attempts(work, chances[Stage.PATTERN], Stage.PATTERN, attempts, dice)
-    amount = bought * prices[Stage.PATTERN]
-    a_pattern = sum(work.waiting) / len(work.waiting) if work.waiting else 0.0
+    amount = unbought = 0.0
+    for stage in (stage for stage in chances if stage is not Stage.PRODUCT):
+        bought, lost = _attempts(work, chances[stage], stage, attempts, dice)
+        amount += bought * prices[stage]
+        unbought += lost * work.products_a_group
     bought, _ = _attempts(work, chances[Stage.PRODUCT], Stage.PRODUCT, attempts, dice)
-    return amount + max(0, bought - round(lost * a_pattern)) * prices[Stage.PRODUCT]
+    return amount + max(0, bought - round(unbought)) * prices[Stage.PRODUCT]
 
 
 def _attempts(

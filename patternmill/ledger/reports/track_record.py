@@ -49,7 +49,8 @@ def ended_jobs(ledger: Ledger, environment: str, stage: Stage) -> list[EndedJob]
         "SELECT a.attempt, a.state, a.ended_at - a.intended_at FROM ("
         "SELECT b.request_id, b.run_id, b.attempt, b.state, b.intended_at, b.ended_at FROM attempts b "
         "JOIN items i ON i.key = b.item_key WHERE i.environment = :environment AND i.stage = :stage "
-        "AND b.state IN ('succeeded', 'failed') AND b.ended_at IS NOT NULL AND coalesce(b.error_code, '') <> :written_off "
+        "AND b.state IN ('succeeded', 'failed') AND b.ended_at IS NOT NULL "
+        "AND coalesce(b.error_code, '') <> :written_off "
         "ORDER BY b.ended_at DESC LIMIT :most) a WHERE EXISTS (SELECT 1 FROM events e "
         "WHERE e.request_id = a.request_id AND e.run_id = a.run_id AND e.kind = a.state)",
         {"environment": environment, "stage": stage.value, "written_off": WRITTEN_OFF, "most": MOST_JOBS},
