@@ -153,6 +153,15 @@ def test_larger_rehearsals_are_clean(rehearse: Rehearse, tmp_path: Path, seed: i
     assert len(certificate.kills.imports) >= 12
 
 
+def studio_and_import(rehearsal: psutil.Process) -> list[psutil.Process]:
+    """Both: after a kill the next one takes a moment."""
+    until = time.monotonic() + 20
+    while len(children := rehearsal.children(recursive=True)) < 2:
+        assert time.monotonic() < until, "there are no two processes"
+        time.sleep(0.01)
+    return children
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_interrupted_rehearsal_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None:
     """Neither its studio nor its imports, and after Ctrl-C no folder either."""
@@ -173,8 +182,7 @@ def test_interrupted_rehearsal_leaves_nothing_running(tmp_path: Path, how: signa
     assert process.stdout is not None
     assert process.stdout.readline().startswith("Rehearsing 200 rows")
     assert "killed" in process.stdout.readline()
-    children = psutil.Process(process.pid).children(recursive=True)
-    assert len(children) >= 2
+    children = studio_and_import(psutil.Process(process.pid))
     process.send_signal(how)
     process.communicate(timeout=20)
     assert process.returncode == (130 if how is signal.SIGINT else -signal.SIGKILL)
