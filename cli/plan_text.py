@@ -9,7 +9,7 @@ from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.planning.plan import Plan, PlannedItem, Reason
 from patternmill.runs.preview import Preview
 from patternmill.states import Stage
-from patternmill.text import counted, duration, goods, more, plural
+from patternmill.text import counted, goods, more, plural
 
 _MOST_ITEMS = 60
 _UNTOUCHED = frozenset({Reason.DONE, Reason.LEFT_OUT})
@@ -30,8 +30,8 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
-    if preview.time:
-        yield f"Time: about {duration(preview.time)}."
+    if preview.forecast:
+        yield f"Forecast: {preview.forecast}."
     yield from (f"Note: {note}" for note in checked.notes)
     yield ""
     yield from _item_lines(plan)

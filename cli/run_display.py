@@ -33,6 +33,8 @@ class Display:
         self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
 
     def watch(self, run: Run) -> None:
+        if run.forecast is not None:
+            self.print(f"Forecast: {run.forecast}.")
         self._run = run
 
     def showing(self) -> AbstractContextManager[object]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from pydantic import BaseModel, ValidationError
@@ -14,6 +14,7 @@ from patternmill.parameters import DUPLICATES, PRODUCTION, confirmation
 from patternmill.runs.request import RunRequest
 
 Command = Callable[..., Any]
+Request = TypeVar("Request", bound=BaseModel)
 
 approve_option = click.option(
     "--approve",
@@ -58,7 +59,7 @@ def request_command(model: type[BaseModel]) -> type[click.Command]:
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
             rest = super().parse_args(ctx, args)
             if not ctx.resilient_parsing:
-                ctx.params["request"] = _request(
+                ctx.params["request"] = checked_request(
                     model, {name: ctx.params.pop(name) for name in model.model_fields}
                 )
             return rest
@@ -66,8 +67,8 @@ def request_command(model: type[BaseModel]) -> type[click.Command]:
     return RequestCommand
 
 
-def _request(model: type[BaseModel], asked: dict[str, Any]) -> BaseModel:
-    """Raises ConfigurationError."""
+def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
+    """A request from options; those that are None count as not given. Raises ConfigurationError."""
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:

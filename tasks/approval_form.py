@@ -27,7 +27,7 @@ from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
-from patternmill.text import duration, goods, more, plural, readable
+from patternmill.text import goods, more, plural, readable
 from prefect_host.internals import response_key
 from tasks.markup import markdown
 from tasks.run_page import show_plan
@@ -194,7 +194,8 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield f"| cost | {markdown(str(proposal.cost)) if proposal.cost.worst else 'not counted, as no prices are set'} |"
     if preview.limited:
         yield f"| limit | {markdown(str(preview.limited))} |"
-    yield f"| time | about {duration(preview.time)} |"
+    if preview.forecast:
+        yield f"| forecast | {markdown(str(preview.forecast))} |"
     yield f"| rows | {len(plan.rows):,}, of them {plan.refused():,} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""

@@ -52,8 +52,8 @@ def run_started(run: Run, send: Send = emit_event) -> None:
             "source": run.record.source,
             "rows": len(run.plan.rows),
             "to_buy": by_kind(run.plan.purchases()),
-            "expected_amount": run.forecast.expected,
-            "amount_at_worst": run.forecast.worst,
+            "expected_amount": run.cost.expected,
+            "amount_at_worst": run.cost.worst,
         },
     )
 
@@ -122,7 +122,7 @@ class RunEvents:
             "made": by_kind(progress.made_items),
             "bought": by_kind(ending.spent.items),
             "amount": ending.spent.amount,
-            "expected_amount": self._run.forecast.expected,
+            "expected_amount": self._run.cost.expected,
             "seconds": round((record.ended_at - record.started_at).total_seconds(), 1)
             if record.ended_at
             else None,

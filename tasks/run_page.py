@@ -170,7 +170,11 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "catalog", f"{record.catalog} ({record.environment})"
     yield "input", record.source
     yield "made", f"{goods(run.progress.made_items)} in {duration(took)}"
-    yield "money", money_text(ending.spent, run.forecast, has_prices=any(run.spec.options.prices.values()))
+    yield "money", money_text(ending.spent, run.cost, has_prices=any(run.spec.options.prices.values()))
+    if run.forecast is not None:
+        yield "forecast", f"{run.forecast}; its rows were driven for {duration(ending.worked)}"
+    if ending.calibration is not None:
+        yield "forecasts so far", str(ending.calibration)
     changes = counts_of(record)
     if changes is not None:
         yield "changes", counts_line(changes)
@@ -182,13 +186,13 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "run", record.run_id
 
 
-def money_text(spent: Spent, forecast: Cost, *, has_prices: bool) -> str:
+def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
     bought = f"{goods(spent.items)} bought"
     if not has_prices and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
     # Nothing was expected where the plan only resumed what was paid for.
-    expected = f"; expected {forecast}" if forecast.worst else ""
-    return f"{money(spent.amount, forecast.currency)} spent{expected}; {bought}"
+    expected = f"; expected {cost}" if cost.worst else ""
+    return f"{money(spent.amount, cost.currency)} spent{expected}; {bought}"
 
 
 def _causes(results: Results) -> Iterator[str]:

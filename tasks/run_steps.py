@@ -50,9 +50,10 @@ async def check_rows(work: Pipeline) -> str:
 @task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
-    cost = f" for {run.forecast}" if run.forecast.worst else ""
+    cost = f" for {run.cost}" if run.cost.worst else ""
     left_out = f". {run.left_out.message}" if run.left_out else ""
-    return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{left_out}")
+    expected = f". Forecast: {run.forecast}" if run.forecast else ""
+    return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{expected}{left_out}")
 
 
 _MOST_LEFT_OUT = 10

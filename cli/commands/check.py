@@ -54,7 +54,7 @@ def _offered(settings: Settings, catalog: CatalogFile, file: Path) -> tuple[Offe
 
     place = reference_place(str(file), settings)
     if settings.studio_url is None:
-        return _embedded_offer(settings.environment), _embedded_extras(settings, catalog, place)
+        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
     import asyncio
 
     from patternmill.planning.unstated import read_unstated
@@ -77,7 +77,7 @@ def _offered(settings: Settings, catalog: CatalogFile, file: Path) -> tuple[Offe
     return asyncio.run(ask())
 
 
-def _embedded_offer(environment: str) -> Offer:
+def embedded_offer(environment: str) -> Offer:
     """The embedded studio's offer, without starting it."""
     from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
     from studio.offer import categories_get, categories_list
@@ -89,12 +89,12 @@ def _embedded_offer(environment: str) -> Offer:
     return assemble_offer(listed, answers)
 
 
-def _embedded_extras(settings: Settings, catalog: CatalogFile, place: ReferencePlace) -> Extras:
-    """The embedded studio has every operation."""
+def embedded_extras(catalog: CatalogFile, place: ReferencePlace, *, model: str | None) -> Extras:
+    """The embedded studio has every operation. `model`: of rows that name none."""
     from patternmill.catalog.extras import Extras, references_written
     from patternmill.catalog.offer_shapes import read_models
     from patternmill.catalog.reference_files import read_references
     from studio.models import MODELS
 
     models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
-    return Extras(models, settings.model, read_references(references_written(catalog), place))
+    return Extras(models, model, read_references(references_written(catalog), place))

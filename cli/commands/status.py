@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from cli.terminal import echo
 from patternmill.states import Stage, Verdict
-from patternmill.text import counted, duration, goods, in_columns, moment, money, plural
+from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
     from patternmill.ledger.records import Approval, HeldLease, RunRecord
+    from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.ledger.reports.overview import OpenAttempts, RunInNumbers
     from patternmill.settings import Settings
 
@@ -49,7 +52,10 @@ T = TypeVar("T", bound="_InCatalog")
 @click.option("--catalog", help="This catalog alone.")
 @click.option("--environment", help="This environment alone: staging, production, ...")
 @click.option("--all", "everything", is_flag=True, help=f"Every run, not only the newest {_MOST_RUNS}.")
-def command(catalog: str | None, environment: str | None, everything: bool) -> int:
+@click.option(
+    "--json", "as_json", is_flag=True, help="As JSON, for programs: amounts in minor units, times UTC."
+)
+def command(catalog: str | None, environment: str | None, everything: bool, as_json: bool) -> int:
     """Show the runs, newest first, what they bought, what is open or waits for approval, and what to do next.
 
     Reads only the ledger, also during a run. Amounts include what is reserved for open requests, and are in
@@ -67,10 +73,66 @@ def command(catalog: str | None, environment: str | None, everything: bool) -> i
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment)
+    most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
-        for line in status_lines(ledger, settings, catalog, environment, None if everything else _MOST_RUNS):
+        if as_json:
+            echo(json.dumps(status_facts(ledger, catalog, environment, most), indent=2, default=str))
+            return 0
+        for line in status_lines(ledger, settings, catalog, environment, most):
             echo(line)
     return 0
+
+
+def status_facts(
+    ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs, the newest first, what is open, and how forecasts held; each filtered as the lines are."""
+    from patternmill.ledger.reports import overview
+    from patternmill.ledger.reports.track_record import calibrations
+
+    runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
+    attempts = overview.open_attempts(ledger)
+    return {
+        "runs": [_run_facts(run) for run in runs],
+        "open": [
+            asdict(one)
+            for one in attempts
+            if environment in (None, one.environment) and catalog in (None, one.catalog)
+        ],
+        "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
+        "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
+    }
+
+
+def _order_facts(record: CheckoutRecord) -> dict[str, Any]:
+    """Never the address, which lets its reader pay."""
+    from patternmill.planning.checkout_items import catalog_of
+
+    order = record.order
+    return {
+        "catalog": catalog_of(record.scope),
+        "environment": record.environment,
+        "order_name": record.order_name,
+        "checkout_id": record.checkout_id,
+        "lines": [{"sku": line.sku, "quantity": line.quantity} for line in record.lines],
+        "order": None if order is None else {"order_id": order.order_id, "status": order.status},
+    }
+
+
+def _run_facts(run: RunInNumbers) -> dict[str, Any]:
+    """The outcome is null for a run that goes on or has crashed."""
+    record = run.record
+    return {
+        "run_id": record.run_id,
+        "catalog": record.catalog,
+        "environment": record.environment,
+        "started_at": record.started_at.isoformat(),
+        "ended_at": record.ended_at.isoformat() if record.ended_at else None,
+        "outcome": record.outcome,
+        **by_kind(run.spent.items),
+        "amount": run.spent.amount,
+        "rows": {status.value: count for status, count in run.rows.items() if count},
+    }
 
 
 def status_lines(
@@ -95,6 +157,7 @@ def status_lines(
     runs = list(overview.in_numbers(ledger, records[:most]))
     yield from _run_lines(runs, running, len(records), now, currency)
     yield from _money_lines(ledger, environment, settings)
+    yield from _calibration_lines(ledger, environment)
     for lease in leases:
         yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
     yield from _approval_lines(chosen(ledger.approvals()), now, currency)
@@ -154,6 +217,14 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
                 f"Today in {its_environment}: {goods(spent.items)}, "
                 f"{amount if is_counted else 'costs not counted'}."
             )
+
+
+def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]:
+    from patternmill.ledger.reports.track_record import calibrations
+
+    for found in calibrations(ledger):
+        if environment in (None, found.environment):
+            yield f"Forecasts in {found.environment} are {found}."
 
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
@@ -238,14 +309,9 @@ def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
 
 def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -> Iterator[str]:
     """The newest orders, and the checkouts that nobody has paid as far as is known."""
-    from patternmill.ledger.reports.order_report import checkouts
     from patternmill.planning.checkout_items import catalog_of
 
-    found = [
-        record
-        for record in checkouts(ledger, environment=environment)
-        if catalog in (None, catalog_of(record.scope))
-    ]
+    found = _checkouts(ledger, environment, catalog)
     ordered = [(record, record.order) for record in found if record.order is not None]
     for record, order in sorted(ordered, key=lambda pair: pair[1].since, reverse=True)[:_MOST_ORDERS]:
         status = f", {order.status} as of {moment(order.read_at)}" if order.status else ""
@@ -260,6 +326,14 @@ def _order_lines(ledger: Ledger, environment: str | None, catalog: str | None) -
         named = ", ".join(str(record.checkout_id) for record in is_open[:_MOST_ORDERS])
         yield f"Open and not paid, as far as is known: {plural(len(is_open), 'checkout')} ({named})."
         yield "To ask what has become of them: patternmill order --refresh"
+
+
+def _checkouts(ledger: Ledger, environment: str | None, catalog: str | None) -> list[CheckoutRecord]:
+    from patternmill.ledger.reports.order_report import checkouts
+    from patternmill.planning.checkout_items import catalog_of
+
+    found = checkouts(ledger, environment=environment)
+    return [record for record in found if catalog in (None, catalog_of(record.scope))]
 
 
 def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collection[str]) -> Iterator[str]:

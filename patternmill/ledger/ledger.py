@@ -22,6 +22,7 @@ from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
 from patternmill.ledger.database import LEDGER_FILE, open_database
+from patternmill.ledger.forecasts import ForecastTable
 from patternmill.ledger.leases import PartTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
@@ -29,7 +30,16 @@ from patternmill.settings import Settings
 from patternmill.text import duration
 
 
-class Ledger(AttemptTables, CatalogRowTables, CheckoutTables, OfferTable, PartTable, RunRowTable, RunTables):
+class Ledger(
+    AttemptTables,
+    CatalogRowTables,
+    CheckoutTables,
+    ForecastTable,
+    OfferTable,
+    PartTable,
+    RunRowTable,
+    RunTables,
+):
     """Every write to one database, and what a run reads back; what people read is in `reports/`.
 
     Each base has the operations on the tables that it is named after. Attempts come with spending and approvals, which

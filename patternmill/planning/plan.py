@@ -1,11 +1,10 @@
-"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost and time."""
+"""The plan: every item that a run would make, with its reason, how much of it the limits cover, its cost."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -379,15 +378,6 @@ def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     return replace(plan, items=items)
 
 
-#: What jobs are taken to last while the ledger has seen none: the service speaks of one to two minutes a pattern.
-ASSUMED = {
-    Stage.REFERENCE: timedelta(seconds=2),
-    Stage.PATTERN: timedelta(seconds=90),
-    Stage.REFINEMENT: timedelta(seconds=30),
-    Stage.PRODUCT: timedelta(seconds=20),
-}
-
-
 @dataclass(frozen=True)
 class Cost:
     """Amounts in minor units. `worst`: every item fails until its last attempt."""
@@ -407,17 +397,3 @@ def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: st
     """What the plan's purchases come to; items begun earlier are paid for already."""
     expected = amount_of(plan.purchases(), prices)
     return Cost(expected, expected * attempts, currency)
-
-
-def time_for(plan: Plan, lasting: Mapping[Stage, timedelta], window: int) -> timedelta:
-    """About how long the plan takes with `window` jobs in flight, each lasting as long as its stage's usually do."""
-    counts = plan.counts(TO_DO)
-    if not counts[Stage.PRODUCT]:
-        return timedelta(0)
-    work = sum((count * lasting[stage] for stage, count in counts.items()), timedelta(0))
-    return max(work / window, max(_time_for_row(plan, row, lasting) for row in plan.to_do()))
-
-
-def _time_for_row(plan: Plan, row: PlannedRow, lasting: Mapping[Stage, timedelta]) -> timedelta:
-    stages = [plan.items[key].item.stage for key in row.keys if plan.items[key].reason in TO_DO]
-    return sum((lasting[stage] for stage in stages), timedelta(0))

@@ -1,4 +1,4 @@
-"""What a run would do just now: the offer, the plan with its cost and time, its limits, and likely duplicates."""
+"""What a run would do just now: the offer, the plan with its cost and forecast, its limits, and likely duplicates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from itertools import islice
 from typing import TypedDict
 
@@ -22,11 +21,11 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
-from patternmill.ledger.reports.overview import job_seconds
+from patternmill.ledger.reports import track_record
 from patternmill.parameters import DUPLICATES
+from patternmill.planning.forecast import ASSUMED, Experience, Forecast, forecast
 from patternmill.planning.items import ContentItems, PictureOf, Scope
 from patternmill.planning.plan import (
-    ASSUMED,
     Cost,
     LimitedPlan,
     Plan,
@@ -36,7 +35,6 @@ from patternmill.planning.plan import (
     limit_plan,
     make_plan,
     restricted,
-    time_for,
 )
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, visible_text
 from patternmill.planning.unstated import Unstated
@@ -69,11 +67,12 @@ _MOST_CHANGED = 20
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with what it would cost and about how long it would take."""
+    """A plan with what it would cost, and what it is expected to take."""
 
     plan: Plan
     cost: Cost
-    time: timedelta
+    #: Of the rows that the limits cover; None where nothing is to be done.
+    forecast: Forecast | None
     #: Rows that another catalog has.
     duplicates: Duplicates | None = None
     #: Rows whose content has changed: sku, and each field as it was and as it is.
@@ -87,21 +86,29 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     with ledger_if_any(spec.settings) as ledger:
         _, plan = _remember_and_plan(ledger, spec, checked)
         limited = limit_plan(plan, plan_limits(ledger, spec))
-        time = time_for(limited.plan if limited else plan, _job_times(ledger, spec), options.max_in_flight)
+        expected = forecast_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
         if ledger is None:
-            return Preview(plan, cost, time, limited=limited)
+            return Preview(plan, cost, expected, limited=limited)
         duplicates = find_duplicates(ledger, plan, checked.offer)
-        return Preview(plan, cost, time, duplicates, tuple(_changed(ledger, plan)), limited)
+        return Preview(plan, cost, expected, duplicates, tuple(_changed(ledger, plan)), limited)
 
 
-def _job_times(ledger: Ledger | None, spec: RunSpec) -> dict[Stage, timedelta]:
-    times = dict(ASSUMED)
-    for stage in Stage:
-        seconds = job_seconds(ledger, spec.scope.environment, stage) if ledger is not None else None
-        if seconds is not None:
-            times[stage] = timedelta(seconds=seconds)
-    return times
+def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | None:
+    """What a plan is expected to take, by what the ledger knows of its environment."""
+    options, environment = spec.options, spec.scope.environment
+    experience = Experience()
+    if ledger is not None:
+        jobs = {stage: track_record.ended_jobs(ledger, environment, stage) for stage in ASSUMED}
+        experience = Experience(jobs, track_record.misses(ledger, environment))
+    return forecast(
+        plan,
+        experience,
+        options.prices,
+        attempts=options.attempts,
+        window=options.max_in_flight,
+        currency=options.currency,
+    )
 
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -24,10 +24,12 @@ from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Approval, Lease, NewItem, RunRecord, RunRow
+from patternmill.ledger.records import Approval, KeptForecast, Lease, NewItem, RunRecord, RunRow
+from patternmill.ledger.reports.track_record import Calibration, calibration
 from patternmill.ledger.runs import entry_text
 from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
+from patternmill.planning.forecast import CONFIDENCE, Forecast
 from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import Plan, cost_of
 from patternmill.planning.recognition import Memory
@@ -45,6 +47,7 @@ from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.preview import (
     Duplicates,
     apply_limits,
+    forecast_of,
     known_duplicates,
     refuse_duplicates,
     remember_and_plan,
@@ -77,6 +80,10 @@ class RunEnding:
     rows: Mapping[RowStatus, int]
     #: What was reserved for this run's requests, and not released.
     spent: Spent
+    #: For how long it drove rows, in seconds; waits for an approval are before that.
+    worked: float
+    #: How well forecasts in its environment held so far, this one included; None: none was scored yet.
+    calibration: Calibration | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -135,8 +142,10 @@ class Run(ActiveRun):
         plan, options = recorded.plan, spec.options
         super().__init__(recorded.record, plan, recorded.memory, writer, api, options)
         self.spec = spec
-        #: What it was expected to cost as it began.
-        self.forecast = cost_of(plan, options.prices, options.attempts, options.currency)
+        #: By the prices alone.
+        self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
+        #: What it was expected to take as it began; None where there was nothing to do.
+        self.forecast = recorded.forecast
         #: What was written, once it has ended.
         self.results: Results | None = None
         #: What came of the reports about its failures, where any were asked for.
@@ -184,6 +193,7 @@ class Run(ActiveRun):
         await self._heartbeat.stop()
         lease = self.writer.lease
         assert lease is not None, "a run has a lease"
+        worked = self.progress.seconds
 
         def close(ledger: Ledger) -> RunEnding:
             with ledger.transaction(lease):
@@ -194,7 +204,9 @@ class Run(ActiveRun):
                 ledger.end_parts(record.run_id)
                 ledger.release_lease(lease)
                 spent = ledger.spent_by_run(record.run_id)
-            return RunEnding(record, counts, spent)
+                if self._carried_out(record):
+                    ledger.score_forecast(record.run_id, worked, spent.amount)
+            return RunEnding(record, counts, spent, worked, calibration(ledger, record.environment))
 
         try:
             ending = await self.writer.run_patiently(close)
@@ -207,6 +219,11 @@ class Run(ActiveRun):
     def _incomplete(self) -> HaltReason | None:
         """Why the run did not carry out its whole plan."""
         return self.halt.reason or self.left_out or self.halt.kept_purchase
+
+    def _carried_out(self, ended: RunRecord) -> bool:
+        """Whether it did all that its forecast was about: rows that a limit left out at first were not in it."""
+        was_halted = self.halt.reason is not None or self.halt.kept_purchase is not None
+        return ended.outcome is Outcome.COMPLETED or not was_halted
 
     def _halted_outcome(self) -> Outcome:
         reason = self._incomplete
@@ -267,6 +284,7 @@ class _RecordedPlan:
     approved: ApprovedItems | None
     #: Why rows were left out of it.
     left_out: HaltReason | None
+    forecast: Forecast | None = None
 
 
 @dataclass(frozen=True)
@@ -286,7 +304,9 @@ class _Planning:
         stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
-        return await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+        recorded = await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+        # In a transaction of its own: to play a large plan takes a while.
+        return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
 
     def _put_on_record(
         self, ledger: Ledger, memory: Memory, plan: Plan, duplicates: Duplicates | None
@@ -308,6 +328,13 @@ class _Planning:
             plan, left_out = apply_limits(ledger, spec, plan, approved)
             record = put_on_record(ledger, spec, record, plan, self.checked, self.offer, self.lease.fence)
         return _RecordedPlan(record, memory, plan, approved, left_out)
+
+    def _with_forecast(self, ledger: Ledger, recorded: _RecordedPlan) -> _RecordedPlan:
+        expected = forecast_of(ledger, self.spec, recorded.plan) if self.refused is None else None
+        if expected is not None:
+            with ledger.transaction(self.lease):
+                ledger.keep_forecast(recorded.record.run_id, kept(expected))
+        return replace(recorded, forecast=expected)
 
 
 def _opened(spec: RunSpec) -> Ledger:
@@ -398,6 +425,16 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         "amount": approval.ceiling.amount,
     }
     return replace(record, options={**record.options, "approval": decision})
+
+
+def kept(forecast: Forecast) -> KeptForecast:
+    seconds, amount = forecast.seconds, forecast.amount
+    return KeptForecast(
+        CONFIDENCE,
+        forecast.jobs,
+        (seconds.low, seconds.middle, seconds.high),
+        (round(amount.low), round(amount.middle), round(amount.high)) if amount else None,
+    )
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:

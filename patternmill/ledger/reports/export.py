@@ -51,6 +51,11 @@ TABLES: dict[str, tuple[str, str]] = {
         "item_key, position",
     ),
     "orders": ("item_key, order_id, status, answer, since, read_at", "since, item_key"),
+    "forecasts": (
+        "run_id, confidence, jobs, seconds_low, seconds_middle, seconds_high, amount_low, amount_middle, "
+        "amount_high, seconds, amount",
+        "run_id",
+    ),
     "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
@@ -76,17 +75,6 @@ def open_attempts(ledger: Ledger) -> list[OpenAttempts]:
         OpenAttempts(environment, catalog, Stage(stage), AttemptState(state), count, oldest)
         for environment, catalog, stage, state, count, oldest in rows
     ]
-
-
-def job_seconds(ledger: Ledger, environment: str, stage: Stage) -> float | None:
-    """The median of how long the latest jobs of a stage took; None while none has ended."""
-    rows = ledger.database.rows(
-        "SELECT a.ended_at - a.accepted_at FROM attempts a JOIN items i ON i.key = a.item_key "
-        "WHERE i.environment = :environment AND i.stage = :stage AND a.state = 'succeeded' "
-        "ORDER BY a.ended_at DESC LIMIT 500",
-        {"environment": environment, "stage": stage.value},
-    )
-    return median(seconds for (seconds,) in rows) if rows else None
 
 
 def catalogs(ledger: Ledger) -> list[tuple[str, str]]:

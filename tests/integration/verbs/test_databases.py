@@ -16,6 +16,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import (
     Approval,
     Intent,
+    KeptForecast,
     NewItem,
     OrderRecord,
     PickedLine,
@@ -186,6 +187,7 @@ def test_export_is_complete(run: BegunRun) -> None:
         run.ledger.add_approval(APPROVAL, [ItemKey("a")])
         run.ledger.remember_offer("staging", OFFER)
         run.ledger.update_catalog(run.record)
+        run.ledger.keep_forecast(run.record.run_id, KeptForecast(0.8, 0, (1.0, 2.0, 3.0)))
         run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)

@@ -17,7 +17,7 @@ from patternmill.runs.run import Run
 
 
 def run_with(writer: object, **counts: int) -> Run:
-    return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt()))
+    return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
 
 
 def test_reason_for_waiting_is_shown() -> None:

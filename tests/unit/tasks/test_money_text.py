@@ -13,7 +13,7 @@ from tasks.run_page import money_text
 
 
 @pytest.mark.parametrize(
-    ("spent", "forecast", "has_prices", "text"),
+    ("spent", "cost", "has_prices", "text"),
     [
         (
             Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 2})),
@@ -38,6 +38,6 @@ from tasks.run_page import money_text
     ],
 )
 def test_money_is_an_amount_only_where_it_is_counted(
-    spent: Spent, forecast: Cost, has_prices: bool, text: str
+    spent: Spent, cost: Cost, has_prices: bool, text: str
 ) -> None:
-    assert money_text(spent, forecast, has_prices=has_prices) == text
+    assert money_text(spent, cost, has_prices=has_prices) == text
