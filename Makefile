@@ -49,6 +49,7 @@ soak: setup ## what takes long: workers, outages, all crash points, KILLS (defau
 	$(BIN)/python -m pytest -m soak tests
 	SOAK=1 $(BIN)/python -m pytest tests/unit/runs/test_charges.py tests/integration/simulation tests/acceptance/test_crash_points.py
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
+	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
 
 check: setup ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check .

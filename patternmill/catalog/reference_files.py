@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,10 +17,12 @@ from patternmill.catalog.extras import Picture, Unreadable
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes
 from patternmill.errors import PatternmillError
-from patternmill.text import plain, shown
+from patternmill.text import duration, plain, shown
 
 #: Bytes of all pictures of a catalog together: they are held until they are uploaded.
 MOST_TOGETHER = 256 << 20
+#: Of reading all of them; what is not read by then is refused.
+TIME_TOGETHER = timedelta(minutes=10)
 LIMITS = ReadLimits(size=20 << 20, time=timedelta(seconds=30), noun="a reference")
 _WEB = ("http://", "https://")
 _WRITE = "name a PNG, JPEG or WebP picture by its path from the catalog's folder, or by an http(s) address"
@@ -38,22 +41,32 @@ class ReferencePlace:
     host: str | None = None
 
 
-def read_references(cells: Iterable[str], place: ReferencePlace) -> dict[str, Picture | Unreadable]:
+def read_references(
+    cells: Iterable[str], place: ReferencePlace, *, clock: Callable[[], float] = time.monotonic
+) -> dict[str, Picture | Unreadable]:
     """Each picture, or why it cannot be used; nothing is raised for one of them."""
     found: dict[str, Picture | Unreadable] = {}
-    known: set[str] = set()
-    total = 0
+    pictures: dict[str, Picture] = {}
+    ends = clock() + TIME_TOGETHER.total_seconds()
     for cell in sorted(cells):
-        one = _read(cell, place)
-        if isinstance(one, Picture) and one.sha256 not in known:
-            total += len(one.raw)
-            if total > MOST_TOGETHER:
-                together = f"the references of this catalog have more than {MOST_TOGETHER >> 20} MiB together"
-                one = Unreadable(together, "use smaller pictures, or divide the catalog into several")
-            else:
-                known.add(one.sha256)
+        one = _read(cell, place) if clock() < ends else _TOO_SLOW
+        if isinstance(one, Picture):
+            # Equal pictures are held once.
+            one = pictures.setdefault(one.sha256, one)
+            if sum(len(picture.raw) for picture in pictures.values()) > MOST_TOGETHER:
+                del pictures[one.sha256]
+                one = _TOO_LARGE
         found[cell] = one
     return found
+
+
+_DIVIDE = "use fewer or smaller pictures, or divide the catalog into several"
+_TOO_SLOW = Unreadable(
+    f"the references of this catalog were not read within {duration(TIME_TOGETHER)}", _DIVIDE
+)
+_TOO_LARGE = Unreadable(
+    f"the references of this catalog have more than {MOST_TOGETHER >> 20} MiB together", _DIVIDE
+)
 
 
 def _read(cell: str, place: ReferencePlace) -> Picture | Unreadable:

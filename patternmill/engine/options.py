@@ -11,7 +11,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.ledger.records import SpendingLimits
 from patternmill.parameters import MOST_AMOUNT
 from patternmill.settings import Settings
-from patternmill.states import Stage
+from patternmill.states import ROW_STAGES, Stage
 from patternmill.text import money
 
 
@@ -43,9 +43,8 @@ class FailureLimit:
         return self.share is not None and ended >= self.sample and failed > self.share * ended
 
 
-_PRICED = (Stage.REFERENCE, Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 #: Named alike in the settings.
-_PRICES = tuple(f"{stage}_price" for stage in _PRICED)
+_PRICES = {stage: f"{stage}_price" for stage in ROW_STAGES}
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class RunOptions:
                 f"A budget of {money(budget, settings.currency)} is more than can be counted ({most}).",
                 remedy="Set a lower --budget, or leave it out.",
             )
-        prices = {name: getattr(settings, name) for name in _PRICES}
+        prices = {name: getattr(settings, name) for name in _PRICES.values()}
         limits = (budget, settings.day_budget, settings.approve_above_cost)
         if not any(prices.values()) and any(limit is not None for limit in limits):
             raise ConfigurationError(
@@ -122,7 +121,7 @@ class RunOptions:
     @property
     def prices(self) -> Mapping[Stage, int]:
         """Of one item, in minor units."""
-        return {stage: getattr(self, name) for stage, name in zip(_PRICED, _PRICES, strict=True)}
+        return {stage: getattr(self, name) for stage, name in _PRICES.items()}
 
     def is_final(self, reason: str) -> bool:
         """Whether a failed job with this reason is not worth another attempt."""

@@ -53,7 +53,7 @@ class Progress:
     @property
     def made_items(self) -> dict[Stage, int]:
         """What this run made, by stage."""
-        return {stage: getattr(self, f"{stage}s", 0) for stage in Stage}
+        return {stage: getattr(self, f"{stage}s") for stage in ROW_STAGES}
 
     def item_failed(self) -> None:
         self.items_ended += 1

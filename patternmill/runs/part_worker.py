@@ -29,12 +29,12 @@ from patternmill.runs.lease import HEARTBEAT_INTERVAL
 from patternmill.runs.preview import remembered
 from patternmill.runs.run import ActiveRun, accepted_before
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import AttemptState, Outcome, PartState, Stage
+from patternmill.states import ROW_STAGES, AttemptState, Outcome, PartState, Stage
 
 #: What a part reports of its progress, for the run to add up.
 COUNTS = (
     "ended",
-    *(f"{stage}s" for stage in Stage if stage is not Stage.CHECKOUT),
+    *(f"{stage}s" for stage in ROW_STAGES),
     "failed",
     "in_flight",
     "tried_again",

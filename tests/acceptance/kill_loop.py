@@ -81,12 +81,12 @@ def faults_of_chains() -> tuple[Rule, ...]:
     rules: list[Rule] = []
     for create in REFINES:
         rules += [
-            Rule(create, "answer_lost", share=0.08),
+            Rule(create, "answer_lost", share=0.15),
             Rule(create, "answer_lost", {"how": "close"}, nth=(3, 11)),
             Rule(create, "reset_before", nth=(5,)),
             Rule(create, "status", {"code": 503, "execute": True}, nth=(7,)),
             Rule(create, "half_json", nth=(9,)),
-            Rule(create, "job_fails", share=0.05, each=1, params={"message": "the dye ran"}),
+            Rule(create, "job_fails", share=0.15, each=1, params={"message": "the dye ran"}),
         ]
     # The first request for each is the look at whether it is there.
     rules.append(Rule("references/create", "answer_lost", nth=(2,)))

@@ -10,14 +10,14 @@ import re
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.evidence import Evidence
 from tests.acceptance.harness import HURRY, Ended, Room, ServiceInThread, Zygote, some_rows
-from tests.hostile import Plan, Times
+from tests.hostile import ExpectedRow, Plan, Times
 from tests.hostile.plan import CATALOG
 
 AT_ONCE = 6
@@ -36,15 +36,25 @@ def points_of(room: Room, log: Path) -> tuple[list[str], list[str]]:
     return [line for line in lines if "#" in line], [line[7:] for line in lines if line.startswith("WRITES ")]
 
 
-def room_for(folder: Path, service: ServiceInThread, zygote: Zygote) -> Room:
+ROWS = some_rows(3, shared=3, goods=1)
+_RECOLOR = {"refine:recolor": '{"palette": ["#1f3a5f"]}'}
+#: A whole chain, a shorter one that shares nothing with it but its prompt, and a row without one.
+CHAINED = [
+    replace(ROWS[0], extras={"reference": "guide.png", **_RECOLOR, "refine:edit": '{"prompt": "no moon"}'}),
+    replace(ROWS[1], extras=_RECOLOR),
+    ROWS[2],
+]
+
+
+def room_for(folder: Path, service: ServiceInThread, zygote: Zygote, rows: list[ExpectedRow] = ROWS) -> Room:
     """Three rows of two prompts."""
     settings = {"PATTERNMILL_REQUEST_TIMEOUT": "PT0.25S"}
-    return Room(folder / "room", service, some_rows(3, shared=3, goods=1), zygote, settings)
+    return Room(folder / "room", service, rows, zygote, settings)
 
 
-def dry_run(folder: Path, zygote: Zygote) -> tuple[list[str], list[str]]:
+def dry_run(folder: Path, zygote: Zygote, rows: list[ExpectedRow] = ROWS) -> tuple[list[str], list[str]]:
     with ServiceInThread(PLAN, folder / "dry") as service:
-        return points_of(room_for(folder / "dry", service, zygote), folder / "points")
+        return points_of(room_for(folder / "dry", service, zygote, rows), folder / "points")
 
 
 def test_every_kind_of_write_and_call_is_a_crash_point(tmp_path: Path, zygote: Zygote) -> None:
@@ -77,22 +87,38 @@ class Found:
 def test_crash_at_every_point(tmp_path: Path, zygote: Zygote, deed: str) -> None:
     """Whatever happens at any one point, the next run makes every row, each bought once."""
     points, _ = dry_run(tmp_path, zygote)
+    crash_everywhere(tmp_path, zygote, deed, points, ROWS)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("deed", ["kill", "raise", "hang"])
+def test_crash_at_every_point_of_a_chain(tmp_path: Path, zygote: Zygote, deed: str) -> None:
+    """The same of rows with a reference and refinements, whose requests are points too."""
+    points, _ = dry_run(tmp_path, zygote, CHAINED)
+    assert {"before references/create #1", "before refine/recolor #2", "after refine/edit #2"} <= set(points)
+    crash_everywhere(tmp_path, zygote, deed, points, CHAINED)
+
+
+def crash_everywhere(
+    folder: Path, zygote: Zygote, deed: str, points: list[str], rows: list[ExpectedRow]
+) -> None:
     if deed != "kill" and not SOAK:  # what fails or hangs after it was done is much like a kill there
         points = [point for point in points if point.startswith("before")]
     cases = [Case(number, point, deed) for number, point in enumerate(points)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(lambda case: crash_once(tmp_path, zygote, case), cases))
+        found = list(pool.map(lambda case: crash_once(folder, zygote, case, rows), cases))
     assert [f"{f.case.deed} {f.case.point}: {f.faults}" for f in found if f.faults] == []
     hit = sum(f.hit for f in found)
     print(f"{deed}: {hit} of {len(cases)} points")
     assert hit > 0.9 * len(cases), "too many points were not reached"
 
 
-def crash_once(folder: Path, zygote: Zygote, case: Case) -> Found:
+def crash_once(folder: Path, zygote: Zygote, case: Case, rows: list[ExpectedRow]) -> Found:
     """Run with the deed at one point, then the same command again."""
     place = folder / f"{case.number:03}"
     with ServiceInThread(PLAN, place) as service:
-        room = room_for(place, service, zygote)
+        room = room_for(place, service, zygote, rows)
         first = crash(room, case)
         second = room.run()
         faults = Evidence(room).faults() if second.code == 0 else [f"no end: {second.output}"]

@@ -13,8 +13,9 @@ from typing import Any, Literal
 #: Their shapes are this service's own: uploads are jobs too, and their kinds are the operations' names.
 REFINE = ("refine/recolor", "refine/edit")
 UPLOAD = "references/create"
-CREATES = ("patterns/create", "products/create", *REFINE, UPLOAD)
-OPERATIONS = (*CREATES, "jobs/get", "categories/list", "categories/get")
+CREATES = ("patterns/create", "products/create")
+STARTS_JOB = (*CREATES, *REFINE, UPLOAD)
+OPERATIONS = (*STARTS_JOB, "jobs/get", "categories/list", "categories/get")
 
 #: Faults that decide what becomes of a job; the create itself is answered as it should be.
 FATES = frozenset({"job_fails", "job_never_ends", "job_time"})
@@ -91,7 +92,7 @@ class Rule:
             raise ValueError(f"{self.operation}: no such fault: {self.fault}")
         if self.operation not in {"*", "connect", *OPERATIONS}:
             raise ValueError(f"no such operation: {self.operation}")
-        if self.fault in FATES and self.operation not in CREATES:
+        if self.fault in FATES and self.operation not in STARTS_JOB:
             raise ValueError(f"{self.fault} needs a create, not {self.operation}")
         if self.fault == "forget" and self.repeat is not True:
             raise ValueError("only a known requestId can be forgotten: repeat=True")

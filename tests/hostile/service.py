@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.hostile.chooser import Chooser
 from tests.hostile.faults import DELIVERIES, SPOILERS, Connection, Scene, retry_after_headers
-from tests.hostile.plan import CREATES, FATES, NOT_EXECUTED, OPERATIONS, WIRE_FAULTS, Limit, Plan, Rule
+from tests.hostile.plan import FATES, NOT_EXECUTED, OPERATIONS, STARTS_JOB, WIRE_FAULTS, Limit, Plan, Rule
 from tests.hostile.record import Record, lines_of
 from tests.hostile.shop import NEVER, Call, Fate, Job, Shop
 from tests.hostile.wire import Answer, Garbled, Request, json_answer, read_request, refusal
@@ -264,7 +264,7 @@ class HostileService:
 
     def _execute(self, call: Call, *, forget: bool = False) -> tuple[Answer, list[tuple[int, str]] | None]:
         """The honest answer, and the rule that decided what becomes of a new job."""
-        if call.operation not in CREATES:
+        if call.operation not in STARTS_JOB:
             read = {
                 "jobs/get": self._shop.get_job,
                 "categories/list": self._shop.list_categories,

@@ -103,3 +103,13 @@ def test_own_host_of_the_catalog_is_allowed(tmp_path: Path) -> None:
     """It is asked, and does not answer here."""
     own = ReferencePlace(None, public_only=True, host="127.0.0.1")
     assert "public internet" not in message("http://127.0.0.1:9/a.png", own)
+
+
+def test_reading_ends_in_time(place: ReferencePlace) -> None:
+    """Many slow addresses keep no run busy for ever."""
+    ticks = iter([0.0, 1.0, 601.0])
+    read = read_references(["a.png", "b.png"], place, clock=lambda: next(ticks))
+    assert isinstance(read["a.png"], Picture)
+    late = read["b.png"]
+    assert isinstance(late, Unreadable)
+    assert "10 min" in late.message
