@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -33,13 +34,14 @@ from tests.prefect_api import api_of
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
-ROWS = """sku,prompt,category,option:size,option:finish
-W-1,blue herons on cream,Mug,11oz,matte
-W-2,red foxes in snow,Mug,11oz,matte
+ROWS = """sku,prompt,category,option:size,option:finish,reference,refine:recolor
+W-1,blue herons on cream,Mug,11oz,matte,reeds.png,#1f3a5f #f2e8cf
+W-2,red foxes in snow,Mug,11oz,matte,,
 """
-PICKS = "sku,picked,quantity,note\nW-1,yes,3,for Anna\nW-2,x,,\n"
-#: Four items of the import are bought without asking; five pieces of the order wait for a person.
-ABOVE = "4"
+PICTURE = CHECKOUT / "inputs" / "references" / "reeds.png"
+PICKS = "sku,picked,quantity,note\nW-1,yes,5,for Anna\nW-2,x,,\n"
+#: Six items of the import are bought without asking; seven pieces of the order wait for a person.
+ABOVE = "6"
 
 
 @pytest.fixture
@@ -106,7 +108,25 @@ def kept_with(secret: str, folder: Path) -> set[Path]:
     return {path for path in files if secret.encode() in path.read_bytes()}
 
 
-def killed_in_the_middle(
+def kill_run(worker: subprocess.Popen[bytes]) -> None:
+    """The process of the flow run that the worker has."""
+    for child in children(worker.pid):
+        os.kill(child.pid, signal.SIGKILL)
+    eventually(lambda: not children(worker.pid), 30)
+
+
+def import_killed_in_a_refinement(
+    prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], catalog: Any
+) -> None:
+    """Between a refinement and its record."""
+    studio.faults.use({"on": "refine/recolor", "effect": {"kind": "delay", "after": 30}, "nth": [2]})
+    flow_run = prefect.begin("bulk-import", **catalog)
+    eventually(lambda: not studio.faults.unfired, 120, lambda: prefect.state(flow_run))
+    kill_run(worker)
+    studio.faults.clear()
+
+
+def order_killed_in_the_middle(
     prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], order: Any
 ) -> None:
     """A flow run that is approved, and whose process is killed between the checkout and its record."""
@@ -116,9 +136,7 @@ def killed_in_the_middle(
     assert opened(studio) == [], "nothing is opened before a person agrees"
     answer(prefect, flow_run, decision="approve", note="two for the fair")
     eventually(lambda: opened(studio), 120, lambda: prefect.state(flow_run))
-    for child in children(worker.pid):
-        os.kill(child.pid, signal.SIGKILL)
-    eventually(lambda: not children(worker.pid), 30)
+    kill_run(worker)
     studio.faults.clear()
 
 
@@ -126,10 +144,11 @@ def test_from_a_file_to_an_order(
     prefect: Prefect, studio: Studio, worker: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     (tmp_path / "walk.csv").write_text(ROWS)
+    shutil.copy(PICTURE, tmp_path)
     (tmp_path / "picks.csv").write_text(PICKS)
-    imported = prefect.begin(
-        "bulk-import", file=str(tmp_path / "walk.csv"), out=str(tmp_path / "out"), environment="staging"
-    )
+    catalog = {"file": str(tmp_path / "walk.csv"), "out": str(tmp_path / "out"), "environment": "staging"}
+    import_killed_in_a_refinement(prefect, studio, worker, catalog)
+    imported = prefect.begin("bulk-import", **catalog)
     assert prefect.ended(imported, within=120)["name"] == "Completed"
 
     order = {
@@ -138,7 +157,7 @@ def test_from_a_file_to_an_order(
         "quantity": 2,
         "environment": "staging",
     }
-    killed_in_the_middle(prefect, studio, worker, order)
+    order_killed_in_the_middle(prefect, studio, worker, order)
     second = prefect.begin("order-samples", **order)
     state = prefect.ended(second, within=120)
     assert (state["name"], state["message"]) == ("Completed", "1 checkout: 0 ordered, 1 open")
