@@ -59,9 +59,9 @@ async def bulk_import(
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
     edition: str | None = None,
-    model: ModelName | None = None,
     encoding: str | None = None,
     out: Path | None = None,
+    model: ModelName | None = None,
     report_failures: bool = False,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
@@ -79,9 +79,9 @@ async def bulk_import(
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
-        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go. Default: results/<catalog>/<run>.
+        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(ImportRequest(**locals())))

@@ -37,9 +37,9 @@ async def catalog_refresh(
     max_in_flight: Window | None = None,
     spread: Parts | None = None,
     edition: str | None = None,
-    model: ModelName | None = None,
     encoding: str | None = None,
     out: str | None = None,
+    model: ModelName | None = None,
     report_failures: bool = False,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone.
@@ -59,9 +59,9 @@ async def catalog_refresh(
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
-        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
+        model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

@@ -149,7 +149,7 @@ def forecast(
 
 
 @dataclass(frozen=True)
-class _Group:
+class _ProductGroup:
     """Products that wait for the same pattern, and the stages of what has to be made before them, in that order."""
 
     stages: tuple[Stage, ...]
@@ -165,7 +165,7 @@ class _Work:
     """What a plan has to make."""
 
     #: In the order of the plan.
-    groups: tuple[_Group, ...]
+    groups: tuple[_ProductGroup, ...]
     #: Products whose pattern exists.
     ready: int
     #: Items to buy, and items that were begun before.
@@ -185,7 +185,7 @@ class _Work:
                 if key not in counted and plan.items[key].reason in TO_DO:
                     counted.add(key)
                     stages.append(plan.items[key].item.stage)
-        groups = tuple(_Group(tuple(stages), products[key]) for key, stages in waiting.items() if stages)
+        groups = tuple(_ProductGroup(tuple(stages), products[key]) for key, stages in waiting.items() if stages)
         ready = products.total() - sum(group.products for group in groups)
         return cls(groups, ready, plan.counts(TO_BUY), plan.counts({Reason.CONTINUED}))
 
@@ -205,7 +205,7 @@ class _Work:
 
     def last(self, most: int) -> _Work:
         """The last of it, about as many items; those whose pattern exists are made first."""
-        kept: deque[_Group] = deque()
+        kept: deque[_ProductGroup] = deque()
         left = most
         for group in reversed(self.groups):
             if left <= 0:
