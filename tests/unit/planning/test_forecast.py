@@ -14,8 +14,8 @@ from patternmill.planning.forecast import (
     Experience,
     Forecast,
     Interval,
-    _Group,
     _play_time,
+    _ProductGroup,
     _Rounds,
     _Work,
     forecast,
@@ -136,7 +136,7 @@ def test_one_text_for_both() -> None:
 def test_large_plans_are_quick() -> None:
     """100,000 rows, in processor time; and a small window is not taken for a large one."""
     everything = {Stage.PATTERN: 100_000, Stage.PRODUCT: 100_000}
-    work = _Work((_Group((Stage.PATTERN,), 1),) * 100_000, 0, everything, dict.fromkeys(Stage, 0))
+    work = _Work((_ProductGroup((Stage.PATTERN,), 1),) * 100_000, 0, everything, dict.fromkeys(Stage, 0))
     chances = {Stage.PATTERN: _Fixed(60.0), Stage.PRODUCT: _Fixed(10.0)}
     for window in (1, 10, 200, 5000):
         began = time.process_time()
