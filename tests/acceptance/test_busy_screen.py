@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
+import contextlib
 import json
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -53,17 +54,16 @@ class Proxy:
                 if status is not None:
                     self._answer(status, b"", {})
                     return
-                link = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 passed = {
                     k: v
                     for k, v in self.headers.items()
                     if k.lower() not in ("host", "connection", "accept-encoding")
                 }
-                link.request(self.command, self.path, body, passed)
-                answer = link.getresponse()
-                content = answer.read()
-                self._answer(answer.status, content, {"Content-Type": answer.getheader("Content-Type") or ""})
-                link.close()
+                with contextlib.closing(HTTPConnection("127.0.0.1", port, timeout=60)) as link:
+                    link.request(self.command, self.path, body, passed)
+                    answer = link.getresponse()
+                    content, kind = answer.read(), answer.getheader("Content-Type") or ""
+                self._answer(answer.status, content, {"Content-Type": kind})
 
             do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
@@ -232,6 +232,7 @@ def test_large_run_has_a_task_run_each_shard(
     assert shards_of("large", server) == []
 
 
+@pytest.mark.soak
 def test_next_command_completes_the_record(
     tmp_path: Path, template: Path, zygote: Zygote, closing: ExitStack
 ) -> None:
