@@ -185,7 +185,9 @@ class _Work:
                 if key not in counted and plan.items[key].reason in TO_DO:
                     counted.add(key)
                     stages.append(plan.items[key].item.stage)
-        groups = tuple(_ProductGroup(tuple(stages), products[key]) for key, stages in waiting.items() if stages)
+        groups = tuple(
+            _ProductGroup(tuple(stages), products[key]) for key, stages in waiting.items() if stages
+        )
         ready = products.total() - sum(group.products for group in groups)
         return cls(groups, ready, plan.counts(TO_BUY), plan.counts({Reason.CONTINUED}))
 
