@@ -97,7 +97,7 @@ def ending_lines(certificate: Certificate) -> Iterator[str]:
         f"{len(kills.studio):,} of the studio, {plural(sum(one.fired for one in certificate.faults), 'fault')}."
     )
     yield from (f"  {finding}" for finding in certificate.findings)
-    yield f"Rows: {counted(certificate.rows)}; {plural(sum(bought.items.values()), "request")} paid for."
+    yield f"Rows: {counted(certificate.rows)}; {plural(sum(bought.items.values()), 'request')} paid for."
     if certificate.forecast is not None:
         yield f"The real import: {certificate.forecast.text}."
 
