@@ -6,7 +6,7 @@ FILE ?= inputs/spring_catalog.csv
 ARGS ?=
 KILLS ?= 2000
 # Most tests wait for processes and sockets, so that more of them than cores run side by side; the longest first.
-TESTERS ?= 3
+TESTERS ?= 4
 BIN := .venv/bin
 PYTEST = $(BIN)/python -m pytest --dist loadfile --no-loadscope-reorder
 # Kept between runs: without, each process compiles the project anew, and each tester all tests.

@@ -162,7 +162,7 @@ def studio_and_import(rehearsal: psutil.Process) -> list[psutil.Process]:
     return children
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)])
 def test_interrupted_rehearsal_leaves_nothing_running(tmp_path: Path, how: signal.Signals) -> None:
     """Neither its studio nor its imports, and after Ctrl-C no folder either."""
     (tmp_path / "tmp").mkdir()
