@@ -199,7 +199,7 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"
     if status is CheckoutStatus.ORDERED:
-        again = "To order the same once more: --again."
+        again = "To order the same once more: --again. For the gallery: patternmill results RUN."
         yield f"{name} is paid: {ordered_line(record)}. {again}"
     elif status is CheckoutStatus.OPEN:
         yield f"{name} is open:"
