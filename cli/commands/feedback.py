@@ -69,7 +69,7 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
             echo(line)
         if not yes and not confirmed("Send it?", "Not sent"):
             return EXIT_REFUSED
-        return _told(_sent(ledger, failure, report, settings))
+        return _show_delivery(_sent(ledger, failure, report, settings))
 
 
 def _one_name(*names: str | None) -> str | None:
@@ -163,7 +163,7 @@ def _sent(ledger: Ledger, failure: Failure, report: FeedbackReport, settings: Se
         return asyncio.run(send(available))
 
 
-def _told(delivery: Delivery) -> int:
+def _show_delivery(delivery: Delivery) -> int:
     from patternmill.service.feedback_report import DeliveryState
 
     codes: dict[Any, Outcome] = {

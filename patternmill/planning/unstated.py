@@ -72,7 +72,12 @@ def read_unstated(file: Path | None, environment: str) -> Unstated:
 
 
 def _vouched(said: Mapping[str, Any]) -> Unstated:
-    unstated = Unstated.model_validate({**said, "refine": {**_PATHS, **said.get("refine", {})}})
-    named = [unstated.refine[operation] for operation in said.get("refine", {})]
+    unstated = Unstated.model_validate(said)
+    named = unstated.refine.values() if "refine" in said else ()
     upload = [unstated.upload] if "upload" in said else []
-    return unstated.model_copy(update={"known": frozenset({*named, *upload}) | unstated.known})
+    return unstated.model_copy(
+        update={
+            "refine": {**_PATHS, **unstated.refine},
+            "known": frozenset({*named, *upload}) | unstated.known,
+        }
+    )

@@ -8,28 +8,37 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.harness import Room, Zygote, chained_rows, in_process, some_rows
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import ExpectedRow, Room, Zygote, chained_rows, in_process, some_rows
 from tests.acceptance.kill_loop import SHORT, faults_of_chains, judge, kill_at_random, mixed_faults
-from tests.hostile import Plan
+from tests.hostile import Plan, Rule
 
 KILLS = 50
 
 
-@pytest.mark.timeout(180)
-def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
-    """50 kills and more over 300 rows with 12 % faults: the service's own record shows no purchase too many."""
+def killed(
+    tmp_path: Path, zygote: Zygote, rules: tuple[Rule, ...], rows: list[ExpectedRow]
+) -> tuple[Plan, Evidence]:
+    """50 kills and more over these rows, judged; each run has another seed, which is printed."""
     seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
     print(f"KILL_SEED={seed}")
-    plan = Plan(seed=seed, rules=mixed_faults(), patterns=SHORT, products=SHORT)
+    plan = Plan(seed=seed, rules=rules, patterns=SHORT, products=SHORT)
     with in_process(plan, tmp_path) as service:
         settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
-        room = Room(tmp_path / "room", service, some_rows(300), zygote, settings)
+        room = Room(tmp_path / "room", service, rows, zygote, settings)
         tally = kill_at_random(room, KILLS + 10, random.Random(seed), longest=0.5)
         evidence = judge(room, tally)
     print(tally, evidence.audit.faults)
     assert tally.faults == []
     assert tally.kills >= KILLS, "the loop was over before it proved anything"
     assert tally.mid_run >= KILLS // 2, "most kills hit processes that bought nothing"
+    return plan, evidence
+
+
+@pytest.mark.timeout(180)
+def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
+    """300 rows with 12 % faults: the service's own record shows no purchase too many."""
+    plan, evidence = killed(tmp_path, zygote, mixed_faults(), some_rows(300))
     assert evidence.audit.unfired(plan) == []
     creates = evidence.audit.count("patterns/create") + evidence.audit.count("products/create")
     assert evidence.audit.faults.total() > 0.1 * creates
@@ -39,18 +48,7 @@ def test_random_kills_buy_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:
 @pytest.mark.timeout(300)
 def test_random_kills_buy_no_part_of_a_chain_twice(tmp_path: Path, zygote: Zygote) -> None:
     """The same over rows with references and refinements, at a service that answers all of them with jobs."""
-    seed = int(os.environ.get("KILL_SEED", random.randrange(10**6)))
-    print(f"KILL_SEED={seed}")
-    plan = Plan(seed=seed, rules=faults_of_chains(), patterns=SHORT, products=SHORT)
-    with in_process(plan, tmp_path) as service:
-        settings = {"PATTERNMILL_MAX_IN_FLIGHT": "8"}
-        room = Room(tmp_path / "room", service, chained_rows(200), zygote, settings)
-        tally = kill_at_random(room, KILLS + 10, random.Random(seed), longest=0.5)
-        evidence = judge(room, tally)
-    print(tally, evidence.audit.faults)
-    assert tally.faults == []
-    assert tally.kills >= KILLS, "the loop was over before it proved anything"
-    assert tally.mid_run >= KILLS // 2, "most kills hit processes that bought nothing"
+    plan, evidence = killed(tmp_path, zygote, faults_of_chains(), chained_rows(200))
     assert evidence.audit.bought("reference") == 1
     assert evidence.audit.count("refine/recolor") > 50
     assert [rule for rule in evidence.audit.unfired(plan) if rule.startswith("ref")] == []

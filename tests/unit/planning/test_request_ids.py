@@ -284,7 +284,14 @@ def test_operations_file_vouches_for_what_it_names(tmp_path: Path) -> None:
     assert read_unstated(file, "production") == read_unstated(None, "production")
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"staging": {"refin": {}}}', '{"staging": {"upload": "../x"}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]"),
+        *('{"staging": {"refin": {}}}', '{"staging": {"refine": "x"}}', '{"staging": {"refine": null}}'),
+        '{"staging": {"upload": "../x"}}',
+    ],
+)
 def test_unusable_operations_file_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "operations.json"
     file.write_text(text, "utf-8")
