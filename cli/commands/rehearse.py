@@ -80,9 +80,10 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     spec = import_spec(checked_request(ImportRequest, asked))
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     certificate = FileRehearsal(spec, read_input(spec), kills=kills, rows=rows, seed=seed, report=echo).run()
-    write_certificate(certificate, out)
     for line in ending_lines(certificate):
         echo(line)
+    # Last: what came of it is seen where it cannot be written, too.
+    write_certificate(certificate, out)
     echo(f"Certificate: {out / CERTIFICATE_PAGE}")
     return EXIT_CODES[Outcome.COMPLETED if certificate.is_clean else Outcome.FAILED]
 
