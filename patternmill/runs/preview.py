@@ -95,13 +95,16 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
 
 
 def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | None:
-    """What a plan is expected to take, by what the ledger knows of its environment."""
+    """What a plan is expected to take, by what the ledger knows of its environment.
+
+    None of an embedded studio of which nothing is known: the assumptions are about a real service.
+    """
     options, environment = spec.options, spec.scope.environment
     experience = Experience()
     if ledger is not None:
         jobs = {stage: track_record.ended_jobs(ledger, environment, stage) for stage in ASSUMED}
         experience = Experience(jobs, track_record.misses(ledger, environment))
-    return forecast(
+    found = forecast(
         plan,
         experience,
         options.prices,
@@ -109,6 +112,7 @@ def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | 
         window=options.max_in_flight,
         currency=options.currency,
     )
+    return None if found is not None and spec.settings.embedded and not found.jobs else found
 
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:
