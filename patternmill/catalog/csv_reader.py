@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.rows import (
@@ -59,16 +60,22 @@ class CatalogFile:
     #: Rows without anything in them, which are skipped.
     blank_rows: int
     raw: bytes = field(repr=False)
+    #: By which `columns` were found; the header stays as it is in the file.
+    mapping: ColumnMapping = NO_MAPPING
 
 
-def read_catalog(path: Path, *, encoding: str | None = None, quoting: bool = True) -> CatalogFile:
+def read_catalog(
+    path: Path, *, encoding: str | None = None, mapping: ColumnMapping = NO_MAPPING, quoting: bool = True
+) -> CatalogFile:
     """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
 
     `quoting`: the refusal of a file that is no catalog may quote its first row.
     """
     reading = Reading(plain(path.name, _LONGEST_PATH))
     raw = stable_bytes(path, Path.read_bytes, reading)
-    return parse_catalog(raw, name=path.name, encoding=encoding, reading=reading, quoting=quoting)
+    return parse_catalog(
+        raw, name=path.name, encoding=encoding, mapping=mapping, reading=reading, quoting=quoting
+    )
 
 
 def parse_catalog(
@@ -76,6 +83,7 @@ def parse_catalog(
     *,
     name: str,
     encoding: str | None = None,
+    mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
     reading: Reading | None = None,
     quoting: bool = True,
@@ -86,7 +94,7 @@ def parse_catalog(
     """
     text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()
-    columns = text.columns(header, quoting)
+    columns = text.columns(mapping.applied(header), quoting)
     records, blank = text.records(columns.ours)
     if not records and not empty:
         message = f"{text.name} has a header in row {line}, but nothing below it."
@@ -102,6 +110,7 @@ def parse_catalog(
         records=records,
         blank_rows=blank,
         raw=raw,
+        mapping=mapping,
     )
 
 

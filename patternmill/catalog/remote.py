@@ -17,6 +17,7 @@ from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
@@ -58,6 +59,7 @@ def read_source(
     address: str,
     *,
     encoding: str | None = None,
+    mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
     quoting: bool = True,
     limits: ReadLimits | None = None,
@@ -70,7 +72,13 @@ def read_source(
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
     return parse_catalog(
-        raw, name=source_name(address), encoding=encoding, empty=empty, reading=reading, quoting=quoting
+        raw,
+        name=source_name(address),
+        encoding=encoding,
+        mapping=mapping,
+        empty=empty,
+        reading=reading,
+        quoting=quoting,
     )
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
@@ -80,7 +81,9 @@ class RowResult:
 
 def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
     name = record.source.rpartition("/")[2]
-    return parse_catalog(ledger.input_of(record), name=name, encoding=record.input_encoding, empty=True)
+    mapping = ColumnMapping(record.options.get(MAPPING, {}))
+    raw = ledger.input_of(record)
+    return parse_catalog(raw, name=name, encoding=record.input_encoding, mapping=mapping, empty=True)
 
 
 def row_results(ledger: Ledger, record: RunRecord, file: CatalogFile) -> Iterator[RowResult]:

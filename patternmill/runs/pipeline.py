@@ -49,10 +49,12 @@ def read_input(spec: RunSpec) -> CatalogFile:
     """The input as it is now, unless it was read already. Raises InputRefused."""
     if spec.file is not None:
         return spec.file
-    quoting = not spec.by_deployment
+    quoting, encoding, mapping = not spec.by_deployment, spec.encoding, spec.mapping
     if spec.refresh is not None:
-        return read_source(spec.refresh.address, encoding=spec.encoding, empty=True, quoting=quoting)
-    return read_catalog(spec.source, encoding=spec.encoding, quoting=quoting)
+        return read_source(
+            spec.refresh.address, encoding=encoding, mapping=mapping, empty=True, quoting=quoting
+        )
+    return read_catalog(spec.source, encoding=encoding, mapping=mapping, quoting=quoting)
 
 
 class Pipeline:

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from patternmill import __version__
+from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -409,6 +410,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:
         options["notes"] = list(checked.notes)
+    if checked.file.mapping.columns:
+        options[MAPPING] = dict(checked.file.mapping.columns)
     return options
 
 

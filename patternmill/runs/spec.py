@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
@@ -39,6 +40,8 @@ class RunSpec:
     settings: Settings
     options: RunOptions
     encoding: str | None = None
+    #: Of the columns of the input; confirmed by a person.
+    mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
     edition: str | None = None
