@@ -21,7 +21,7 @@ T = TypeVar("T")
 WORKBOOK = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 #: Large at times, and not needed for cells.
-_NOT_READ = ("xl/pivotCache/", "xl/drawings/", "xl/charts/", "customXml/", "docProps/")
+_NOT_READ = ("xl/pivotcache/", "xl/drawings/", "xl/charts/", "customxml/", "docprops/")
 _STYLES = frozenset({"numFmt", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "dxfs"})
 _ERROR = "the error "
 #: Each takes memory, however small the file.
@@ -67,7 +67,7 @@ class ExcelWorkbook:
 
     def _check_shared_texts(self, part: bytes, cells: int) -> None:
         """A text that is stored once and named by countless cells."""
-        stored = re.split(rb"</(?:\w+:)?si>", self._parts.get("xl/sharedStrings.xml", b""))
+        stored = re.split(rb"</(?:\w+:)?si>", self._parts.get("xl/sharedstrings.xml", b""))
         lengths = list(map(len, stored))
         if cells * max(lengths) > self._reading.limits.size:
             self._reading.check_size(_shared_length(part, lengths, self._reading))
@@ -267,4 +267,4 @@ def _worksheet_paths(parts: Mapping[str, bytes], reading: Reading) -> dict[str, 
 
 
 def _path(target: str) -> str:
-    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/").lower()

@@ -102,11 +102,11 @@ def test_parquet_numbers_with_fractions_are_no_skus() -> None:
     assert codes(found) == {2: ["not_text"], 3: ["not_text"]}
 
 
-SHOPIFY = """Handle,Title,Type,Option1 Name,Option1 Value,Option2 Name,Option2 Value,Variant SKU,Variant Price,Image Src
-heron,Blue herons,Mug,Size,11oz,Fabric,linen,H-1,10,http://x/1
-heron,,,,15oz,,cotton,H-2,10,http://x/2
-heron,,,,,,,,,http://x/3
-rose,Roses,Mug,Title,Default Title,,,R-1,10,
+SHOPIFY = """Handle,Title,Type,Option1 Name,Option1 Value,Option2 Name,Option2 Value,Variant SKU,Image Src,Status
+heron,Blue herons,Mug,Size,11oz,Fabric,linen,H-1,http://x/1,active
+heron,,,,15oz,,cotton,H-2,http://x/2,
+heron,,,,,,,,http://x/3,
+rose,Roses,Mug,Title,Default Title,,,R-1,,draft
 """
 
 
@@ -126,8 +126,8 @@ def test_variants_of_a_shopify_product_have_what_its_first_row_says() -> None:
         (3, "H-2", "Blue herons", {"size": "15oz"}),
         (5, "R-1", "Roses", {}),
     ]
-    assert file.header[-2:] == ("Size", "Fabric")
-    assert file.notes == ("1 row with a further picture of a product, which are no variants, not read.",)
+    assert file.header[-3:] == ("note:Status", "Size", "Fabric")
+    assert file.notes == ("Not read, because it holds but a further picture of a product: 1 row.",)
 
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)
