@@ -86,6 +86,12 @@ def test_malformed_json_is_refused_in_a_sentence(raw: bytes, told: str) -> None:
     assert caught.value.code in (FileCode.MALFORMED_JSON, FileCode.UNREADABLE_ENCODING)
 
 
+def test_array_in_one_long_line_is_read() -> None:
+    """Longer than a row of text may be."""
+    many = json.dumps([OBJECTS[0] | {"sku": f"A-{n}", "note": "x" * 5000} for n in range(1000)])
+    assert len(read(many.encode()).records) == 1000
+
+
 def test_title_in_brackets_is_no_json() -> None:
     assert len(read(delimited([["[Draft] spring"], *TABLE])).records) == 2
 
