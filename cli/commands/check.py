@@ -22,8 +22,11 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
 @click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
-def command(file: Path, environment: str | None, encoding: str | None, everything: bool) -> int:
+def command(
+    file: Path, environment: str | None, encoding: str | None, worksheet: str | None, everything: bool
+) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
     Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
@@ -33,13 +36,14 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     refused as a whole, or a setting is wrong.
     """
     from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.csv_reader import read_catalog
     from patternmill.catalog.row_checks import check_rows
+    from patternmill.catalog.sheet_choices import SheetChoices
+    from patternmill.catalog.sheets import read_catalog
     from patternmill.runs.spec import environment_of, origin_of
     from patternmill.settings import load_settings
 
     settings = load_settings(environment=environment_of(origin_of(file), environment))
-    catalog = read_catalog(file, encoding=encoding)
+    catalog = read_catalog(file, choices=SheetChoices(encoding=encoding, worksheet=worksheet))
     offer, extras = _offered(settings, catalog, file)
     checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
     limit = len(checked.problems) if everything else 40
