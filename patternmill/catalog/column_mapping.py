@@ -25,7 +25,9 @@ MAPPING = "mapping"
 CARRIED = "carried"
 NOTE_PREFIX = "note:"
 _SINGLE = ("sku", "prompt", "category", "category_id", "selections", "model", "reference")
-_TARGETS = "sku, prompt, category, option:<name>, selections, model, reference, refine:<step>, note or carried"
+_TARGETS = (
+    "sku, prompt, category, option:<name>, selections, model, reference, refine:<step>, note or carried"
+)
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,12 @@ class _Proposing:
         if self._offer is None or self._offer.categories is None:
             return ()
         places = [one.index for one in self._found.values() if header_key(one.target) == "category"]
-        used = {one.id: one for index in places for value in self._values[index] for one in self._offer.find(value)}
+        used = {
+            one.id: one
+            for index in places
+            for value in self._values[index]
+            for one in self._offer.find(value)
+        }
         return used.values() or self._offer.categories
 
     def _worths_as_option(self, index: int, options: Mapping[str, Option]) -> Iterator[_OptionWorth]:

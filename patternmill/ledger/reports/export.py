@@ -76,9 +76,7 @@ _TIMES = frozenset(
         "confirmed_at",
     ]
 )
-_JSON = frozenset(
-    {"record", "content", "written", "row", "fields", "offer", "answer", "columns", "reading"}
-)
+_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer", "columns", "reading"})
 
 
 def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]:
