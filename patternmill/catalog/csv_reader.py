@@ -82,6 +82,7 @@ def parse_catalog(
     """
     text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()
+    mapping.refuse_changes(header, text.name)
     columns = text.columns(mapping.applied(header), quoting)
     records, blank = text.records(columns.ours)
     if not records and not empty:
@@ -100,6 +101,11 @@ def parse_catalog(
         raw=raw,
         mapping=mapping,
     )
+
+
+def parse_rows(raw: bytes, name: str, encoding: str | None) -> tuple[NumberedRow, ...]:
+    text = _Text(raw, name, encoding, Reading(name, NO_LIMITS))
+    return tuple(row for row in text._strict_rows() if _has_content(row[1]))
 
 
 def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | None = None) -> bytes:

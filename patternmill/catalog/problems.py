@@ -73,9 +73,15 @@ class Finding:
     code: RowCode
     message: str
     remedy: str
+    #: What is wrong in the cell, as written: the whole cell, or the one value of its JSON. None: no text is at fault.
+    value: str | None = None
+    #: What to write instead of `value`, where one text is near enough to be named.
+    suggestion: str | None = None
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(line, self.column, sku, self.code, self.message, self.remedy)
+        return Problem(
+            line, self.column, sku, self.code, self.message, self.remedy, self.value, self.suggestion
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,8 @@ class Problem:
     code: RowCode
     message: str
     remedy: str
+    value: str | None = None
+    suggestion: str | None = None
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

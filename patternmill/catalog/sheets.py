@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, NumberedRow, parse_catalog, stable_bytes
+from patternmill.catalog.csv_reader import CatalogFile, NumberedRow, parse_catalog, parse_rows, stable_bytes
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.text import plain
@@ -72,4 +72,5 @@ class Table:
 
 def read_table(raw: bytes, name: str, choices: SheetChoices, *, reading: Reading | None = None) -> Table:
     """The rows of a file of any format, without a look at what its columns are called. Raises InputRefused."""
-    raise NotImplementedError
+    parsed = parse_rows(raw, name, choices.encoding)
+    return Table(name, SheetLayout("CSV", "", header_row=parsed[0][0]), parsed, (parsed[0][0],), {})
