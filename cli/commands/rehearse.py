@@ -47,6 +47,11 @@ _KILLS = 6
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
 @click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
 @click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+)
+@click.option(
     "--max-in-flight",
     type=click.IntRange(1),
     metavar="N",

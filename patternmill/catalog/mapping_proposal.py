@@ -88,6 +88,11 @@ class MappingProposal:
         return bool(self.missing) or any(map(_is_renamed, self.columns))
 
     @property
+    def is_found(self) -> bool:
+        """Whether anything that a catalog needs was found, so that it is worth showing."""
+        return len(self.missing) < len(missing_columns(()))
+
+    @property
     def questions(self) -> tuple[ProposedColumn, ...]:
         return tuple(column for column in self.columns if column.certainty is Certainty.QUESTION)
 

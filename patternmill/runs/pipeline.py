@@ -30,6 +30,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.failure_reports import send_run_feedback
+from patternmill.runs.input_mapping import completed, remembered_mapping, unmapped
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
@@ -50,12 +51,17 @@ def read_input(spec: RunSpec) -> CatalogFile:
     """The input as it is now, unless it was read already. Raises InputRefused."""
     if spec.file is not None:
         return spec.file
-    quoting, choices, mapping = not spec.by_deployment, spec.choices, spec.mapping
-    if spec.refresh is not None:
-        return read_source(
-            spec.refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting
-        )
-    return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
+    mapping, choices = spec.mapping, spec.choices
+    if not mapping.columns:
+        remembered = remembered_mapping(spec.settings, spec.catalog)
+        mapping, choices = remembered.mapping, completed(choices, remembered.choices)
+    quoting, refresh = not spec.by_deployment, spec.refresh
+    try:
+        if refresh is not None:
+            return read_source(refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting)
+        return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
+    except InputRefused as refused:
+        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
 
 
 class Pipeline:
@@ -116,6 +122,7 @@ class Pipeline:
         origin = self.spec.origin
         first = [
             origin.sentence() if origin else None,
+            self._file.mapping.sentence(self._file.header),
             await asyncio.to_thread(approval.looser_limits, self.spec),
         ]
         self._checked = replace(checked, notes=(*filter(None, first), *checked.notes))

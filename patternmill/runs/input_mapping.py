@@ -1,0 +1,130 @@
+"""How the columns of an input are found: by a mapping that a person named, or by the one that is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.column_words import name_rank, option_called
+from patternmill.catalog.mapping_file import MappingFile, mapping_file_of, read_mapping_file
+from patternmill.catalog.mapping_proposal import MappingProposal, propose
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.problems import FileCode
+from patternmill.catalog.remote import is_remote, shown_address, source_bytes, source_name
+from patternmill.catalog.rows import header_key, is_catalog_column
+from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
+from patternmill.catalog.sheets import Table, read_table
+from patternmill.errors import InputRefused
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
+from patternmill.ledger.records import ConfirmedMapping
+from patternmill.settings import Settings
+
+#: What a mapping mends.
+MAPPABLE = frozenset({FileCode.NO_KNOWN_COLUMNS, FileCode.MISSING_COLUMN, FileCode.MAPPING_CHANGED})
+#: Rows that a proposal looks at.
+_MOST_ROWS = 5_000
+_NOTHING = MappingFile(NO_MAPPING, SheetChoices())
+
+
+def named_mapping(named: Path | None, source: str) -> MappingFile:
+    """The mapping in the file that is named, or in the one next to a source that is a file.
+
+    Raises ConfigurationError.
+    """
+    beside = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
+    path = named or beside
+    return read_mapping_file(path) if path is not None else _NOTHING
+
+
+def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
+    """What a person confirmed of this catalog's files; without columns where nobody did."""
+    with ledger_if_any(settings) as ledger:
+        confirmed = ledger.confirmed_mapping(catalog) if ledger is not None else None
+    if confirmed is None:
+        return _NOTHING
+    return MappingFile(ColumnMapping(confirmed.columns, is_strict=True), SheetChoices.of(confirmed.reading))
+
+
+def remember_mapping(
+    settings: Settings, catalog: str, mapping: ColumnMapping, choices: SheetChoices, by: str
+) -> None:
+    """In the ledger of the runs: without a service's address that is the embedded studio's, also before the first."""
+    settings = settings.model_copy(update={"embedded": settings.embedded or settings.studio_url is None})
+    reading = {key: value for key, value in _fields(choices).items() if value is not None}
+    with open_ledger(settings) as ledger, ledger.transaction():
+        ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))
+
+
+def completed(choices: SheetChoices, more: SheetChoices) -> SheetChoices:
+    """The choices, with those of `more` where none is made."""
+    chosen = {key: value for key, value in _fields(choices).items() if value is not None}
+    return replace(more, **chosen)
+
+
+def _fields(choices: SheetChoices) -> Mapping[str, Any]:
+    return {name: getattr(choices, name) for name in SheetChoices.__slots__}
+
+
+def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputRefused:
+    """The refusal with the command that mends it, where a mapping does. `catalog`: where it is named."""
+    if refused.code not in MAPPABLE:
+        return refused
+    command = map_command(address, catalog)
+    remedy = f"{refused.remedy} Or say once which column is which: `{command}`."
+    if refused.code == FileCode.MAPPING_CHANGED:
+        remedy = f"{refused.remedy} Confirm them: `{command}`."
+    return InputRefused(refused.message, code=refused.code, remedy=remedy)
+
+
+def map_command(address: str, catalog: str | None) -> str:
+    """What a person types to confirm the columns of a file. `catalog`: where it is named."""
+    named = f" --catalog {_word(catalog)}" if catalog else ""
+    return f"patternmill map {_word(shown_address(address))}{named}"
+
+
+def _word(text: str) -> str:
+    return f'"{text}"' if " " in text else text
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A file's rows below the one that names the columns, before it is known what the columns are."""
+
+    name: str
+    header: tuple[str, ...]
+    #: Of the row that names the columns, as a spreadsheet shows it.
+    header_row: int
+    #: Some of the rows: number and cells.
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    row_count: int
+    layout: SheetLayout
+
+    def propose(self, offer: Offer | None, remembered: ColumnMapping = NO_MAPPING) -> MappingProposal:
+        width = len(self.header)
+        cells = [cells for _, cells in self.rows if len(cells) == width]
+        return propose(self.header, cells, offer, remembered)
+
+
+def read_sheet(address: str, choices: SheetChoices) -> Sheet:
+    """Raises InputRefused, and ConfigurationError for an address that cannot be read."""
+    table = read_table(source_bytes(address), source_name(address), choices)
+    row = choices.header_row or _header_row(table)
+    header = next((cells for number, cells in table.rows if number == row), ())
+    below = [(number, cells) for number, cells in table.rows if number > row]
+    return Sheet(table.name, header, row, tuple(below[:_MOST_ROWS]), len(below), table.layout)
+
+
+def _header_row(table: Table) -> int:
+    """Of the rows that may name the columns, the one with most names that the trade uses."""
+    numbers = table.header_rows[:20] or tuple(number for number, _ in table.rows[:1])
+    cells = dict(table.rows)
+    return max(numbers, key=lambda number: sum(map(_is_name, cells.get(number, ()))), default=1)
+
+
+def _is_name(cell: str) -> bool:
+    if is_catalog_column(header_key(cell)) or option_called(cell) is not None:
+        return True
+    return any(name_rank(column, cell) > 1 for column in ("sku", "prompt", "category"))
