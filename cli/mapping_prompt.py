@@ -17,8 +17,14 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import column_letter, header_key
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
-from patternmill.runs.input_mapping import MAPPABLE, Sheet, map_command, read_sheet, remember_mapping
-from patternmill.runs.pipeline import read_input
+from patternmill.runs.input_mapping import (
+    MAPPABLE,
+    Sheet,
+    map_command,
+    read_input,
+    read_sheet,
+    remember_mapping,
+)
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.text import shown

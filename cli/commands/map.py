@@ -99,10 +99,10 @@ class _Answers:
 def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
     from cli.mapping_prompt import offer_if_any, remember, with_answer
     from patternmill.catalog.mapping_file import mapping_file_of
-    from patternmill.runs.input_mapping import completed, read_sheet, remembered_mapping
+    from patternmill.runs.input_mapping import read_sheet, remembered_mapping
 
     before = remembered_mapping(spec.settings, spec.catalog)
-    choices = completed(spec.choices, before.choices)
+    choices = spec.choices.completed(before.choices)
     sheet = read_sheet(file, choices)
     known = spec.mapping if spec.mapping.columns else before.mapping
     proposal = sheet.propose(offer_if_any(spec.settings), known)

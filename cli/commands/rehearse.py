@@ -78,7 +78,7 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     """
     from cli.file_rehearsal import FileRehearsal
     from patternmill.results.certificate import CERTIFICATE_PAGE
-    from patternmill.runs.pipeline import read_input
+    from patternmill.runs.input_mapping import read_input
     from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from patternmill.catalog.column_mapping import ColumnMapping, checked_columns
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping, checked_columns
 from patternmill.catalog.mapping_proposal import ProposedColumn
+from patternmill.catalog.remote import is_remote
 from patternmill.catalog.rows import header_key
-from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import ConfigurationError
 from patternmill.text import plain, shown
 
@@ -28,11 +29,24 @@ class MappingFile:
     choices: SheetChoices
 
 
+NO_MAPPING_FILE = MappingFile(NO_MAPPING, NO_CHOICES)
+
+
 def mapping_file_of(source: Path) -> Path | None:
     """`spring.mapping.toml` next to `spring.csv`, where there is one."""
     stem = Path(source.name.removesuffix(".gz")).stem
     found = source.parent / f"{stem}{SUFFIX}"
     return found if stem and found.is_file() else None
+
+
+def named_mapping(named: Path | None, source: str) -> MappingFile:
+    """The mapping in the file that is named, or in the one next to a source that is a file.
+
+    Raises ConfigurationError.
+    """
+    beside = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
+    path = named or beside
+    return read_mapping_file(path) if path is not None else NO_MAPPING_FILE
 
 
 def read_mapping_file(path: Path) -> MappingFile:

@@ -1,42 +1,47 @@
-"""How the columns of an input are found: by a mapping that a person named, or by the one that is remembered."""
+"""The input of a run: read as a person chose, its columns found by the mapping that is named or remembered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.column_words import name_rank, option_called
-from patternmill.catalog.mapping_file import MappingFile, mapping_file_of, read_mapping_file
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
 from patternmill.catalog.mapping_proposal import MappingProposal, propose
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.remote import is_remote, shown_address, source_bytes, source_name
+from patternmill.catalog.remote import read_source, shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
-from patternmill.catalog.sheets import Table, read_table
+from patternmill.catalog.sheets import Table, read_catalog, read_table
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 
 #: What a mapping mends.
 MAPPABLE = frozenset({FileCode.NO_KNOWN_COLUMNS, FileCode.MISSING_COLUMN, FileCode.MAPPING_CHANGED})
 #: Rows that a proposal looks at.
 _MOST_ROWS = 5_000
-_NOTHING = MappingFile(NO_MAPPING, SheetChoices())
 
 
-def named_mapping(named: Path | None, source: str) -> MappingFile:
-    """The mapping in the file that is named, or in the one next to a source that is a file.
-
-    Raises ConfigurationError.
-    """
-    beside = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
-    path = named or beside
-    return read_mapping_file(path) if path is not None else _NOTHING
+def read_input(spec: RunSpec) -> CatalogFile:
+    """The input as it is now, unless it was read already. Raises InputRefused."""
+    if spec.file is not None:
+        return spec.file
+    mapping, choices = spec.mapping, spec.choices
+    if not mapping.columns:
+        remembered = remembered_mapping(spec.settings, spec.catalog)
+        mapping, choices = remembered.mapping, choices.completed(remembered.choices)
+    quoting, refresh = not spec.by_deployment, spec.refresh
+    try:
+        if refresh is not None:
+            return read_source(refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting)
+        return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
+    except InputRefused as refused:
+        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
 
 
 def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
@@ -44,7 +49,7 @@ def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
     with ledger_if_any(settings) as ledger:
         confirmed = ledger.confirmed_mapping(catalog) if ledger is not None else None
     if confirmed is None:
-        return _NOTHING
+        return NO_MAPPING_FILE
     return MappingFile(ColumnMapping(confirmed.columns, is_strict=True), SheetChoices.of(confirmed.reading))
 
 
@@ -53,19 +58,9 @@ def remember_mapping(
 ) -> None:
     """In the ledger of the runs: without a service's address that is the embedded studio's, also before the first."""
     settings = settings.model_copy(update={"embedded": settings.embedded or settings.studio_url is None})
-    reading = {key: value for key, value in _fields(choices).items() if value is not None}
+    reading = choices.on_record()
     with open_ledger(settings) as ledger, ledger.transaction():
         ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))
-
-
-def completed(choices: SheetChoices, more: SheetChoices) -> SheetChoices:
-    """The choices, with those of `more` where none is made."""
-    chosen = {key: value for key, value in _fields(choices).items() if value is not None}
-    return replace(more, **chosen)
-
-
-def _fields(choices: SheetChoices) -> Mapping[str, Any]:
-    return {name: getattr(choices, name) for name in SheetChoices.__slots__}
 
 
 def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputRefused:

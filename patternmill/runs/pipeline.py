@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Self
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.remote import read_source, require_writable, write_files
+from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import header_key
-from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
@@ -30,7 +29,7 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.failure_reports import send_run_feedback
-from patternmill.runs.input_mapping import completed, remembered_mapping, unmapped
+from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
@@ -45,23 +44,6 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 logger = logging.getLogger(__name__)
-
-
-def read_input(spec: RunSpec) -> CatalogFile:
-    """The input as it is now, unless it was read already. Raises InputRefused."""
-    if spec.file is not None:
-        return spec.file
-    mapping, choices = spec.mapping, spec.choices
-    if not mapping.columns:
-        remembered = remembered_mapping(spec.settings, spec.catalog)
-        mapping, choices = remembered.mapping, completed(choices, remembered.choices)
-    quoting, refresh = not spec.by_deployment, spec.refresh
-    try:
-        if refresh is not None:
-            return read_source(refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting)
-        return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
-    except InputRefused as refused:
-        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
 
 
 class Pipeline:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_file import named_mapping
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
@@ -25,7 +26,6 @@ from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
-from patternmill.runs.input_mapping import completed, named_mapping
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection
@@ -180,7 +180,7 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         catalog_named=sure,
         settings=settings,
         options=_options(request, settings),
-        choices=completed(choices, named.choices),
+        choices=choices.completed(named.choices),
         mapping=named.mapping if origin is None or request.mapping else origin.mapping,
         edition=edition or None,
         model=_model(request, origin, settings),
