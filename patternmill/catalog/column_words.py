@@ -33,7 +33,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         "referencia, ref, codice, codice articolo, codice prodotto, cod articolo, artikelcode, productcode,"
         "productnummer",
         "id, product id, item id, code, number, handle, ean, gtin, upc, barcode, variant barcode, article, item,"
-        "nummer, artikel, artikel id, nr, numero, identifiant, articulo, articolo, reference",
+        "nummer, artikel, artikel id, nr, no, numero, identifiant, articulo, articolo, reference",
     ),
     "category": (
         "category, product category, product type, category name, categoria, categorie, kategorie,"

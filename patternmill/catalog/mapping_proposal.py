@@ -38,6 +38,8 @@ _MOST_VALUES = 500
 _EXAMPLES = 3
 #: Of a column's values: so many may be misspelt, and it still is what most of them are.
 _MOST_OF = 0.6
+#: A letter and a digit, and no space: no price, date or count.
+_CODE = re.compile(r"(?=\S*[^\W\d_])(?=\S*\d)\S{1,40}$")
 _SHOPIFY_OPTION = re.compile(r"^option ?([123]) value$")
 
 
@@ -115,7 +117,8 @@ def _with_choice(one: ProposedColumn, chosen: ProposedColumn, target: str) -> Pr
         return replace(one, target=target, why="as you say", certainty=Certainty.CERTAIN)
     if header_key(one.target) == header_key(target) and target != CARRIED:
         kept = NOTE_PREFIX + one.header.strip() if is_catalog_column(header_key(one.header)) else CARRIED
-        return replace(one, target=kept, why=f"{shown(target)} is another column")
+        why = f"{shown(target)} is another column"
+        return replace(one, target=kept, why=why, certainty=Certainty.CERTAIN)
     # A question is answered once a person says which of two columns is meant.
     is_answered = one.certainty is Certainty.QUESTION and shown(target) in one.why
     return replace(one, certainty=Certainty.CERTAIN) if is_answered else one
@@ -178,6 +181,10 @@ class _Proposing:
     def _targets(self) -> set[str]:
         return {header_key(column.target) for column in self._found.values()}
 
+    def _column_of(self, target: str) -> ProposedColumn | None:
+        key = header_key(target)
+        return next((one for one in self._found.values() if header_key(one.target) == key), None)
+
     def _add(self, index: int, target: str, why: str, certainty: Certainty = Certainty.CERTAIN) -> None:
         examples = tuple(self._values[index][:_EXAMPLES])
         self._found[index] = ProposedColumn(index, self._header[index], target, why, certainty, examples)
@@ -189,7 +196,7 @@ class _Proposing:
             if header_key(applied[index]) != key:
                 self._add(index, applied[index], "as confirmed before")
             elif is_catalog_column(key) or is_note(cell):
-                self._add(index, cell.strip(), "its own name")
+                self._add(index, cell.strip() if ":" in key else key, "its own name")
             elif not key:
                 self._add(index, CARRIED, "it has no name")
 
@@ -217,10 +224,10 @@ class _Proposing:
             sure = named == 3 and (is_unique or not values)
             why = "its name" if is_unique or not values else "its name, but it is not in each row once"
             return _Worth(named * 2 + is_unique, why, _certain_if(sure))
-        looks_like_code = is_unique and all(len(value) <= 40 and " " not in value for value in values)
-        if looks_like_code and len(values) > 1 and any(map(_has_digit, values)):
-            return _Worth(2 + named, "another value in each row", Certainty.LIKELY)
-        return _Worth(named, "a word in its name", Certainty.LIKELY)
+        if named:
+            return _Worth(2 + is_unique, "a word in its name", Certainty.LIKELY)
+        looks_like_codes = is_unique and len(values) > 1 and all(map(_CODE.match, values))
+        return _Worth(1 if looks_like_codes else 0, "another code in each row", Certainty.QUESTION)
 
     def _worth_as_category(self, index: int) -> _Worth:
         named, values = name_rank("category", self._header[index]), self._values[index]
@@ -243,7 +250,7 @@ class _Proposing:
             why = "its name" if named == 2 else "a word in its name"
             return _Worth(named * 2 + is_text, why, Certainty.LIKELY)
         is_long = is_text and sum(map(len, values)) >= 15 * len(values)
-        return _Worth(1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.LIKELY)
+        return _Worth(1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.QUESTION)
 
     def _take_options(self) -> None:
         options = self._offered_options()
@@ -255,11 +262,13 @@ class _Proposing:
             index, target = -place, OPTION_PREFIX + worth.option
             if index in self._found:
                 continue
-            if header_key(target) in self._targets():
-                why = f"could be {shown(target)} too"
-                self._add(index, CARRIED, why, Certainty.QUESTION)
-            else:
+            rival = self._column_of(target)
+            if rival is None:
                 self._add(index, target, worth.why, worth.certainty)
+                continue
+            self._add(index, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
+            if not is_catalog_column(header_key(rival.header)):
+                self._found[rival.index] = replace(rival, certainty=Certainty.QUESTION)
 
     def _offered_options(self) -> Mapping[str, Option]:
         """By name, of the categories that the rows have, or of all; the same name in several: with all their values."""
@@ -293,7 +302,7 @@ class _Proposing:
                 yield _named_worth(option, share, len(values))
             elif share == 1 and not set(values) <= ANYWHERE:
                 why = f"all its values are of {shown(option.name)}"
-                yield _OptionWorth(1, share, option.name, why, Certainty.LIKELY)
+                yield _OptionWorth(1, share, option.name, why, Certainty.QUESTION)
         if called is not None and not options:
             why = "its name; the offered options are not known"
             yield _OptionWorth(1, 0.0, called, why, Certainty.LIKELY)
@@ -349,7 +358,3 @@ def _united(one: Option, other: Option) -> Option:
 
 def _certain_if(sure: bool) -> Certainty:
     return Certainty.CERTAIN if sure else Certainty.LIKELY
-
-
-def _has_digit(value: str) -> bool:
-    return any(map(str.isdigit, value))
