@@ -19,7 +19,7 @@ from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
 from patternmill.runs.input_mapping import (
     MAPPABLE,
-    Sheet,
+    UnmappedSheet,
     map_command,
     read_input,
     read_sheet,
@@ -99,7 +99,7 @@ def offer_if_any(settings: Settings) -> Offer | None:
         return None
 
 
-def accepted(sheet: Sheet, proposal: MappingProposal) -> MappingProposal | None:
+def accepted(sheet: UnmappedSheet, proposal: MappingProposal) -> MappingProposal | None:
     """The proposal as a person accepts it on the terminal, with any changes; None where they stop."""
     show(sheet, proposal)
     while True:
@@ -115,7 +115,7 @@ def accepted(sheet: Sheet, proposal: MappingProposal) -> MappingProposal | None:
             show(sheet, proposal)
 
 
-def show(sheet: Sheet, proposal: MappingProposal) -> None:
+def show(sheet: UnmappedSheet, proposal: MappingProposal) -> None:
     for line in proposal_lines(sheet, proposal):
         echo(line)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from patternmill.catalog.column_mapping import CARRIED, NOTE_PREFIX
 from patternmill.catalog.mapping_proposal import Certainty, MappingProposal, ProposedColumn
 from patternmill.catalog.rows import OPTION_PREFIX, REFINE_PREFIX, column_letter, header_key
-from patternmill.runs.input_mapping import Sheet
+from patternmill.runs.input_mapping import UnmappedSheet
 from patternmill.text import plain, plural
 
 _WIDTH = 80
@@ -18,9 +18,11 @@ _WIDTHS = (3, 22, 18, 32)
 _SIGNS = {Certainty.CERTAIN: "", Certainty.LIKELY: "probably: ", Certainty.QUESTION: "? "}
 
 
-def proposal_lines(sheet: Sheet, proposal: MappingProposal) -> Iterator[str]:
-    rows = plural(sheet.row_count, "row")
-    yield f"{plain(sheet.name)}: {rows}, columns named in row {sheet.header_row}."
+def proposal_lines(sheet: UnmappedSheet, proposal: MappingProposal) -> Iterator[str]:
+    table = sheet.table
+    rows = plural(len(table.records), "row")
+    yield f"{plain(sheet.name)}: {rows}. {table.layout.text}; columns named in row {table.layout.header_row}."
+    yield from (f"Note: {note}" for note in table.notes)
     yield ""
     yield _line(("", "column", "is", "because"))
     yield from map(_column_line, proposal.columns)
@@ -29,7 +31,7 @@ def proposal_lines(sheet: Sheet, proposal: MappingProposal) -> Iterator[str]:
         yield f"Missing: no column is the {' and none the '.join(proposal.missing)}, which every row needs."
     yield ""
     yield "The first rows, as they would be read:"
-    for number, cells in sheet.rows[:_FIRST_ROWS]:
+    for number, cells in sheet.table.records[:_FIRST_ROWS]:
         yield from _row_lines(number, cells, proposal)
 
 

@@ -16,7 +16,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 if TYPE_CHECKING:
     from patternmill.catalog.mapping_proposal import MappingProposal
     from patternmill.catalog.sheet_choices import SheetChoices
-    from patternmill.runs.input_mapping import Sheet
+    from patternmill.runs.input_mapping import UnmappedSheet
     from patternmill.runs.spec import RunSpec
     from patternmill.settings import Settings
 
@@ -103,8 +103,8 @@ def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
 
     before = remembered_mapping(spec.settings, spec.catalog)
     choices = spec.choices.completed(before.choices)
-    sheet = read_sheet(file, choices)
     known = spec.mapping if spec.mapping.columns else before.mapping
+    sheet = read_sheet(file, choices, known)
     proposal = sheet.propose(offer_if_any(spec.settings), known)
     for answer in answers.columns:
         proposal = with_answer(proposal, answer)
@@ -119,7 +119,7 @@ def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
     return _DONE
 
 
-def _confirmed(sheet: Sheet, proposal: MappingProposal, yes: bool) -> MappingProposal | None:
+def _confirmed(sheet: UnmappedSheet, proposal: MappingProposal, yes: bool) -> MappingProposal | None:
     """As a person accepts it; without a terminal, or with --yes, what is shown, where that needs no answer."""
     from cli.mapping_prompt import accepted, show
 
@@ -176,7 +176,7 @@ def _forget(settings: Settings, catalog: str) -> int:
     return _DONE
 
 
-def _write(out: Path, sheet: Sheet, proposal: MappingProposal, choices: SheetChoices) -> None:
+def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: SheetChoices) -> None:
     from patternmill.catalog.mapping_file import mapping_text
     from patternmill.files import write_whole
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.column_words import name_rank, option_called
@@ -13,8 +14,9 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.remote import read_source, shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column
-from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
-from patternmill.catalog.sheets import Table, read_catalog, read_table
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.sheets import read_catalog, read_table
+from patternmill.catalog.tables import Table
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
@@ -85,38 +87,34 @@ def _word(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """A file's rows below the one that names the columns, before it is known what the columns are."""
+class UnmappedSheet:
+    """A file's table, before it is known what its columns are."""
 
-    name: str
-    header: tuple[str, ...]
-    #: Of the row that names the columns, as a spreadsheet shows it.
-    header_row: int
-    #: Some of the rows: number and cells.
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
-    row_count: int
-    layout: SheetLayout
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.name
 
     def propose(self, offer: Offer | None, remembered: ColumnMapping = NO_MAPPING) -> MappingProposal:
-        width = len(self.header)
-        cells = [cells for _, cells in self.rows if len(cells) == width]
-        return propose(self.header, cells, offer, remembered)
+        header = self.table.header
+        rows = islice((cells for _, cells in self.table.records if len(cells) == len(header)), _MOST_ROWS)
+        return propose(header, list(rows), offer, remembered)
 
 
-def read_sheet(address: str, choices: SheetChoices) -> Sheet:
-    """Raises InputRefused, and ConfigurationError for an address that cannot be read."""
-    table = read_table(source_bytes(address), source_name(address), choices)
-    row = choices.header_row or _header_row(table)
-    header = next((cells for number, cells in table.rows if number == row), ())
-    below = [(number, cells) for number, cells in table.rows if number > row]
-    return Sheet(table.name, header, row, tuple(below[:_MOST_ROWS]), len(below), table.layout)
+def read_sheet(address: str, choices: SheetChoices, mapping: ColumnMapping = NO_MAPPING) -> UnmappedSheet:
+    """`mapping` may show which row names the columns.
+
+    Raises InputRefused, and ConfigurationError for an address that cannot be read.
+    """
+    table = read_table(source_bytes(address), source_name(address), choices, mapping=mapping)
+    return UnmappedSheet(table if choices.header_row else table.with_header(_header_row(table)))
 
 
 def _header_row(table: Table) -> int:
-    """Of the rows that may name the columns, the one with most names that the trade uses."""
-    numbers = table.header_rows[:20] or tuple(number for number, _ in table.rows[:1])
+    """Of the rows that may name the columns, the one with most names that the trade uses; the likeliest, else."""
     cells = dict(table.rows)
-    return max(numbers, key=lambda number: sum(map(_is_name, cells.get(number, ()))), default=1)
+    return max(table.header_rows, key=lambda number: sum(map(_is_name, cells.get(number, ()))))
 
 
 def _is_name(cell: str) -> bool:
