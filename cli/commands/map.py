@@ -181,7 +181,7 @@ def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: 
     from patternmill.files import write_whole
 
     try:
-        write_whole(out, [mapping_text(sheet.name, proposal.columns, choices).encode()])
+        write_whole(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
     except OSError as error:
         raise ConfigurationError(
             f"{out} cannot be written: {error.strerror or type(error).__name__}."
