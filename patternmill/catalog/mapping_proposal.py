@@ -111,8 +111,9 @@ class MappingProposal:
         return tuple(column for column in self.columns if column.certainty is Certainty.QUESTION)
 
     @property
-    def is_certain(self) -> bool:
-        return not self.missing and all(one.certainty is Certainty.CERTAIN for one in self.columns)
+    def is_decided(self) -> bool:
+        """Whether it could be accepted as it is: nothing is missing, and no column can be read in two ways."""
+        return not self.missing and not self.questions
 
     def with_target(self, index: int, target: str) -> MappingProposal:
         """One column as a person wants it; another column that was this one is carried then.

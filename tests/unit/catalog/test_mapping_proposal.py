@@ -166,7 +166,7 @@ def test_without_an_offer_names_alone_count() -> None:
         "Kategorie": "category",
         "Farbe": "option:color",
     }
-    assert not found.is_certain
+    assert found.columns[3].certainty is Certainty.LIKELY
 
 
 def test_what_was_confirmed_comes_first() -> None:
@@ -174,7 +174,7 @@ def test_what_was_confirmed_comes_first() -> None:
     remembered = {"Nr": "sku", "Text": "prompt", "Was": "category", "Farbe": "note:Farbe"}
     found = proposal("Nr|Prompt text|Text|Was|Farbe", "A1|x|herons|Mug|navy", remembered=remembered)
     assert targets(found) == remembered
-    assert found.is_certain
+    assert found.is_decided
 
 
 def test_own_names_win() -> None:
