@@ -52,7 +52,7 @@ def confirmed_input(spec: RunSpec) -> CatalogFile:
 
 @dataclass(frozen=True)
 class ProposedInput:
-    """The input of a run with what its columns would be, and how it was read."""
+    """The input of a run with what its columns would be, and how such files are read."""
 
     sheet: UnmappedSheet
     proposal: MappingProposal
@@ -63,10 +63,11 @@ def proposed(spec: RunSpec) -> ProposedInput:
     """From what was confirmed before, where it still fits, the names, the offer and the cells. Raises InputRefused."""
     before = remembered_mapping(spec.settings, spec.catalog)
     mapping = spec.mapping if spec.mapping.columns else before.mapping
-    choices = spec.choices.completed(before.choices)
+    usual = spec.usual_choices.completed(before.choices)
     address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-    sheet = read_sheet(address, choices, mapping)
-    return ProposedInput(sheet, sheet.propose(offer_if_any(spec.settings), mapping), choices)
+    sheet = read_sheet(address, spec.choices, usual, mapping)
+    proposal = sheet.propose(offer_if_any(spec.settings), mapping)
+    return ProposedInput(sheet, proposal, spec.choices.completed(usual))
 
 
 @dataclass(frozen=True)

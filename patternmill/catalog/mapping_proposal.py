@@ -82,7 +82,7 @@ class MappingProposal:
     @property
     def mapping(self) -> ColumnMapping:
         """As it would be confirmed: every column with a header. Raises ConfigurationError: two columns for one."""
-        return checked_columns({one.header: one.target for one in self.named}, "the columns")
+        return checked_columns({one.header: one.target for one in self.named}, "The mapping")
 
     @property
     def named(self) -> tuple[ProposedColumn, ...]:
@@ -121,7 +121,7 @@ class MappingProposal:
         Raises ConfigurationError for what is no column of a catalog.
         """
         chosen = self.columns[index]
-        asked = checked_columns({chosen.header: target}, "the columns").columns[header_key(chosen.header)]
+        asked = checked_columns({chosen.header: target}, "The mapping").columns[header_key(chosen.header)]
         return MappingProposal(tuple(_with_choice(one, chosen, asked) for one in self.columns))
 
 

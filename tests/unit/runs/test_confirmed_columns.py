@@ -139,7 +139,7 @@ def test_named_mapping_file_goes_before_all(desk: Desk) -> None:
 def test_mapping_file_may_say_how_the_file_is_read(desk: Desk) -> None:
     named = written(desk, f'{TOML}[reading]\nencoding = "cp1252"\nworksheet = "Artikel"\n')
     spec = import_spec(ImportRequest(file=desk.file(text=THEIRS), mapping=named, worksheet="Other"))
-    assert spec.choices == SheetChoices(encoding="cp1252", worksheet="Other")
+    assert spec.choices.completed(spec.usual_choices) == SheetChoices(encoding="cp1252", worksheet="Other")
 
 
 def test_remembered_reading_is_used(desk: Desk) -> None:
@@ -149,6 +149,16 @@ def test_remembered_reading_is_used(desk: Desk) -> None:
     desk.run(source)
     assert "Käuze" in desk.service.bought
     assert remembered_mapping(staging(), "summer").choices == NO_CHOICES
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_remembered_encoding_garbles_no_file_that_shows_its_own(desk: Desk, encoding: str) -> None:
+    """One day the sheet is saved as UTF-8: what was confirmed for the old bytes is not read into the new ones."""
+    remember(encoding="cp1252")
+    source = desk.file()
+    source.write_bytes(THEIRS.replace("herons", "Käuze").encode(encoding))
+    desk.run(source)
+    assert "Käuze" in desk.service.bought
 
 
 @pytest.mark.parametrize(
