@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TypeVar
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.column_words import name_rank, option_called
+from patternmill.catalog.column_words import looks_like_option, name_rank, option_called
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
 from patternmill.catalog.mapping_proposal import MappingProposal, propose
@@ -27,7 +27,14 @@ from patternmill.settings import Settings
 
 Read = TypeVar("Read")
 #: What a mapping mends.
-MAPPABLE = frozenset({FileCode.NO_KNOWN_COLUMNS, FileCode.MISSING_COLUMN, FileCode.MAPPING_CHANGED})
+MAPPABLE = frozenset(
+    {
+        FileCode.NO_KNOWN_COLUMNS,
+        FileCode.MISSING_COLUMN,
+        FileCode.MAPPING_CHANGED,
+        FileCode.RESERVED_COLUMN,
+    }
+)
 _ENCODING = frozenset({FileCode.UNREADABLE_ENCODING, FileCode.NUL_BYTES})
 #: Rows that a proposal looks at.
 _MOST_ROWS = 5_000
@@ -98,6 +105,17 @@ def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputR
     if refused.code == FileCode.MAPPING_CHANGED:
         remedy = f"{refused.remedy} Confirm them: `{command}`."
     return InputRefused(refused.message, code=refused.code, remedy=remedy)
+
+
+def has_unconfirmed_options(file: CatalogFile) -> bool:
+    """Whether a column that is only carried is called like an option, and nobody has said what it is.
+
+    In a results file its run has said that.
+    """
+    if file.columns.ours:
+        return False
+    names = (file.header[index] for index in file.columns.carried)
+    return any(looks_like_option(name) and header_key(name) not in file.mapping.columns for name in names)
 
 
 def map_command(address: str, catalog: str | None) -> str:
