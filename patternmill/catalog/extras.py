@@ -113,8 +113,9 @@ class ExtraColumns:
             return Finding(column, RowCode.UNKNOWN_MODEL, message, "write the ID that is meant")
         names = tuple(dict.fromkeys(name for one in known for name in (one.id, one.name)))
         message = f"unknown model {shown(text)}; {offered([one.id for one in known])}"
-        remedy = did_you_mean(self._nearest.find(text, names), "choose one of them, or leave the cell empty")
-        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy)
+        near = self._nearest.find(text, names)
+        remedy = did_you_mean(near, "choose one of them, or leave the cell empty")
+        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, near)
 
     def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
         index = self._columns.reference

@@ -27,6 +27,7 @@ class FileCode(StrEnum):
     WRONG_DELIMITER = "wrong_delimiter"
     NO_KNOWN_COLUMNS = "no_known_columns"
     MISSING_COLUMN = "missing_column"
+    MAPPING_CHANGED = "mapping_changed"
     DUPLICATE_HEADER = "duplicate_header"
     CONFLICTING_COLUMNS = "conflicting_columns"
     RESERVED_COLUMN = "reserved_column"
@@ -75,9 +76,15 @@ class Finding:
     code: RowCode
     message: str
     remedy: str
+    #: What is wrong in the cell, as written: the whole cell, or the one value of its JSON. None: no text is at fault.
+    value: str | None = None
+    #: What to write instead of `value`, where one text is near enough to be named.
+    suggestion: str | None = None
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(line, self.column, sku, self.code, self.message, self.remedy)
+        return Problem(
+            line, self.column, sku, self.code, self.message, self.remedy, self.value, self.suggestion
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,8 @@ class Problem:
     code: RowCode
     message: str
     remedy: str
+    value: str | None = None
+    suggestion: str | None = None
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

@@ -206,7 +206,7 @@ class _RowChecker:
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
         message = f"the sku {shown(sku)} is in row {named} too"
         remedy = f"{_OWN_SKU} (case and spaces do not distinguish skus)"
-        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy)]
+        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
     def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
@@ -251,8 +251,9 @@ class _RowChecker:
         names = tuple(dict.fromkeys(category.name for category in known))
         ids_too = (*names, *(category.id for category in known if category.id not in names))
         message = f"unknown category {shown(text)}; {offered(names)}"
-        remedy = did_you_mean(self._nearest.find(text, ids_too), "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy)
+        near = self._nearest.find(text, ids_too)
+        remedy = did_you_mean(near, "choose one of them")
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near)
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:
