@@ -35,7 +35,6 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     catalog = read_catalog(file, encoding=encoding)
     offer, extras = offer_and_extras(settings, catalog, file)
     checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
-    limit = len(checked.problems) if everything else 40
-    for line in report_lines(checked, limit=limit):
+    for line in report_lines(checked, limit=None if everything else 40):
         echo(line)
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]

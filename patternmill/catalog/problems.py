@@ -64,6 +64,20 @@ class RowCode(StrEnum):
     MOJIBAKE = "mojibake"
 
 
+#: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.
+OF_A_WORD = frozenset(
+    {
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.UNLISTED_CATEGORY,
+        RowCode.AMBIGUOUS_CATEGORY,
+        RowCode.UNKNOWN_OPTION,
+        RowCode.UNKNOWN_VALUE,
+        RowCode.MISSING_OPTION,
+        RowCode.UNKNOWN_MODEL,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fault of some cells, without the row that they are in: equal cells share one."""
