@@ -46,7 +46,7 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Rows that failed alike: one code, and messages that differ only in names and numbers; or one wrong word of the file."""
+    """Rows that failed alike: one code, and messages that differ in names and numbers, or one word that is wrong."""
 
     code: str
     signature: str

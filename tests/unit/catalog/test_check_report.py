@@ -38,7 +38,7 @@ def test_causes_are_counted_by_what_is_wrong() -> None:
         "Causes:",
         "  unknown_category `Cusion` in `category`: 2 rows (2-3), did you mean `Cushion`?",
         "  unknown_category `Mugg` in `category`: 1 row (4), did you mean `Mug`?",
-        "  unknown_value `12oz` in `option:size`: 1 row (5), did you mean `11oz`?",
+        "  unknown_value `12oz` in `option:size`: 1 row (5), did you mean `15oz`?",
         "",
     ]
 
