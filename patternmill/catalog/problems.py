@@ -90,10 +90,20 @@ class Finding:
     value: str | None = None
     #: What to write instead of `value`, where one text is near enough to be named.
     suggestion: str | None = None
+    #: Everything that could be written there.
+    offered: tuple[str, ...] = ()
 
     def at(self, line: int, sku: str | None) -> Problem:
         return Problem(
-            line, self.column, sku, self.code, self.message, self.remedy, self.value, self.suggestion
+            line,
+            self.column,
+            sku,
+            self.code,
+            self.message,
+            self.remedy,
+            self.value,
+            self.suggestion,
+            self.offered,
         )
 
 
@@ -109,6 +119,7 @@ class Problem:
     remedy: str
     value: str | None = None
     suggestion: str | None = None
+    offered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

@@ -220,7 +220,8 @@ class _RowChecker:
             known = self._offer.categories if self._offer else None
             names = tuple(category.name for category in known or ())
             remedy = offered(names) if names else "write the category's name or ID"
-            empty = Finding(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy)
+            message = "the category is empty"
+            empty = Finding(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
             return _Resolved(text, None, empty)
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
@@ -230,8 +231,10 @@ class _RowChecker:
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
         if found:
-            message = f"the category {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the category {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
             return _Resolved(text, None, ambiguous)
         return _Resolved(text, None, self._not_found(column, text, self._offer))
 
@@ -247,7 +250,7 @@ class _RowChecker:
         message = f"unknown category {shown(text)}; {offered(names)}"
         near = self._nearest.find(text, ids_too)
         remedy = did_you_mean(near, "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near)
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

@@ -170,7 +170,7 @@ def _unknown_option(column: str, name: str, category: Category, nearest: Nearest
     message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
     near = nearest.find(name, names)
     remedy = did_you_mean(near, "leave its cell empty")
-    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near)
+    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
@@ -178,7 +178,7 @@ def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) ->
     message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
     near = nearest.find(value, values)
     remedy = did_you_mean(near, "choose one of them")
-    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near)
+    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near, values)
 
 
 def _missing(
@@ -189,10 +189,11 @@ def _missing(
     for option in (category.options if category else None) or ():
         spellings = {offer_key(name) for name in (option.name, *option.spellings)}
         if option.required and option.name not in elsewhere and not written & spellings:
-            message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
-            only = option.values[0] if option.values and len(option.values) == 1 else None
+            values = option.values or ()
+            message = f"option {shown(option.name)} is required; {offered(values)}"
+            only = values[0] if len(values) == 1 else None
             remedy = f"fill in `option:{option.name}`"
-            yield Finding(None, RowCode.MISSING_OPTION, message, remedy, option.name, only)
+            yield Finding(None, RowCode.MISSING_OPTION, message, remedy, option.name, only, values)
 
 
 LOST = "\ufffd"
