@@ -1,40 +1,108 @@
-"""The verb `check`: reports every fault of every row; spends nothing."""
+"""The verb `check`: reports every fault of every row, and asks how to correct them; spends nothing."""
 
 from __future__ import annotations
 
+import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.terminal import echo
+from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, Outcome
+
+if TYPE_CHECKING:
+    from patternmill.catalog.row_checks import CheckedCatalog
 
 
 @click.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
 @click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
-def command(file: Path, environment: str | None, encoding: str | None, everything: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Write the report as JSON, for programs.")
+@click.option("--fix", "fixing", is_flag=True, help="Ask how to correct what is wrong, and write a copy.")
+@click.option("--yes", is_flag=True, help="With --fix: correct what is certain, without a question.")
+def command(
+    file: Path,
+    environment: str | None,
+    encoding: str | None,
+    worksheet: str | None,
+    everything: bool,
+    as_json: bool,
+    fixing: bool,
+    yes: bool,
+) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
     Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
 
+    With --fix each wrong word is asked about once, however many rows have it, and the answers are written into a copy
+    next to FILE (spring.corrected.csv, or .xlsx with its formats); FILE stays as it is. --fix --yes asks nothing, and
+    corrects only what can mean nothing else.
+
     \b
-    Exit codes: 0 every row is valid; 3 some rows are refused (an import leaves them out); 2 the file is
-    refused as a whole, or a setting is wrong.
+    Examples:
+      patternmill check spring.csv
+      patternmill check spring.xlsx --fix
+      patternmill check spring.csv --json
+
+    \b
+    Exit codes: 0 every row is valid (with --fix: in the copy); 3 some rows are refused (an import leaves them
+    out); 2 the file is refused as a whole, a setting is wrong, or there is no terminal to ask on.
     """
     from cli.offered import offer_and_extras
-    from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.csv_reader import read_catalog
     from patternmill.catalog.row_checks import check_rows
+    from patternmill.catalog.sheet_choices import SheetChoices
+    from patternmill.catalog.sheets import read_catalog
     from patternmill.runs.spec import environment_of, origin_of
     from patternmill.settings import load_settings
 
+    _refuse_contradictions(fixing, as_json, yes)
     settings = load_settings(environment=environment_of(origin_of(file), environment))
-    catalog = read_catalog(file, encoding=encoding)
+    catalog = read_catalog(file, choices=SheetChoices(encoding=encoding, worksheet=worksheet))
     offer, extras = offer_and_extras(settings, catalog, file)
-    checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
+    check = partial(check_rows, offer=offer, prompt_limit=settings.prompt_limit, extras=extras)
+    checked = check(catalog)
+    if fixing:
+        from cli.fix_questions import fix
+
+        checked = fix(file, checked, check, asking=not yes)
+    elif as_json:
+        _write_json(checked)
+    else:
+        _show(checked, everything)
+    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
+
+
+def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
+    if fixing and as_json:
+        raise ConfigurationError("--fix asks on the terminal, and --json is for programs.", remedy="Choose one.")
+    if yes and not fixing:
+        raise ConfigurationError("--yes answers the questions of --fix.", remedy="Add --fix, or leave --yes out.")
+    if fixing and not yes and not sys.stdin.isatty():
+        raise ConfigurationError(
+            "There is no terminal to ask on.", remedy="Add --yes: it corrects what can mean nothing else."
+        )
+
+
+def _show(checked: CheckedCatalog, everything: bool) -> None:
+    from patternmill.catalog.check_report import report_lines
+
     for line in report_lines(checked, limit=None if everything else 40):
         echo(line)
-    return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
+    if any(problem.suggestion for problem in checked.problems):
+        echo("")
+        echo("`patternmill check --fix` with the same file corrects such words in a copy of it.")
+
+
+def _write_json(checked: CheckedCatalog) -> None:
+    """To the standard output, which has nothing else."""
+    import orjson
+
+    from patternmill.catalog.check_report import report_json
+
+    sys.stdout.write(orjson.dumps(report_json(checked), option=orjson.OPT_INDENT_2).decode() + "\n")

@@ -45,6 +45,7 @@ _KILLS = 6
 @click.option("--environment", help="staging, production, ...: whose settings and past jobs count.")
 @click.option("--catalog", help="The catalog that the rows belong to (default: named after the file).")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
 @click.option(
     "--max-in-flight",
     type=click.IntRange(1),

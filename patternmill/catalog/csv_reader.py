@@ -64,20 +64,6 @@ class CatalogFile:
     mapping: ColumnMapping = NO_MAPPING
 
 
-def read_catalog(
-    path: Path, *, encoding: str | None = None, mapping: ColumnMapping = NO_MAPPING, quoting: bool = True
-) -> CatalogFile:
-    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
-
-    `quoting`: the refusal of a file that is no catalog may quote its first row.
-    """
-    reading = Reading(plain(path.name, _LONGEST_PATH))
-    raw = stable_bytes(path, Path.read_bytes, reading)
-    return parse_catalog(
-        raw, name=path.name, encoding=encoding, mapping=mapping, reading=reading, quoting=quoting
-    )
-
-
 def parse_catalog(
     raw: bytes,
     *,
@@ -88,9 +74,11 @@ def parse_catalog(
     reading: Reading | None = None,
     quoting: bool = True,
 ) -> CatalogFile:
-    """The same from the bytes alone. `encoding` is the CatalogFile's own, or the one that the person named.
+    """Read CSV, or raise InputRefused with one of the codes of FileCode.
 
-    `empty`: a header without rows is accepted. `reading`: None for bytes that were accepted before.
+    `encoding` is the CatalogFile's own, or the one that the person named. `empty`: a header without rows is accepted.
+    `reading`: None for bytes that were accepted before. `quoting`: the refusal of a file that is no catalog may quote
+    its first row.
     """
     text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()

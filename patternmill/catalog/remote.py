@@ -18,9 +18,11 @@ from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
+from patternmill.catalog.csv_reader import CatalogFile, stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
+from patternmill.catalog.sheets import parse_sheet
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.text import plain
 
@@ -58,7 +60,7 @@ def source_name(address: str) -> str:
 def read_source(
     address: str,
     *,
-    encoding: str | None = None,
+    choices: SheetChoices = NO_CHOICES,
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
     quoting: bool = True,
@@ -71,10 +73,10 @@ def read_source(
     """
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
-    return parse_catalog(
+    return parse_sheet(
         raw,
         name=source_name(address),
-        encoding=encoding,
+        choices=choices,
         mapping=mapping,
         empty=empty,
         reading=reading,

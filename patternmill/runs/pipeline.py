@@ -14,11 +14,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from patternmill.catalog.changes import Changes
-from patternmill.catalog.csv_reader import CatalogFile, read_catalog
+from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import read_source, require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import header_key
+from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
@@ -49,12 +50,12 @@ def read_input(spec: RunSpec) -> CatalogFile:
     """The input as it is now, unless it was read already. Raises InputRefused."""
     if spec.file is not None:
         return spec.file
-    quoting, encoding, mapping = not spec.by_deployment, spec.encoding, spec.mapping
+    quoting, choices, mapping = not spec.by_deployment, spec.choices, spec.mapping
     if spec.refresh is not None:
         return read_source(
-            spec.refresh.address, encoding=encoding, mapping=mapping, empty=True, quoting=quoting
+            spec.refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting
         )
-    return read_catalog(spec.source, encoding=encoding, mapping=mapping, quoting=quoting)
+    return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
 
 
 class Pipeline:

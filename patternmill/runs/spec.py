@@ -14,6 +14,7 @@ from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
@@ -39,7 +40,7 @@ class RunSpec:
     catalog: str
     settings: Settings
     options: RunOptions
-    encoding: str | None = None
+    choices: SheetChoices = NO_CHOICES
     #: Of the columns of the input; confirmed by a person.
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
@@ -149,7 +150,6 @@ def retry_spec(
         catalog=record.catalog,
         settings=settings,
         options=_options(request, settings),
-        encoding=record.input_encoding,
         out=request.out,
         edition=record.options.get("edition") or None,
         model=record.options.get("model") or None,
@@ -175,7 +175,7 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         catalog_named=sure,
         settings=settings,
         options=_options(request, settings),
-        encoding=request.encoding,
+        choices=SheetChoices(encoding=request.encoding, worksheet=request.worksheet),
         edition=edition or None,
         model=_model(request, origin, settings),
         edition_named=request.edition is not None,
