@@ -80,9 +80,13 @@ def command(
 
 def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
     if fixing and as_json:
-        raise ConfigurationError("--fix asks on the terminal, and --json is for programs.", remedy="Choose one.")
+        raise ConfigurationError(
+            "--fix asks on the terminal, and --json is for programs.", remedy="Choose one."
+        )
     if yes and not fixing:
-        raise ConfigurationError("--yes answers the questions of --fix.", remedy="Add --fix, or leave --yes out.")
+        raise ConfigurationError(
+            "--yes answers the questions of --fix.", remedy="Add --fix, or leave --yes out."
+        )
     if fixing and not yes and not sys.stdin.isatty():
         raise ConfigurationError(
             "There is no terminal to ask on.", remedy="Add --yes: it corrects what can mean nothing else."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from patternmill.catalog.problems import OF_A_WORD, Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -30,6 +31,42 @@ def report_lines(checked: CheckedCatalog, *, limit: int | None = 40) -> list[str
         lines += ["", "Causes:", *_cause_lines(checked.problems, None if limit is None else _MOST_CAUSES)]
         lines += ["", "Problems:", *_problem_lines(checked.problems, limit)]
     return lines
+
+
+def report_json(checked: CheckedCatalog) -> dict[str, Any]:
+    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning."""
+    file = checked.file
+    return {
+        "schema_version": 1,
+        "file": {"name": file.name, "sha256": file.sha256, "bytes": file.size, "encoding": file.encoding},
+        "columns": list(file.header),
+        "rows": len(checked.entries),
+        "accepted": checked.accepted_count,
+        "refused": checked.refused_count,
+        "blank_rows": file.blank_rows,
+        "notes": list(checked.notes),
+        "problems": [
+            _problem_json(problem, entry.record.cells, file.header)
+            for entry in checked.entries
+            for problem in entry.problems
+        ],
+    }
+
+
+def _problem_json(problem: Problem, cells: Sequence[str], header: Sequence[str]) -> dict[str, Any]:
+    index = header.index(problem.column) if problem.column in header else None
+    return {
+        "row": problem.line,
+        "column": problem.column,
+        "cell": None if index is None or index >= len(cells) else cells[index],
+        "sku": problem.sku,
+        "code": problem.code.value,
+        "message": problem.message,
+        "remedy": problem.remedy,
+        "value": problem.value,
+        "suggestion": problem.suggestion,
+        "offered": list(problem.offered),
+    }
 
 
 def summary(checked: CheckedCatalog) -> str:

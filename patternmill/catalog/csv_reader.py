@@ -28,6 +28,7 @@ from patternmill.catalog.rows import (
     refuse_reserved,
     restore,
 )
+from patternmill.catalog.sheet_choices import SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.text import plain
 
@@ -62,6 +63,8 @@ class CatalogFile:
     raw: bytes = field(repr=False)
     #: By which `columns` were found; the header stays as it is in the file.
     mapping: ColumnMapping = NO_MAPPING
+    #: How the file was read; None for CSV with commas in UTF-8 or UTF-16, which is read as it is.
+    layout: SheetLayout | None = None
 
 
 def parse_catalog(
