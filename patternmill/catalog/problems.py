@@ -23,6 +23,7 @@ class FileCode(StrEnum):
     UNKNOWN_ENCODING = "unknown_encoding"
     UNREADABLE_ENCODING = "unreadable_encoding"
     NUL_BYTES = "nul_bytes"
+    SEVERAL_WORKSHEETS = "several_worksheets"
     WRONG_DELIMITER = "wrong_delimiter"
     NO_KNOWN_COLUMNS = "no_known_columns"
     MISSING_COLUMN = "missing_column"
@@ -31,6 +32,7 @@ class FileCode(StrEnum):
     RESERVED_COLUMN = "reserved_column"
     BAD_HEADER = "bad_header"
     UNKNOWN_REFINEMENT = "unknown_refinement"
+    MALFORMED_JSON = "malformed_json"
     OPEN_QUOTE = "open_quote"
     STRAY_QUOTE = "stray_quote"
     CELL_TOO_LONG = "cell_too_long"
@@ -62,6 +64,7 @@ class RowCode(StrEnum):
     UNSAFE_CHARACTERS = "unsafe_characters"
     SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
+    NOT_TEXT = "not_text"
 
 
 #: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.

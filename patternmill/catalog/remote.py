@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import http.client
 import io
 import posixpath
 import re
 import urllib.request
-import zlib
 from collections.abc import Mapping
 from email.message import Message
 from pathlib import Path
@@ -20,7 +18,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile, stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
+from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.catalog.sheets import parse_sheet
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
@@ -28,7 +26,6 @@ from patternmill.text import plain
 
 #: One address inside another, as fsspec has them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")
-_GZIP = b"\x1f\x8b"
 _WEB = frozenset({"http", "https"})
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
@@ -91,7 +88,7 @@ def source_bytes(address: str, reading: Reading | None = None) -> bytes:
         raw = _fetched(address, reading)
     else:
         raw = stable_bytes(file_path(address), Path.read_bytes, reading)
-    return _decompressed(raw, reading) if raw.startswith(_GZIP) else raw
+    return unpacked(raw, reading)
 
 
 def require_known_kind(address: str) -> None:
@@ -175,17 +172,6 @@ def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
     reading.check_size(len(content))
     # Not its time: a server that makes the content for each reader always sends the present one.
     return content, repr((info.get("size"), info.get("ETag"), info.get("etag")))
-
-
-def _decompressed(raw: bytes, reading: Reading) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=TimedBytes(raw, reading)) as file:
-            content = file.read(reading.limits.size + 1)
-    except (OSError, EOFError, zlib.error):
-        message = f"{reading.name} is a gzip archive that is cut short or damaged."
-        raise refusal(FileCode.FILE_UNREADABLE, message, "Make it again.") from None
-    reading.check_size(len(content))
-    return content
 
 
 def _scheme(address: str) -> str:

@@ -74,8 +74,9 @@ def check_rows(
     extras = extras or Extras()
     checker = _RowChecker(file, offer, prompt_limit, extras)
     entries = tuple(map(checker.check, file.records))
-    note = UNCHECKED if offer is None else offer.note
-    return CheckedCatalog(file, entries, tuple(filter(None, (note, extras.note))), offer, extras)
+    read_as = f"Read as {file.layout.text}." if file.layout is not None else None
+    notes = (read_as, *file.notes, UNCHECKED if offer is None else offer.note, extras.note)
+    return CheckedCatalog(file, entries, tuple(filter(None, notes)), offer, extras)
 
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
@@ -106,6 +107,7 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._error_code = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
+        self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
         self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
 
@@ -133,6 +135,10 @@ class _RowChecker:
             *(finding for _, finding in misplaced),
             *extras.findings,
         ]
+        if faults := self._faults.get(record.line):
+            # What else its text may be wrong in is not what the cell holds.
+            named = {fault.column for fault in faults}
+            findings = [*faults, *(finding for finding in findings if finding.column not in named)]
         if findings:
             return _refused(record, sku, findings)
         as_written = {tidy(one.option): tidy(one.value) for one in choices}

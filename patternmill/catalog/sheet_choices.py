@@ -11,7 +11,7 @@ from patternmill.text import plain
 #: The name in a run's options under which the layout of its input is on record.
 READING = "reading"
 
-_DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ class SheetLayout:
         if self.worksheet is not None:
             yield f"worksheet “{plain(self.worksheet)}”"
         if self.delimiter is not None:
-            yield f"columns separated by {_DELIMITERS.get(self.delimiter, self.delimiter)}"
+            yield f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
         if self.encoding is not None:
             yield self.encoding.removesuffix("-sig").upper()
-        if self.header_row is not None:
+        if (self.header_row or 1) > 1:
             yield f"header in row {self.header_row}"

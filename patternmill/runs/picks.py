@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.catalog.csv_reader import check_text, choose_encoding, stable_bytes
+from patternmill.catalog.csv_reader import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.rows import header_key, is_ours, refuse_other_delimiter, restore, sku_key, tidy
+from patternmill.catalog.text_encodings import check_text, choose_encoding
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
