@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -16,8 +15,6 @@ from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.fixes import NOTHING, Edits, Question, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.sheet_choices import NO_CHOICES
-from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import ConfigurationError
 from patternmill.text import contrasted, plural, shown
 
@@ -37,9 +34,9 @@ def fix(
     if not found.edits:
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
-    place = _written(source, checked.file, found.edits)
+    place, copy = _written(source, checked.file, found.edits)
     echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
-    result = check(_read_again(place, checked.file))
+    result = check(copy)
     for line in report_lines(result):
         echo(line)
     echo("")
@@ -49,13 +46,7 @@ def fix(
     return result
 
 
-def _read_again(place: Path, file: CatalogFile) -> CatalogFile:
-    """The copy as the next import reads it: what is reported of it is what is in it."""
-    choices = replace(file.layout.choices, encoding=None) if file.layout is not None else NO_CHOICES
-    return read_catalog(place, choices=choices, mapping=file.mapping)
-
-
-def _written(source: Path, file: CatalogFile, edits: Edits) -> Path:
+def _written(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
     try:
         return write_corrected(source, file, edits)
     except OSError as error:
