@@ -12,7 +12,7 @@ from cli.terminal import echo
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
 from patternmill.catalog.corrected_copy import write_corrected
 from patternmill.catalog.csv_reader import CatalogFile
-from patternmill.catalog.fixes import NOTHING, Edits, Question, fixed
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
@@ -23,14 +23,23 @@ _KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
 
 
 def fix(
-    source: Path, checked: CheckedCatalog, check: Callable[[CatalogFile], CheckedCatalog], *, asking: bool
+    source: Path,
+    checked: CheckedCatalog,
+    check: Callable[[CatalogFile], CheckedCatalog],
+    *,
+    asking: bool,
+    naming: bool,
 ) -> CheckedCatalog:
     """Correct a copy of the source, and say what is wrong in it still; the catalog as it is in the copy.
 
+    `naming`: the columns get the names that a catalog has, because nobody has confirmed what they are.
     Raises ConfigurationError when the copy cannot be written.
     """
     echo(summary(checked))
-    found = fixed(checked, check, Asker() if asking else certain_answer)
+    begun = column_names(checked.file) if naming else NO_EDITS
+    for index, name in begun.header.items():
+        echo(f"  column {shown(checked.file.header[index])} -> {shown(name)}")
+    found = fixed(checked, check, Asker() if asking else certain_answer, begun)
     if not found.edits:
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked

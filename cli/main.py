@@ -34,6 +34,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "refresh": ("cli.commands.refresh", "Update a catalog from its source: make only what has changed."),
     "catalog": ("cli.commands.catalog", "Write out what a catalog has now: each sku with its product ID."),
     "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
+    "map": ("cli.commands.map", "Say once which column of a file is which; spends nothing."),
     "rehearse": ("cli.commands.rehearse", "Import a CSV for trial, with faults and kills; spends nothing."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),

@@ -43,6 +43,28 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     return asyncio.run(ask())
 
 
+def offer_of(settings: Settings) -> Offer:
+    """The list of categories with their options, before it is known what a file needs.
+
+    Raises ServiceStopped when the service does not answer and no offer is remembered.
+    """
+    if settings.studio_url is None:
+        return embedded_offer(settings.environment)
+    import asyncio
+
+    from patternmill.runs.preview import current_offer
+    from patternmill.runs.safeguards import refuse_known_other_service
+    from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
+
+    async def ask() -> Offer:
+        async with StudioApi.from_settings(settings) as api:
+            return (await current_offer(api, settings, None)).known
+
+    return asyncio.run(ask())
+
+
 def embedded_offer(environment: str) -> Offer:
     """The embedded studio's offer, without starting it."""
     from patternmill.catalog.offer_shapes import assemble_offer, read_category_list

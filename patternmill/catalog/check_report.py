@@ -33,13 +33,18 @@ def report_lines(checked: CheckedCatalog, *, limit: int | None = 40) -> list[str
     return lines
 
 
-def report_json(checked: CheckedCatalog) -> dict[str, Any]:
-    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning."""
+def report_json(checked: CheckedCatalog, unconfirmed: str | None = None) -> dict[str, Any]:
+    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning.
+
+    `unconfirmed`: a sentence, where nobody has confirmed which of the columns is which.
+    """
     file = checked.file
     return {
         "schema_version": 1,
-        "file": {"name": file.name, "sha256": file.sha256, "bytes": file.size, "encoding": file.encoding},
-        "columns": list(file.header),
+        "file": {"name": file.name, "sha256": file.layout.sha256 if file.layout else file.sha256},
+        "layout": file.layout.on_record() if file.layout else {"format": "CSV", "encoding": file.encoding},
+        "columns": dict(zip(file.header, file.mapping.applied(file.header), strict=True)),
+        "unconfirmed": unconfirmed,
         "rows": len(checked.entries),
         "accepted": checked.accepted_count,
         "refused": checked.refused_count,

@@ -60,6 +60,15 @@ class Edits:
         return max(len(header), *(index + 1 for index in self.header), 0)
 
 
+NO_EDITS = Edits()
+
+
+def column_names(file: CatalogFile) -> Edits:
+    """The columns that a mapping found, under the names that need none."""
+    names = enumerate(zip(file.header, file.mapping.applied(file.header), strict=True))
+    return Edits({index: name for index, (cell, name) in names if header_key(cell) != header_key(name)})
+
+
 @dataclass(frozen=True)
 class Question:
     """One fault that some rows share, and how it could be corrected in all of them."""
@@ -221,13 +230,14 @@ def fixed(
     checked: CheckedCatalog,
     check: Callable[[CatalogFile], CheckedCatalog],
     answer: Callable[[Question], str | None],
+    begun: Edits = NO_EDITS,
 ) -> Fixed:
     """Ask what can be corrected, correct it, check again and ask on, until there is nothing new to ask.
 
-    `answer` gives None for what is to stay as it is. A question is asked once.
+    `answer` gives None for what is to stay as it is. A question is asked once. `begun`: what is corrected already.
     """
     asked: set[Key] = set()
-    found = Fixed(Edits(), checked)
+    found = Fixed(begun, check(with_edits(checked.file, begun)) if begun else checked)
     while new := [one for one in questions(found.checked) if one.key not in asked]:
         asked.update(one.key for one in new)
         edits, answered, file = found.edits, list(found.answered), found.checked.file

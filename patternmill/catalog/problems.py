@@ -27,6 +27,7 @@ class FileCode(StrEnum):
     WRONG_DELIMITER = "wrong_delimiter"
     NO_KNOWN_COLUMNS = "no_known_columns"
     MISSING_COLUMN = "missing_column"
+    MAPPING_CHANGED = "mapping_changed"
     DUPLICATE_HEADER = "duplicate_header"
     CONFLICTING_COLUMNS = "conflicting_columns"
     RESERVED_COLUMN = "reserved_column"

@@ -76,6 +76,11 @@ def header_key(text: str) -> str:
     return f"{prefix.rstrip()}:{name.strip()}" if prefix.rstrip() + colon in _PREFIXES else folded
 
 
+def is_catalog_column(key: str) -> bool:
+    """Whether a header of this key is read under its own name: as part of the row, or as a result of an earlier run."""
+    return _is_known(key) or key in _OPTIONAL or key in RESULT_COLUMNS or bool(_NAMES_REFINEMENT.match(key))
+
+
 def is_ours(header: Sequence[str]) -> bool:
     return {header_key(cell) for cell in header} >= MARKERS
 

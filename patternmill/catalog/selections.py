@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from patternmill.catalog.column_mapping import NOTE_PREFIX
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
@@ -271,13 +272,12 @@ def _is_end_of_word(text: str, match: re.Match[str]) -> bool:
     )
 
 
-NOTE_PREFIX = "note:"
 #: What options are often called, for where the offer is not known.
 _COMMON = frozenset({"size", "color", "fabric", "material", "finish"})
 #: What a column of selections in JSON may be called by mistake.
 _NEAR_SELECTIONS = frozenset({"selection", "option", "choice"})
 #: Cells that do not show what their column is.
-_ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
+ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
 _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
@@ -294,8 +294,9 @@ class OptionColumns:
 
     def __init__(self, file: CatalogFile, category_of: Callable[[str], Category | None]) -> None:
         self._file, self._category_of = file, category_of
-        self._carried = [index for index in file.columns.carried if not is_note(file.header[index])]
-        self._names = {index: _name_key(file.header[index]) for index in self._carried}
+        names = file.mapping.applied(file.header)
+        self._carried = [index for index in file.columns.carried if not is_note(names[index])]
+        self._names = {index: option_key(file.header[index]) for index in self._carried}
         self._common = [index for index, name in self._names.items() if name in _COMMON]
         self._near = [index for index, name in self._names.items() if name in _NEAR_SELECTIONS]
         self._by_values = self._found_by_values()
@@ -412,7 +413,7 @@ def is_note(header: str) -> bool:
 
 def _options_with(category: Category, cells: set[str]) -> tuple[Option, ...]:
     """The options that offer each of these cells as a value."""
-    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= _ANYWHERE:
+    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= ANYWHERE:
         return ()
     return tuple(
         option
@@ -431,11 +432,11 @@ def _named(category: Category, name: str) -> tuple[Option, ...]:
     return tuple(
         option
         for option in category.options or ()
-        if name and name in map(_name_key, (option.name, *option.spellings))
+        if name and name in map(option_key, (option.name, *option.spellings))
     )
 
 
-def _name_key(text: str) -> str:
+def option_key(text: str) -> str:
     """What common names of one option share: `Colour`, `colors`, `Color (inside)`."""
     key = _CALLED_OPTION.sub("", offer_key(_ASIDE.sub(" ", text))) or offer_key(text)
     words = (_PLURAL.sub("", word) if len(word) > 3 else word for word in key.split())

@@ -30,6 +30,14 @@ class SheetChoices:
         """From a JSON object with any of the fields; what else it has is not read."""
         return cls(**{name: record.get(name) for name in cls.__slots__})
 
+    def on_record(self) -> dict[str, Any]:
+        """The choices that are made."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def completed(self, more: SheetChoices) -> SheetChoices:
+        """With those of `more` where none is made."""
+        return SheetChoices.of(more.on_record() | self.on_record())
+
 
 NO_CHOICES = SheetChoices()
 

@@ -332,12 +332,15 @@ class CurrentOffer:
     known: Offer
 
 
-async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile) -> CurrentOffer:
-    """Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered."""
+async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> CurrentOffer:
+    """`file`: its categories are asked for too where the list cannot be read whole; None: the list alone.
+
+    Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered.
+    """
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        read = await api.offer(categories_written(file))
+        read = await api.offer(categories_written(file) if file is not None else frozenset())
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise

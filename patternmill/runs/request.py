@@ -93,6 +93,10 @@ class ImportRequest(RunRequest):
     worksheet: str | None = Field(
         None, description="Of a workbook: the worksheet's name, if several could be meant."
     )
+    mapping: Path | None = Field(
+        None,
+        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+    )
     out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
 
 
@@ -123,6 +127,10 @@ class RefreshRequest(RunRequest):
     )
     worksheet: str | None = Field(
         None, description="Of a workbook: the worksheet's name, if several could be meant."
+    )
+    mapping: Path | None = Field(
+        None,
+        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
     )
     out: str | None = Field(
         None,

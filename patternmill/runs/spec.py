@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
 from patternmill.catalog.corrected_copy import source_stem
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_file import named_mapping
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
@@ -42,7 +43,7 @@ class RunSpec:
     settings: Settings
     options: RunOptions
     choices: SheetChoices = NO_CHOICES
-    #: Of the columns of the input; confirmed by a person.
+    #: Of the columns of the input, where a person named one or its run has one; else the remembered one is used.
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
@@ -103,6 +104,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     settings = read_settings()
     if by_deployment:
         require_allowed_path(request.file, settings)
+        require_allowed_path(request.mapping, settings)
         require_allowed_path(request.out, settings)
     return replace(
         _spec_of_file(request, request.file, settings), out=request.out, by_deployment=by_deployment
@@ -122,6 +124,7 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
     place = request.out if request.out and is_remote(request.out) else None
     out = file_path(request.out) if request.out and place is None else None
     if by_deployment:
+        require_allowed_path(request.mapping, settings)
         require_allowed_path(None if named or is_remote(address) else file_path(address), settings)
         require_allowed_path(out, settings)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
@@ -170,13 +173,16 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
     name, sure = (request.catalog, True) if request.catalog else catalog_name(source)
     _require_folder_name(name)
     edition = origin.edition if request.edition is None and origin else request.edition
+    choices = SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
+    named = named_mapping(request.mapping, str(source))
     return RunSpec(
         source=source,
         catalog=name,
         catalog_named=sure,
         settings=settings,
         options=_options(request, settings),
-        choices=SheetChoices(encoding=request.encoding, worksheet=request.worksheet),
+        choices=choices.completed(named.choices),
+        mapping=named.mapping if origin is None or request.mapping else origin.mapping,
         edition=edition or None,
         model=_model(request, origin, settings),
         edition_named=request.edition is not None,
@@ -259,6 +265,8 @@ class Origin:
     environment: str
     edition: str | None
     model: str | None = None
+    #: By which the columns of its run's input were found.
+    mapping: ColumnMapping = NO_MAPPING
 
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
@@ -280,7 +288,10 @@ def origin_of(source: Path) -> Origin | None:
     except ManifestUnreadable:
         return None
     edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
-    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model)
+    mapping = ColumnMapping(manifest.options.get(MAPPING) or {})
+    return Origin(
+        source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model, mapping
+    )
 
 
 def environment_of(origin: Origin | None, environment: str | None) -> str | None:

@@ -56,6 +56,7 @@ TABLES: dict[str, tuple[str, str]] = {
         "amount_high, seconds, amount",
         "run_id",
     ),
+    "column_mappings": ("catalog, columns, reading, confirmed_by, confirmed_at", "catalog"),
     "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(
@@ -72,9 +73,10 @@ _TIMES = frozenset(
         "since",
         "retired_at",
         "read_at",
+        "confirmed_at",
     ]
 )
-_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer"})
+_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer", "columns", "reading"})
 
 
 def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]:
