@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 from patternmill.catalog.csv_reader import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
@@ -117,7 +118,7 @@ class _RowChecker:
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
-        prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
+        prompt, written = normalised(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
         misplaced = self._other_columns.misplaced(cells, category.category, choices)
@@ -225,7 +226,7 @@ class _RowChecker:
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
         if self._offer is None or self._offer.categories is None:
-            return _Resolved(text, None, None)
+            return _Resolved(normalised(text), None, None)
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import Columns, column_letter, header_key, is_blank, tidy
@@ -147,7 +148,7 @@ def _matched(
 ) -> tuple[str, str] | Finding:
     name, value = tidy(choice.option), tidy(choice.value)
     if category is None or category.options is None:
-        return name, value
+        return normalised(name), normalised(value)
     found = category.find_option(name)
     if found is None:
         return _unknown_option(choice.column, name, category, nearest)
@@ -155,7 +156,7 @@ def _matched(
     offered_value = option.find_value(value)
     if offered_value is None:
         return _unknown_value(choice.column, option, value, nearest)
-    return spelling, offered_value
+    return spelling, offered_value if option.values is not None else normalised(value)
 
 
 def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
