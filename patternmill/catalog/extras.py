@@ -109,12 +109,15 @@ class ExtraColumns:
         known = (listed.categories if listed else None) or ()
         found = listed.find(text) if listed else ()
         if found:
-            message = f"the model {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            return Finding(column, RowCode.UNKNOWN_MODEL, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the model {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, None, ids)
         names = tuple(dict.fromkeys(name for one in known for name in (one.id, one.name)))
         message = f"unknown model {shown(text)}; {offered([one.id for one in known])}"
-        remedy = did_you_mean(self._nearest.find(text, names), "choose one of them, or leave the cell empty")
-        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy)
+        near = self._nearest.find(text, names)
+        remedy = did_you_mean(near, "choose one of them, or leave the cell empty")
+        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, near, names)
 
     def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
         index = self._columns.reference

@@ -64,6 +64,20 @@ class RowCode(StrEnum):
     MOJIBAKE = "mojibake"
 
 
+#: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.
+OF_A_WORD = frozenset(
+    {
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.UNLISTED_CATEGORY,
+        RowCode.AMBIGUOUS_CATEGORY,
+        RowCode.UNKNOWN_OPTION,
+        RowCode.UNKNOWN_VALUE,
+        RowCode.MISSING_OPTION,
+        RowCode.UNKNOWN_MODEL,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A fault of some cells, without the row that they are in: equal cells share one."""
@@ -72,9 +86,25 @@ class Finding:
     code: RowCode
     message: str
     remedy: str
+    #: What is wrong in the cell, as written: the whole cell, or the one value of its JSON. None: no text is at fault.
+    value: str | None = None
+    #: What to write instead of `value`, where one text is near enough to be named.
+    suggestion: str | None = None
+    #: Everything that could be written there.
+    offered: tuple[str, ...] = ()
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(line, self.column, sku, self.code, self.message, self.remedy)
+        return Problem(
+            line,
+            self.column,
+            sku,
+            self.code,
+            self.message,
+            self.remedy,
+            self.value,
+            self.suggestion,
+            self.offered,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +117,9 @@ class Problem:
     code: RowCode
     message: str
     remedy: str
+    value: str | None = None
+    suggestion: str | None = None
+    offered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

@@ -201,7 +201,7 @@ class _RowChecker:
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
         message = f"the sku {shown(sku)} is in row {named} too"
         remedy = f"{_OWN_SKU} (case and spaces do not distinguish skus)"
-        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy)]
+        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
     def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
@@ -221,7 +221,8 @@ class _RowChecker:
             known = self._offer.categories if self._offer else None
             names = tuple(category.name for category in known or ())
             remedy = offered(names) if names else "write the category's name or ID"
-            empty = Finding(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy)
+            message = "the category is empty"
+            empty = Finding(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
             return _Resolved(text, None, empty)
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
@@ -231,8 +232,10 @@ class _RowChecker:
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
         if found:
-            message = f"the category {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the category {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
             return _Resolved(text, None, ambiguous)
         return _Resolved(text, None, self._not_found(column, text, self._offer))
 
@@ -246,8 +249,9 @@ class _RowChecker:
         names = tuple(dict.fromkeys(category.name for category in known))
         ids_too = (*names, *(category.id for category in known if category.id not in names))
         message = f"unknown category {shown(text)}; {offered(names)}"
-        remedy = did_you_mean(self._nearest.find(text, ids_too), "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy)
+        near = self._nearest.find(text, ids_too)
+        remedy = did_you_mean(near, "choose one of them")
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

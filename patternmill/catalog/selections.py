@@ -11,7 +11,7 @@ from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import Columns, column_letter, header_key, is_blank, tidy
+from patternmill.catalog.rows import OPTION_PREFIX, Columns, column_letter, header_key, is_blank, tidy
 from patternmill.text import UNSAFE, contrasted, plain, shown
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -125,7 +125,13 @@ def unfit_finding(column: str, cell: str) -> Finding | None:
     if not UNSAFE.search(cell.strip(" \t\r\n")):
         return None
     message = f"invisible or control characters in {shown(cell)}"
-    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, "type it by hand instead of pasting it")
+    remedy = "type it by hand instead of pasting it"
+    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, _visible_only(cell) or None)
+
+
+def _visible_only(cell: str) -> str:
+    """The cell without what cannot be seen; a line break or tab in it is a space."""
+    return " ".join(UNSAFE.sub("", re.sub(r"\s", " ", cell)).split())
 
 
 def mojibake_finding(column: str, cell: str) -> Finding | None:
@@ -135,12 +141,13 @@ def mojibake_finding(column: str, cell: str) -> Finding | None:
     meant = unscrambled(cell) or cell
     if LOST in meant:
         message = f"a character was lost (U+FFFD) in {shown(cell[max(cell.find(LOST) - 20, 0) :])}"
-        return Finding(column, RowCode.MOJIBAKE, message, f"write it again; {_AS_UTF_8}")
+        return Finding(column, RowCode.MOJIBAKE, message, f"write it again; {_AS_UTF_8}", cell)
     if meant == cell:
         return None
     was, suggested = contrasted(cell, tidy(meant))
     message = f"{was} was read in the wrong encoding by some program, and saved like that"
-    return Finding(column, RowCode.MOJIBAKE, message, f"it was probably {suggested}: write that; {_AS_UTF_8}")
+    remedy = f"it was probably {suggested}: write that; {_AS_UTF_8}"
+    return Finding(column, RowCode.MOJIBAKE, message, remedy, cell, tidy(meant))
 
 
 def _matched(
@@ -162,15 +169,17 @@ def _matched(
 def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
     names = tuple(option.name for option in category.options or ())
     message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
-    remedy = did_you_mean(nearest.find(name, names), "leave its cell empty")
-    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy)
+    near = nearest.find(name, names)
+    remedy = did_you_mean(near, "leave its cell empty")
+    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
     values = option.values or ()
     message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
-    remedy = did_you_mean(nearest.find(value, values), "choose one of them")
-    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy)
+    near = nearest.find(value, values)
+    remedy = did_you_mean(near, "choose one of them")
+    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near, values)
 
 
 def _missing(
@@ -181,8 +190,11 @@ def _missing(
     for option in (category.options if category else None) or ():
         spellings = {offer_key(name) for name in (option.name, *option.spellings)}
         if option.required and option.name not in elsewhere and not written & spellings:
-            message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
-            yield Finding(None, RowCode.MISSING_OPTION, message, f"fill in `option:{option.name}`")
+            values = option.values or ()
+            message = f"option {shown(option.name)} is required; {offered(values)}"
+            only = values[0] if len(values) == 1 else None
+            remedy = f"fill in `option:{option.name}`"
+            yield Finding(None, RowCode.MISSING_OPTION, message, remedy, option.name, only, values)
 
 
 LOST = "\ufffd"
@@ -307,7 +319,7 @@ class OptionColumns:
         for index in self._near:
             if cells[index].lstrip().startswith("{"):
                 message = f"the selections in column {shown(self._file.header[index])} choose nothing"
-                found.append((None, self._finding(index, message, "rename the column to `selections`")))
+                found.append((None, self._finding(index, message, "selections")))
         return found
 
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
@@ -326,29 +338,38 @@ class OptionColumns:
             f"{shown(cell)} in column {column} chooses nothing, but {shown(option.name)} is an option of category"
             f" {shown(category.name)}"
         )
-        return self._finding(index, message, self._right_place(category, option), note=option.name)
+        place = self._right_place(category, option)
+        name = f"{OPTION_PREFIX}{option.name}" if place is None else None
+        return self._finding(index, message, name, place or "", note=option.name)
 
     def _unknown(self, index: int) -> Finding:
         """Of a column that has the name of a common option, where the offered options are unknown."""
         header = self._file.header[index]
         message = f"the options are not known, and column {shown(header)} chooses nothing as it is named"
-        return self._finding(index, message, f"rename the column to `option:{plain(header.strip())}`")
+        return self._finding(index, message, f"{OPTION_PREFIX}{header.strip()}")
 
-    def _finding(self, index: int, message: str, remedy: str, *, note: str = "") -> Finding:
-        """`note`: what a column without a name may be called as a remark."""
+    def _finding(
+        self, index: int, message: str, name: str | None, place: str = "", *, note: str = ""
+    ) -> Finding:
+        """`name`: what the column should be called; None where `place` says how its cells belong elsewhere.
+
+        `note`: what a column without a name may be called as a remark.
+        """
         header = self._file.header[index]
-        rename = "to" if remedy.startswith("rename the column") else "rename the column to"
+        remedy = f"rename the column to `{plain(name)}`" if name else place
+        rename = "to" if name else "rename the column to"
         remark = f"{rename} `{NOTE_PREFIX}{plain(header.strip() or note)}` if it is only a remark"
-        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}")
+        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}", header, name)
 
-    def _right_place(self, category: Category, option: Option) -> str:
+    def _right_place(self, category: Category, option: Option) -> str | None:
+        """Where the row's choice belongs, in a file that has a place for it; None: in a column of its own."""
         if self._file.columns.selections is not None:
             return f"write {shown(option.name)} into the selections"
         for column in self._file.columns.options:
             found = category.find_option(tidy(column.name))
             if found is not None and found[1].name == option.name:
                 return f"write it into the column {shown(self._file.header[column.index])}"
-        return f"rename the column to `option:{plain(option.name)}`"
+        return None
 
     def _found_by_values(self) -> dict[Place, tuple[Option, ...]]:
         """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
