@@ -62,6 +62,9 @@ class RowCode(StrEnum):
     UNSAFE_CHARACTERS = "unsafe_characters"
     SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
+    SPREADSHEET_ERROR = "spreadsheet_error"
+    NUMBER_AS_SHOWN = "number_as_shown"
+    PLACEHOLDER = "placeholder"
 
 
 #: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.
