@@ -11,6 +11,7 @@ from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
 from patternmill.catalog.selections import did_you_mean, mojibake_finding, offered, unfit_finding
+from patternmill.catalog.slips import error_finding
 from patternmill.text import shown
 
 #: Next to the names of refinements in what the service may lack.
@@ -124,6 +125,9 @@ class ExtraColumns:
         if index is None or is_blank(cells[index]):
             return None
         column, cell = self._header[index], tidy(cells[index])
+        if error := error_finding(column, cell):
+            findings.append(error)
+            return None
         if why := self._extras.unavailable.get(UPLOAD):
             findings.append(_unavailable(column, why))
             return None
@@ -147,7 +151,8 @@ class ExtraColumns:
         column = self._header[index]
         if why := self._extras.unavailable.get(operation):
             return _unavailable(column, why)
-        return mojibake_finding(column, cell) or read_refinement(operation, tidy(cell), column)
+        fault = mojibake_finding(column, cell) or error_finding(column, cell)
+        return fault or read_refinement(operation, tidy(cell), column)
 
 
 def _unavailable(column: str, why: str) -> Finding:

@@ -36,6 +36,17 @@ _OF_A_CHOICE = frozenset(
 )
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
+_OF_A_CATEGORY = frozenset(
+    {
+        RowCode.EMPTY_CATEGORY,
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.UNLISTED_CATEGORY,
+        RowCode.AMBIGUOUS_CATEGORY,
+    }
+)
+_OF_AN_OPTION = frozenset(
+    {RowCode.UNKNOWN_OPTION, RowCode.UNKNOWN_VALUE, RowCode.MISSING_OPTION, RowCode.OPTION_COLUMN}
+)
 #: Answers an unknown option: its cells are emptied.
 NOTHING = ""
 
@@ -188,10 +199,12 @@ class Question:
 
 
 def questions(checked: CheckedCatalog) -> list[Question]:
-    """What can be corrected, by what is wrong; the most frequent first."""
+    """What can be corrected, by what is wrong; the most frequent first. Options only where the category is right."""
     groups: dict[Key, list[Problem]] = defaultdict(list)
+    undecided = {problem.line for problem in checked.problems if problem.code in _OF_A_CATEGORY}
     for problem in filter(_can_be_corrected, checked.problems):
-        groups[_key(problem)].append(problem)
+        if problem.line not in undecided or problem.code not in _OF_AN_OPTION:
+            groups[_key(problem)].append(problem)
     found = [
         Question(checked.file, tuple(problems), _fitting_category(checked, problems))
         for problems in groups.values()

@@ -66,6 +66,9 @@ class RowCode(StrEnum):
     SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
     NOT_TEXT = "not_text"
+    SPREADSHEET_ERROR = "spreadsheet_error"
+    NUMBER_AS_SHOWN = "number_as_shown"
+    PLACEHOLDER = "placeholder"
 
 
 #: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.

@@ -32,7 +32,7 @@ def test_causes_come_before_the_list() -> None:
 
 def test_causes_are_counted_by_what_is_wrong() -> None:
     """Each wrong word is a cause of its own, with what was probably meant."""
-    rows = "A,b,Cusion,,,\nB,b,Cusion,,,\nC,b,Mugg,,,\nD,b,Mug,12oz,,\n"
+    rows = "A,b,Cusion,,linen,\nB,b,Cusion,,linen,\nC,b,Mugg,,,\nD,b,Mug,12oz,,\n"
     report = report_lines(checked(f"{HEADER}\n{rows}"))
     assert report[2:7] == [
         "Causes:",

@@ -77,6 +77,12 @@ def test_options_that_an_unknown_category_hid_are_asked_for_next() -> None:
     assert cells(result)[0] == ("A", "b", "Cushion", "S", "linen", "")
 
 
+def test_options_are_not_asked_for_while_the_category_is_unknown() -> None:
+    """What is wrong with them depends on it."""
+    (question,) = questions(found("A,b,Cusion,S,Linnen,\n"))
+    assert question.code is RowCode.UNKNOWN_CATEGORY
+
+
 def test_row_keeps_what_was_not_answered() -> None:
     """And is not asked about again."""
     result = fixed_by("A,b,Cusion,,linen,\n", None)
