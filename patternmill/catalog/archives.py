@@ -23,7 +23,7 @@ Attributes = dict[str, str]
 
 
 def unzipped(raw: bytes, wanted: Callable[[str], bool], reading: Reading) -> dict[str, bytes]:
-    """The parts that are wanted, by name. Raises InputRefused."""
+    """The parts that are wanted, by name in lower case and with `/`: programs differ there. Raises InputRefused."""
     if raw.count(_PART_BEGINS) > _MOST_PARTS:
         raise damaged(reading)
     try:
@@ -42,13 +42,20 @@ def _parts(
     archive: zipfile.ZipFile, wanted: Callable[[str], bool], reading: Reading
 ) -> Iterator[tuple[str, bytes]]:
     total = 0
-    for name in filter(wanted, dict.fromkeys(archive.namelist())):
-        with archive.open(name) as part:
+    for info in archive.infolist():
+        name = part_name(info.filename)
+        if not wanted(name):
+            continue
+        with archive.open(info) as part:
             # Not as much as the archive says that there is.
             content = part.read(reading.limits.size - total + 1)
         total += len(content)
         reading.check_size(total)
         yield name, content
+
+
+def part_name(written: str) -> str:
+    return written.replace("\\", "/").lower()
 
 
 def zipped(parts: Mapping[str, bytes]) -> io.BytesIO:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from xml.parsers import expat
 
 import python_calamine as calamine
 
-from patternmill.catalog.archives import damaged, elements, local, parse_xml, unzipped, zipped
+from patternmill.catalog.archives import Attributes, damaged, elements, local, parse_xml, unzipped, zipped
 from patternmill.catalog.number_formats import BUILT_IN, GENERAL, Value, cell_text
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.tables import Sheet, Unfit, hidden_note, rectangular
 
+T = TypeVar("T")
+
 WORKBOOK = "xl/workbook.xml"
 _RELATIONS = "xl/_rels/workbook.xml.rels"
 #: Large at times, and not needed for cells.
-_NOT_READ = ("xl/pivotCache/", "xl/drawings/", "xl/charts/", "customXml/", "docProps/")
+_NOT_READ = ("xl/pivotcache/", "xl/drawings/", "xl/charts/", "customxml/", "docprops/")
 _STYLES = frozenset({"numFmt", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "dxfs"})
 _ERROR = "the error "
 #: Each takes memory, however small the file.
@@ -37,11 +40,10 @@ class ExcelWorkbook:
         self._parts = unzipped(raw, _is_read, reading)
         self._codes = _format_codes(self._parts.get("xl/styles.xml", b""), reading)
         self._paths = _worksheet_paths(self._parts, reading)
-        try:
-            self._workbook = calamine.load_workbook(zipped(self._parts))
-        except Exception as error:
-            raise damaged(reading) from error
-        sheets = [one for one in self._workbook.sheets_metadata if one.name in self._paths]
+        self._workbook = _guarded(lambda: calamine.load_workbook(zipped(self._parts)), reading)
+        kind = calamine.SheetTypeEnum.WorkSheet
+        known = self._workbook.sheets_metadata
+        sheets = [one for one in known if one.typ == kind and one.name in self._paths]
         visible = calamine.SheetVisibleEnum.Visible
         self.names = tuple(one.name for one in sheets if one.visible == visible)
         self.hidden = tuple(one.name for one in sheets if one.visible != visible)
@@ -54,10 +56,9 @@ class ExcelWorkbook:
         scan.run(part)
         self._reading.check_cells(scan.rows, scan.columns)
         self._check_shared_texts(part, scan.shared)
-        try:
-            values = self._workbook.get_sheet_by_name(name).to_python(skip_empty_area=False)
-        except Exception as error:
-            raise damaged(self._reading) from error
+        values = _guarded(
+            lambda: self._workbook.get_sheet_by_name(name).to_python(skip_empty_area=False), self._reading
+        )
         texts = _Texts(scan.marked)
         rows = rectangular(
             ((number, texts.of(number, row)) for number, row in enumerate(values, 1)), self._reading
@@ -66,10 +67,20 @@ class ExcelWorkbook:
 
     def _check_shared_texts(self, part: bytes, cells: int) -> None:
         """A text that is stored once and named by countless cells."""
-        stored = re.split(rb"</(?:\w+:)?si>", self._parts.get("xl/sharedStrings.xml", b""))
+        stored = re.split(rb"</(?:\w+:)?si>", self._parts.get("xl/sharedstrings.xml", b""))
         lengths = list(map(len, stored))
         if cells * max(lengths) > self._reading.limits.size:
             self._reading.check_size(_shared_length(part, lengths, self._reading))
+
+
+def _guarded(work: Callable[[], T], reading: Reading) -> T:
+    """A panic of calamine's is no Exception."""
+    try:
+        return work()
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise damaged(reading) from error
 
 
 class _Texts:
@@ -117,26 +128,33 @@ class _Scan:
 
     def run(self, part: bytes) -> None:
         self._parser = expat.ParserCreate()
-        self._parser.StartElementHandler = self._start
+        self._parser.StartElementHandler = self._begin_worksheet
         parse_xml(part, self._parser, self.reading)
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if ":" in name:
-            name = local(name)
-        if name == "c":
-            self._begin_cell(attributes)
-        elif name in ("v", "is"):
-            self._value()
-        elif name == "f":
-            # Its result follows, unless no program has calculated it yet.
-            if self._cell.get("t", "n") == "n":
-                self._mark(_UNSTORED)
-        elif name == "row":
-            self._row, self._column = _number(attributes.get("r"), self._row + 1), -1
-            if attributes.get("hidden") in ("1", "true"):
-                self.hidden.add(self._row)
+    def _begin_worksheet(self, name: str, _: Attributes) -> None:
+        """The first element: every other has its prefix. One look-up for each, because there are millions."""
+        prefix = name.removesuffix(local(name))
+        handlers = {
+            f"{prefix}row": self._begin_row,
+            f"{prefix}c": self._begin_cell,
+            f"{prefix}f": self._formula,
+            f"{prefix}v": self._value,
+            f"{prefix}is": self._value,
+        }
 
-    def _begin_cell(self, attributes: dict[str, str]) -> None:
+        def start(name: str, attributes: Attributes) -> None:
+            if handler := handlers.get(name):
+                handler(attributes)
+
+        self._parser.StartElementHandler = start
+
+    def _begin_row(self, attributes: Attributes) -> None:
+        self._row, self._column = int(attributes.get("r", self._row + 1)), -1
+        self.reading.check_rows(self._row, 0)
+        if attributes.get("hidden") in ("1", "true"):
+            self.hidden.add(self._row)
+
+    def _begin_cell(self, attributes: Attributes) -> None:
         self._cell = attributes
         place = attributes.get("r")
         if place is None:
@@ -146,19 +164,27 @@ class _Scan:
         index = self._indexes.get(letters)
         if index is None:
             index = self._indexes[letters] = _index(letters)
-        self._column, self._row = index, _number(place[len(letters) :], self._row)
+        self._column, self._row = index, int(place[len(letters) :])
 
-    def _value(self) -> None:
-        self.rows, self.columns = max(self.rows, self._row), max(self.columns, self._column + 1)
+    def _formula(self, _: Attributes) -> None:
+        # Its result follows, unless no program has calculated it yet.
+        if self._cell.get("t", "n") == "n":
+            self._mark(_UNSTORED)
+
+    def _value(self, _: Attributes) -> None:
+        if self._row > self.rows:
+            self.rows = self._row
+        if self._column >= self.columns:
+            self.columns = self._column + 1
         kind = self._cell.get("t", "n")
-        if kind == "e":
-            self._collect_error()
-        elif kind == "s":
+        if kind == "s":
             self.shared += 1
         elif kind == "n":
-            style = _number(self._cell.get("s"), 0)
+            style = int(self._cell.get("s", 0))
             if style < len(self.codes) and self.codes[style] != GENERAL:
                 self._mark(self.codes[style])
+        elif kind == "e":
+            self._collect_error()
 
     def _mark(self, mark: str | Unfit) -> None:
         self.rows, self.columns = max(self.rows, self._row), max(self.columns, self._column + 1)
@@ -182,7 +208,7 @@ def _shared_length(part: bytes, lengths: Sequence[int], reading: Reading) -> int
     """Of all texts that the cells name by a number, in bytes. Slow: for the few worksheets with very long texts."""
     parser, texts, total = expat.ParserCreate(), list[str](), 0
 
-    def start(name: str, attributes: dict[str, str]) -> None:
+    def start(name: str, attributes: Attributes) -> None:
         if local(name) == "c":
             texts.clear()
             parser.CharacterDataHandler = texts.append if attributes.get("t") == "s" else None
@@ -204,10 +230,6 @@ def _is_read(part: str) -> bool:
     return part.endswith((".xml", ".rels")) and not part.startswith(_NOT_READ)
 
 
-def _number(text: str | None, default: int) -> int:
-    return default if text is None else int(text)
-
-
 def _index(letters: str) -> int:
     """Of a column, from 0."""
     index = 0
@@ -223,11 +245,11 @@ def _format_codes(styles: bytes, reading: Reading) -> tuple[str, ...]:
     section = ""
     for name, attributes in elements(styles, _STYLES, reading) if styles else ():
         if name == "numFmt" and section == "":
-            custom[_number(attributes.get("numFmtId"), 0)] = attributes.get("formatCode", GENERAL)
+            custom[int(attributes.get("numFmtId", 0))] = attributes.get("formatCode", GENERAL)
         elif name != "xf":
             section = name
         elif section == "cellXfs":
-            number = _number(attributes.get("numFmtId"), 0)
+            number = int(attributes.get("numFmtId", 0))
             codes.append(custom.get(number) or BUILT_IN.get(number, f"number format {number}"))
     return tuple(GENERAL if code.casefold() == GENERAL.casefold() else code for code in codes)
 
@@ -245,4 +267,4 @@ def _worksheet_paths(parts: Mapping[str, bytes], reading: Reading) -> dict[str, 
 
 
 def _path(target: str) -> str:
-    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+    return posixpath.normpath(posixpath.join("/xl", target)).lstrip("/").lower()

@@ -12,7 +12,7 @@ from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.tables import Sheet, Unfit, hidden_note, rectangular
 
 CONTENT = "content.xml"
-_MANIFEST = "META-INF/manifest.xml"
+_MANIFEST = "meta-inf/manifest.xml"
 #: Inside a cell, but not of its text: comments, pictures, forms.
 _ASIDE = frozenset({"annotation", "frame", "shapes", "forms", "ruby-text", "note"})
 _DISPLAYED_NUMBER = re.compile(r"-?\d[\d.,'\s]*")

@@ -52,7 +52,8 @@ def parquet_sheet(raw: bytes, reading: Reading) -> Sheet:
 
 
 def _cell(value: Any) -> tuple[str, Unfit | None]:
-    if value is None:
+    if value is None or value != value:
+        # Nothing, or no number.
         return "", None
     if isinstance(value, str):
         return value, None

@@ -126,6 +126,7 @@ _READ_OTHERWISE = frozenset(
         FileCode.NO_KNOWN_COLUMNS,
         FileCode.MISSING_COLUMN,
         FileCode.DUPLICATE_HEADER,
+        FileCode.RESERVED_COLUMN,
         FileCode.HEADER_ONLY,
         FileCode.OPEN_QUOTE,
         FileCode.STRAY_QUOTE,

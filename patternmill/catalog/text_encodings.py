@@ -78,7 +78,7 @@ def encoding_of(raw: bytes, name: str, requested: str | None, quoting: bool) -> 
         raw.decode(encoding)
     except UnicodeDecodeError as error:
         refused = _undecodable(raw, name, encoding, error)
-        proposals = "; ".join(_proposals(raw)) if quoting else ""
+        proposals = "; ".join(_proposals(raw)) if quoting and b"\0" not in raw else ""
         if not proposals:
             raise refused from None
         remedy = f"How was it saved? {proposals}. Add the one that reads right; or: {_SAVE}."

@@ -6,7 +6,7 @@ import io
 import zipfile
 from typing import Protocol
 
-from patternmill.catalog.archives import damaged
+from patternmill.catalog.archives import damaged, part_name
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
@@ -107,7 +107,7 @@ def _opened(raw: bytes, reading: Reading) -> Workbook:
 
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            names = set(archive.namelist())
+            names = set(map(part_name, archive.namelist()))
     except Exception as error:
         raise damaged(reading) from error
     if WORKBOOK in names:
@@ -124,6 +124,6 @@ def _opened(raw: bytes, reading: Reading) -> Workbook:
 def _kind(names: set[str]) -> str:
     if "xl/workbook.bin" in names:
         return "a binary Excel workbook (.xlsb)"
-    if any(name.startswith(("Index/", "Index.zip")) for name in names):
+    if any(name.startswith(("index/", "index.zip")) for name in names):
         return "a Numbers document"
     return "a ZIP archive without a workbook in it"
