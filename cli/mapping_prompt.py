@@ -24,6 +24,7 @@ from patternmill.runs.input_mapping import (
     read_input,
     read_sheet,
     remember_mapping,
+    remembered_mapping,
 )
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
@@ -40,14 +41,32 @@ def confirmed_input(spec: RunSpec) -> CatalogFile:
     except InputRefused as refused:
         if refused.code not in MAPPABLE or spec.mapping.columns or not sys.stdin.isatty():
             raise
-        address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-        sheet = read_sheet(address, spec.choices)
         echo(refused.message)
-        proposal = accepted(sheet, sheet.propose(offer_if_any(spec.settings)))
+        found = proposed(spec)
+        proposal = accepted(found.sheet, found.proposal)
         if proposal is None:
             raise
-    remember(spec.settings, spec.catalog, proposal, spec.choices)
+    remember(spec.settings, spec.catalog, proposal, found.choices)
     return read_input(spec)
+
+
+@dataclass(frozen=True)
+class ProposedInput:
+    """The input of a run with what its columns would be, and how it was read."""
+
+    sheet: UnmappedSheet
+    proposal: MappingProposal
+    choices: SheetChoices
+
+
+def proposed(spec: RunSpec) -> ProposedInput:
+    """From what was confirmed before, where it still fits, the names, the offer and the cells. Raises InputRefused."""
+    before = remembered_mapping(spec.settings, spec.catalog)
+    mapping = spec.mapping if spec.mapping.columns else before.mapping
+    choices = spec.choices.completed(before.choices)
+    address = spec.refresh.address if spec.refresh is not None else str(spec.source)
+    sheet = read_sheet(address, choices, mapping)
+    return ProposedInput(sheet, sheet.propose(offer_if_any(spec.settings), mapping), choices)
 
 
 @dataclass(frozen=True)
@@ -59,7 +78,7 @@ class CheckInput:
 
 
 def check_input(spec: RunSpec) -> CheckInput:
-    """The input of a run to check it alone: read as proposed, where each of its columns is certain.
+    """The input of a run to check it alone: read as proposed, where none of its columns is a question.
 
     Raises what `read_input` raises, with the proposal shown first where there is one.
     """
@@ -68,12 +87,12 @@ def check_input(spec: RunSpec) -> CheckInput:
     except InputRefused as refused:
         if refused.code not in MAPPABLE or spec.mapping.columns:
             raise
-        sheet = read_sheet(str(spec.source), spec.choices)
-        proposal = sheet.propose(offer_if_any(spec.settings))
-        if not proposal.is_certain:
+        found = proposed(spec)
+        proposal = found.proposal
+        if not proposal.is_decided:
             if proposal.is_found:
                 echo("Its columns could be these:")
-                show(sheet, proposal)
+                show(found.sheet, proposal)
                 echo("")
             raise
         file = read_input(replace(spec, mapping=proposal.mapping))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 
@@ -14,18 +15,19 @@ from patternmill.text import plain, plural
 _WIDTH = 80
 _FIRST_ROWS = 3
 #: Of the columns of the table but the last: letter, header, what it is, why.
-_WIDTHS = (3, 22, 18, 32)
-_SIGNS = {Certainty.CERTAIN: "", Certainty.LIKELY: "probably: ", Certainty.QUESTION: "? "}
+_WIDTHS = (2, 20, 16, 37)
+_SIGNS = {Certainty.CERTAIN: "", Certainty.LIKELY: "likely: ", Certainty.QUESTION: "? "}
 
 
 def proposal_lines(sheet: UnmappedSheet, proposal: MappingProposal) -> Iterator[str]:
     table = sheet.table
     rows = plural(len(table.records), "row")
-    yield f"{plain(sheet.name)}: {rows}. {table.layout.text}; columns named in row {table.layout.header_row}."
+    yield f"{plain(sheet.name)}: {rows}, {table.layout.text}."
     yield from (f"Note: {note}" for note in table.notes)
     yield ""
     yield _line(("", "column", "is", "because"))
-    yield from map(_column_line, proposal.columns)
+    yield from (_column_line(column) for column in proposal.columns if not column.is_left_out)
+    yield from _carried_lines(proposal)
     if proposal.missing:
         yield ""
         yield f"Missing: no column is the {' and none the '.join(proposal.missing)}, which every row needs."
@@ -33,6 +35,18 @@ def proposal_lines(sheet: UnmappedSheet, proposal: MappingProposal) -> Iterator[
     yield "The first rows, as they would be read:"
     for number, cells in sheet.table.records[:_FIRST_ROWS]:
         yield from _row_lines(number, cells, proposal)
+
+
+def _carried_lines(proposal: MappingProposal) -> Iterator[str]:
+    carried = [
+        f"{column_letter(one.index)} {plain(one.header.strip()) or '(no name)'}"
+        for one in proposal.columns
+        if one.is_left_out
+    ]
+    if carried:
+        text = f"Not needed, and carried through to the results: {', '.join(carried)}."
+        yield ""
+        yield from textwrap.wrap(text, _WIDTH, break_on_hyphens=False)
 
 
 def _column_line(column: ProposedColumn) -> str:

@@ -97,23 +97,19 @@ class _Answers:
 
 
 def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
-    from cli.mapping_prompt import offer_if_any, remember, with_answer
+    from cli.mapping_prompt import proposed, remember, with_answer
     from patternmill.catalog.mapping_file import mapping_file_of
-    from patternmill.runs.input_mapping import read_sheet, remembered_mapping
 
-    before = remembered_mapping(spec.settings, spec.catalog)
-    choices = spec.choices.completed(before.choices)
-    known = spec.mapping if spec.mapping.columns else before.mapping
-    sheet = read_sheet(file, choices, known)
-    proposal = sheet.propose(offer_if_any(spec.settings), known)
+    found = proposed(spec)
+    proposal = found.proposal
     for answer in answers.columns:
         proposal = with_answer(proposal, answer)
-    confirmed = _confirmed(sheet, proposal, answers.yes)
+    confirmed = _confirmed(found.sheet, proposal, answers.yes)
     if confirmed is None:
         return EXIT_REFUSED
-    remember(spec.settings, spec.catalog, confirmed, choices)
+    remember(spec.settings, spec.catalog, confirmed, found.choices)
     if answers.out is not None:
-        _write(answers.out, sheet, confirmed, choices)
+        _write(answers.out, found.sheet, confirmed, found.choices)
     elif (beside := mapping_file_of(Path(file))) is not None:
         echo(f"Note: {beside} goes before what is remembered. Write it anew with --out {beside}.")
     return _DONE
@@ -181,7 +177,7 @@ def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: 
     from patternmill.files import write_whole
 
     try:
-        write_whole(out, [mapping_text(sheet.name, proposal.columns, choices).encode()])
+        write_whole(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
     except OSError as error:
         raise ConfigurationError(
             f"{out} cannot be written: {error.strerror or type(error).__name__}."

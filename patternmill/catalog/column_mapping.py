@@ -13,6 +13,7 @@ from patternmill.catalog.rows import (
     OPTION_PREFIX,
     REFINE_PREFIX,
     RESULT_COLUMNS,
+    column_letter,
     header_key,
     is_catalog_column,
 )
@@ -62,14 +63,14 @@ class ColumnMapping:
         pairs = [f"{plain(cell, 40)} -> {plain(name, 40)}" for cell, name in self.renamed(header)]
         return f"Columns: {', '.join(pairs)}." if pairs else None
 
-    def refuse_changes(self, header: Sequence[str], name: str) -> None:
+    def refuse_changes(self, header: Sequence[str], name: str, *, quoting: bool = True) -> None:
         """Raise InputRefused when a mapping that must hold as confirmed does not fit this header any more.
 
-        It does not concern a file that has none of its columns: that one is read under its own names.
+        `quoting`: the refusal may quote the header. The mapping does not concern a file that has none of its columns: that one is read under its own names.
         """
         if not self.is_strict or not self.renamed(header):
             return
-        changes = [*self._gone(header), *self._new(header)]
+        changes = [*self._gone(header), *self._new(header, quoting)]
         if changes:
             raise refusal(
                 FileCode.MAPPING_CHANGED,
@@ -85,11 +86,11 @@ class ColumnMapping:
             if is_used and key not in keys and _place(header_key(target)) not in own:
                 yield f"{shown(key)}, which was {shown(target)}, is gone"
 
-    def _new(self, header: Sequence[str]) -> Iterator[str]:
-        for cell in header:
+    def _new(self, header: Sequence[str], quoting: bool) -> Iterator[str]:
+        for index, cell in enumerate(header):
             key = header_key(cell)
             if key and key not in self.columns and not is_catalog_column(key) and looks_like_option(cell):
-                yield f"{shown(cell)} is new and looks like an option"
+                yield f"{shown(cell) if quoting else f'column {column_letter(index)}'} is new and looks like an option"
 
 
 def _place(key: str) -> str:

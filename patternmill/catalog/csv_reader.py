@@ -88,7 +88,7 @@ def parse_catalog(
     """
     text = CsvText(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()
-    mapping.refuse_changes(header, text.name)
+    mapping.refuse_changes(header, text.name, quoting=quoting)
     columns = text.columns(mapping.applied(header), quoting)
     records, blank = text.records(columns.ours)
     if not records and not empty:

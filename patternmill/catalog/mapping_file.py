@@ -12,7 +12,6 @@ from typing import Any
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping, checked_columns
 from patternmill.catalog.mapping_proposal import ProposedColumn
 from patternmill.catalog.remote import is_remote
-from patternmill.catalog.rows import header_key
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import ConfigurationError
 from patternmill.text import plain, shown
@@ -107,9 +106,7 @@ def _lines(name: str, columns: Iterable[ProposedColumn], choices: SheetChoices) 
     yield "# `note`: the same, and never taken for an option. inputs/README.md lists the others."
     yield ""
     yield "[columns]"
-    for column in columns:
-        if header_key(column.header):
-            yield f"{_quoted(column.header)} = {_quoted(column.target)}"
+    yield from (f"{_quoted(column.header)} = {_quoted(column.target)}" for column in columns)
     chosen = [(key, getattr(choices, key)) for key in _CHOICES if getattr(choices, key) is not None]
     if chosen:
         yield from ("", "# How the file is read.", "[reading]")

@@ -23,10 +23,12 @@ from patternmill.catalog.column_words import name_rank, option_called
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.catalog.rows import (
     OPTION_PREFIX,
+    RESULT_COLUMNS,
     column_letter,
     header_key,
     is_blank,
     is_catalog_column,
+    is_ours,
     sku_key,
     tidy,
 )
@@ -40,7 +42,6 @@ _EXAMPLES = 3
 _MOST_OF = 0.6
 #: A letter and a digit, and no space: no price, date or count.
 _CODE = re.compile(r"(?=\S*[^\W\d_])(?=\S*\d)\S{1,40}$")
-_SHOPIFY_OPTION = re.compile(r"^option ?([123]) value$")
 
 
 class Certainty(StrEnum):
@@ -64,6 +65,11 @@ class ProposedColumn:
     examples: tuple[str, ...] = ()
 
     @property
+    def is_left_out(self) -> bool:
+        """Carried, as nothing speaks against."""
+        return self.target == CARRIED and self.certainty is Certainty.CERTAIN
+
+    @property
     def name(self) -> str:
         """For messages: the header, or the letter that a spreadsheet shows."""
         return self.header.strip() or f"column {column_letter(self.index)}"
@@ -76,8 +82,14 @@ class MappingProposal:
     @property
     def mapping(self) -> ColumnMapping:
         """As it would be confirmed: every column with a header. Raises ConfigurationError: two columns for one."""
-        named = {column.header: column.target for column in self.columns if header_key(column.header)}
-        return checked_columns(named, "the columns")
+        return checked_columns({one.header: one.target for one in self.named}, "the columns")
+
+    @property
+    def named(self) -> tuple[ProposedColumn, ...]:
+        """The columns that a mapping speaks of: those with a name, but for the results of an earlier run."""
+        keys = [header_key(column.header) for column in self.columns]
+        both = zip(keys, self.columns, strict=True)
+        return tuple(column for key, column in both if key and key not in RESULT_COLUMNS)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -99,8 +111,9 @@ class MappingProposal:
         return tuple(column for column in self.columns if column.certainty is Certainty.QUESTION)
 
     @property
-    def is_certain(self) -> bool:
-        return not self.missing and all(one.certainty is Certainty.CERTAIN for one in self.columns)
+    def is_decided(self) -> bool:
+        """Whether it could be accepted as it is: nothing is missing, and no column can be read in two ways."""
+        return not self.missing and not self.questions
 
     def with_target(self, index: int, target: str) -> MappingProposal:
         """One column as a person wants it; another column that was this one is carried then.
@@ -119,8 +132,8 @@ def _with_choice(one: ProposedColumn, chosen: ProposedColumn, target: str) -> Pr
         kept = NOTE_PREFIX + one.header.strip() if is_catalog_column(header_key(one.header)) else CARRIED
         why = f"{shown(target)} is another column"
         return replace(one, target=kept, why=why, certainty=Certainty.CERTAIN)
-    # A question is answered once a person says which of two columns is meant.
-    is_answered = one.certainty is Certainty.QUESTION and shown(target) in one.why
+    # A question between two columns is answered once a person says what one of them is.
+    is_answered = shown(target) in one.why or shown(one.target) in chosen.why
     return replace(one, certainty=Certainty.CERTAIN) if is_answered else one
 
 
@@ -169,10 +182,9 @@ class _Proposing:
             self._take_options()
         for index in self._open():
             if option_called(self._header[index]) is None:
-                self._add(index, CARRIED, "no column that is needed")
+                self._add(index, CARRIED, "not needed")
             else:
-                why = "its name is that of an option, but none like it is offered"
-                self._add(index, CARRIED, why, Certainty.LIKELY)
+                self._add(index, CARRIED, "no such option is offered", Certainty.LIKELY)
         return MappingProposal(tuple(self._found[index] for index in range(len(self._header))))
 
     def _open(self) -> list[int]:
@@ -195,6 +207,10 @@ class _Proposing:
             key = header_key(cell)
             if header_key(applied[index]) != key:
                 self._add(index, applied[index], "as confirmed before")
+            elif key in RESULT_COLUMNS:
+                earlier = is_ours(self._header) or not self._values[index]
+                why = "a result of an earlier run" if earlier else "rename it: results are written there"
+                self._add(index, key, why, _certain_if(earlier))
             elif is_catalog_column(key) or is_note(cell):
                 self._add(index, cell.strip() if ":" in key else key, "its own name")
             elif not key:
@@ -211,8 +227,7 @@ class _Proposing:
         best, index = fit[0]
         rivals = [other for found, other in fit[1:] if found.rank == best.rank]
         for other in rivals:
-            why = f"could be {shown(target)} too, as {shown(self._header[index])}"
-            self._add(other, CARRIED, why, Certainty.QUESTION)
+            self._add(other, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
         self._add(index, target, best.why, Certainty.QUESTION if rivals else best.certainty)
 
     def _worth_as_sku(self, index: int) -> _Worth:
@@ -222,7 +237,7 @@ class _Proposing:
         is_unique = bool(values) and len(set(map(sku_key, values))) == filled == len(self._rows)
         if named > 1:
             sure = named == 3 and (is_unique or not values)
-            why = "its name" if is_unique or not values else "its name, but it is not in each row once"
+            why = "its name" if is_unique or not values else "some are empty or repeated"
             return _Worth(named * 2 + is_unique, why, _certain_if(sure))
         if named:
             return _Worth(2 + is_unique, "a word in its name", Certainty.LIKELY)
@@ -236,10 +251,10 @@ class _Proposing:
             return _Worth(named, "its name", _certain_if(named == 3))
         assert self._offer is not None, "it has categories"
         fitting = sum(bool(self._offer.find(value)) for value in values)
-        counted = f"{fitting} of {len(values)} values are categories"
+        counted = f"{fitting} of {len(values)} are categories"
         if fitting >= _MOST_OF * len(values):
             return _Worth(10 + named, counted, _certain_if(named > 1 or fitting == len(values)))
-        return _Worth(named, f"its name; {counted}", Certainty.LIKELY)
+        return _Worth(named, counted, Certainty.LIKELY)
 
     def _worth_as_prompt(self, index: int) -> _Worth:
         named, values = name_rank("prompt", self._header[index]), self._values[index]
@@ -265,6 +280,8 @@ class _Proposing:
             rival = self._column_of(target)
             if rival is None:
                 self._add(index, target, worth.why, worth.certainty)
+                continue
+            if not worth.is_named:
                 continue
             self._add(index, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
             if not is_catalog_column(header_key(rival.header)):
@@ -292,7 +309,7 @@ class _Proposing:
         return used.values() or self._offer.categories
 
     def _worths_as_option(self, index: int, options: Mapping[str, Option]) -> Iterator[_OptionWorth]:
-        header, values = self._option_header(index), self._values[index]
+        header, values = self._header[index], self._values[index]
         key, called = option_key(header), option_called(header)
         for option in options.values():
             keys = {option_key(name) for name in (option.name, *option.spellings)}
@@ -301,21 +318,11 @@ class _Proposing:
             if is_named:
                 yield _named_worth(option, share, len(values))
             elif share == 1 and not set(values) <= ANYWHERE:
-                why = f"all its values are of {shown(option.name)}"
-                yield _OptionWorth(1, share, option.name, why, Certainty.QUESTION)
+                why = "its values"
+                yield _OptionWorth(False, share, option.name, why, Certainty.QUESTION)
         if called is not None and not options:
-            why = "its name; the offered options are not known"
-            yield _OptionWorth(1, 0.0, called, why, Certainty.LIKELY)
-
-    def _option_header(self, index: int) -> str:
-        """A Shopify export has an option's name in a column of its own."""
-        match = _SHOPIFY_OPTION.match(header_key(self._header[index]))
-        if match is None:
-            return self._header[index]
-        keys = [header_key(cell) for cell in self._header]
-        name = f"option{match.group(1)} name"
-        names = self._values[keys.index(name)] if name in keys else ()
-        return names[0] if len(names) == 1 else self._header[index]
+            why = "the offered options are not known"
+            yield _OptionWorth(True, 0.0, called, why, Certainty.LIKELY)
 
 
 @dataclass(frozen=True)
@@ -329,7 +336,7 @@ class _Worth:
 
 @dataclass(frozen=True, order=True)
 class _OptionWorth:
-    rank: int
+    is_named: bool
     share: float
     option: str
     why: str
@@ -338,10 +345,9 @@ class _OptionWorth:
 
 def _named_worth(option: Option, share: float, values: int) -> _OptionWorth:
     if not values or share == 1 or option.values is None:
-        return _OptionWorth(3, share, option.name, "its name", Certainty.CERTAIN)
+        return _OptionWorth(True, share, option.name, "its name", Certainty.CERTAIN)
     fitting = f"{round(share * values)} of {values} values are offered"
-    certainty = _certain_if(share >= _MOST_OF)
-    return _OptionWorth(3, share, option.name, f"its name; {fitting}", certainty)
+    return _OptionWorth(True, share, option.name, fitting, _certain_if(share >= _MOST_OF))
 
 
 def _share(option: Option, values: Sequence[str]) -> float:

@@ -110,7 +110,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
     """Raises InputRefused when a needed column is missing, double, contradictory or not to be read."""
     keys = [header_key(cell) for cell in header]
     _refuse_unknown(keys, header, name)
-    _refuse_duplicates(keys, header, name)
+    refuse_duplicates(header, name)
     _refuse_conflicts(keys, name)
     _refuse_missing(keys, header, name)
     options = tuple(
@@ -172,9 +172,9 @@ def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> No
     )
 
 
-def _refuse_duplicates(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+def refuse_duplicates(header: Sequence[str], name: str) -> None:
     seen: dict[str, int] = {}
-    for index, key in enumerate(keys):
+    for index, key in enumerate(map(header_key, header)):
         if key and key in seen:
             first = seen[key]
             raise refusal(

@@ -13,7 +13,7 @@ from patternmill.catalog.mapping_proposal import MappingProposal, propose
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.remote import read_source, shown_address, source_bytes, source_name
-from patternmill.catalog.rows import header_key, is_catalog_column
+from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.catalog.sheets import read_catalog, read_table
 from patternmill.catalog.tables import Table
@@ -97,7 +97,9 @@ class UnmappedSheet:
         return self.table.name
 
     def propose(self, offer: Offer | None, remembered: ColumnMapping = NO_MAPPING) -> MappingProposal:
+        """Raises InputRefused when two columns have one name: no mapping can tell them apart."""
         header = self.table.header
+        refuse_duplicates(header, self.name)
         rows = islice((cells for _, cells in self.table.records if len(cells) == len(header)), _MOST_ROWS)
         return propose(header, list(rows), offer, remembered)
 
