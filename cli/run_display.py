@@ -120,6 +120,10 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
     out = results.out
+    if len(results.causes) > _MOST_CAUSES:
+        hidden = results.causes[_MOST_CAUSES:]
+        rows = plural(sum(cause.count for cause in hidden), "row")
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {out / 'failures.csv'}"
     yield f"Results:  {out / 'results.csv'}"
     if results.causes:
         yield f"Failures: {out / 'failures.csv'}"

@@ -66,6 +66,23 @@ class RowCode(StrEnum):
     SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
     NOT_TEXT = "not_text"
+    SPREADSHEET_ERROR = "spreadsheet_error"
+    NUMBER_AS_SHOWN = "number_as_shown"
+    PLACEHOLDER = "placeholder"
+
+
+#: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.
+OF_A_WORD = frozenset(
+    {
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.UNLISTED_CATEGORY,
+        RowCode.AMBIGUOUS_CATEGORY,
+        RowCode.UNKNOWN_OPTION,
+        RowCode.UNKNOWN_VALUE,
+        RowCode.MISSING_OPTION,
+        RowCode.UNKNOWN_MODEL,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +97,20 @@ class Finding:
     value: str | None = None
     #: What to write instead of `value`, where one text is near enough to be named.
     suggestion: str | None = None
+    #: Everything that could be written there.
+    offered: tuple[str, ...] = ()
 
     def at(self, line: int, sku: str | None) -> Problem:
         return Problem(
-            line, self.column, sku, self.code, self.message, self.remedy, self.value, self.suggestion
+            line,
+            self.column,
+            sku,
+            self.code,
+            self.message,
+            self.remedy,
+            self.value,
+            self.suggestion,
+            self.offered,
         )
 
 
@@ -99,6 +126,7 @@ class Problem:
     remedy: str
     value: str | None = None
     suggestion: str | None = None
+    offered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 
+from patternmill.catalog.any_category import AnyCategory
 from patternmill.catalog.csv_reader import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import (
     OptionColumns,
+    WrittenSelection,
     did_you_mean,
     mojibake_finding,
     offered,
@@ -21,6 +24,7 @@ from patternmill.catalog.selections import (
     resolve,
     unfit_finding,
 )
+from patternmill.catalog.slips import error_finding, placeholder_finding, shortened_number_finding
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -94,6 +98,8 @@ class _Resolved:
     id: str
     category: Category | None
     finding: Finding | None
+    #: The category that was probably meant, where it is not known: what else is wrong with the row goes by it.
+    meant: Category | None = None
 
 
 class _RowChecker:
@@ -109,22 +115,34 @@ class _RowChecker:
         self._shared_texts: dict[str, str] = {}
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
-        self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
+        self._other_columns = OptionColumns(
+            file, lambda cell: self._resolve_category(cell).category, self._nearest
+        )
+        self._any_category = AnyCategory(offer, self._nearest)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
-            return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
+            entry = _refused(record, sku, [misfit])
+            return replace(entry, problems=(*entry.problems, *self._problems_of_present(record, sku)))
         return self._check_cells(record, sku)
+
+    def _problems_of_present(self, record: Record, sku: str) -> Iterator[Problem]:
+        """Of the cells that a row which does not fit has in their place: all of one that ends too early."""
+        missing = len(self._header) - len(record.cells)
+        if missing <= 0:
+            yield from (one.at(record.line, sku or None) for one in self._duplicates(record, sku))
+            return
+        present = self._header[: len(record.cells)]
+        whole = self._check_cells(replace(record, cells=record.cells + ("",) * missing), sku)
+        yield from (problem for problem in whole.problems if problem.column in present)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
-        prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
+        prompt, written = normalised(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
-        misplaced = self._other_columns.misplaced(cells, category.category, choices)
-        elsewhere = [name for name, _ in misplaced if name]
-        selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
+        selections, mismatched = self._selections(cells, category, choices)
         extras = self._extra_columns.read(cells)
         findings = [
             *self._sku_findings(record, sku),
@@ -132,7 +150,6 @@ class _RowChecker:
             *filter(None, [category.finding]),
             *misread,
             *mismatched,
-            *(finding for _, finding in misplaced),
             *extras.findings,
         ]
         if faults := self._faults.get(record.line):
@@ -159,6 +176,23 @@ class _RowChecker:
             refinements=extras.refinements,
         )
         return Entry(record, row, ())
+
+    def _selections(
+        self, cells: tuple[str, ...], category: _Resolved, choices: Sequence[WrittenSelection]
+    ) -> tuple[dict[str, str], list[Finding]]:
+        """The selections, and what is wrong with them: by the row's category, or the one that was probably meant."""
+        known = category.category or category.meant
+        misplaced = self._other_columns.misplaced(cells, known, choices)
+        elsewhere = [name for name, _ in misplaced if name]
+        fill_in = partial(self._other_columns.fill_in, known)
+        selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
+        if known is None and category.finding is not None:
+            like_options = self._other_columns.like_options(cells)
+            mismatched = (*self._any_category.findings(choices), *self._any_category.values(like_options))
+        findings = [*mismatched, *(finding for _, finding in misplaced)]
+        if category.category is None and known is not None:
+            findings = [_if_meant(finding, known) for finding in findings]
+        return selections, findings
 
     def _shared(self, text: str) -> str:
         """One object for equal texts."""
@@ -194,7 +228,9 @@ class _RowChecker:
         column = self._header[self._columns.sku]
         if is_blank(sku):
             return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", _OWN_SKU)]
-        unfit = unfit_finding(column, record.cells[self._columns.sku])
+        unfit = unfit_finding(column, record.cells[self._columns.sku]) or shortened_number_finding(
+            column, sku
+        )
         return [*filter(None, [unfit]), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
@@ -212,8 +248,9 @@ class _RowChecker:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
             return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
-        if misread := mojibake_finding(column, cell):
-            return [misread]
+        fault = mojibake_finding(column, cell) or error_finding(column, cell)
+        if fault := fault or placeholder_finding(column, prompt):
+            return [fault]
         if len(prompt) <= self._prompt_limit:
             return []
         message = f"the prompt has {len(prompt)} characters; {self._prompt_limit} are allowed"
@@ -226,20 +263,25 @@ class _RowChecker:
             known = self._offer.categories if self._offer else None
             names = tuple(category.name for category in known or ())
             remedy = offered(names) if names else "write the category's name or ID"
-            empty = Finding(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy)
+            message = "the category is empty"
+            empty = Finding(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
             return _Resolved(text, None, empty)
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
         if self._offer is None or self._offer.categories is None:
-            return _Resolved(text, None, None)
+            return _Resolved(normalised(text), None, None)
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
         if found:
-            message = f"the category {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the category {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
             return _Resolved(text, None, ambiguous)
-        return _Resolved(text, None, self._not_found(column, text, self._offer))
+        finding = self._not_found(column, text, self._offer)
+        meant = self._offer.find(finding.suggestion) if finding.suggestion else ()
+        return _Resolved(text, None, finding, meant[0] if len(meant) == 1 else None)
 
     def _not_found(self, column: str, text: str, offer: Offer) -> Finding:
         if not offer.complete:
@@ -253,7 +295,11 @@ class _RowChecker:
         message = f"unknown category {shown(text)}; {offered(names)}"
         near = self._nearest.find(text, ids_too)
         remedy = did_you_mean(near, "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near)
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
+
+
+def _if_meant(finding: Finding, category: Category) -> Finding:
+    return replace(finding, message=f"{finding.message} (if {shown(category.name)} is meant)")
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

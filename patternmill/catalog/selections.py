@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from patternmill.catalog.column_mapping import NOTE_PREFIX
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import OPTION_PREFIX, Columns, column_letter, header_key, is_blank, tidy
+from patternmill.catalog.slips import error_finding
 from patternmill.text import UNSAFE, contrasted, plain, shown
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -50,10 +52,13 @@ def resolve(
     category: Category | None,
     nearest: Nearest,
     elsewhere: Collection[str] = (),
+    *,
+    fill_in: Callable[[Option], str] = lambda option: f"fill in `option:{option.name}`",
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """The selections in the offered spelling, sorted by name, and everything that is wrong with them.
 
-    `elsewhere`: the names of options in another column, which is a fault of its own.
+    `elsewhere`: the names of options in another column, which is a fault of its own; `fill_in`: the remedy where
+    one is missing.
     """
     selections: dict[str, str] = {}
     findings: list[Finding] = []
@@ -67,7 +72,7 @@ def resolve(
             findings.append(Finding(choice.column, RowCode.DUPLICATE_OPTION, message, "keep one of the two"))
         else:
             selections[result[0]] = result[1]
-    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere))
+    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere, fill_in))
 
 
 def resolved(
@@ -119,9 +124,9 @@ def _malformed(column: str, message: str) -> Finding:
 
 
 def unfit_finding(column: str, cell: str) -> Finding | None:
-    """The fault of a cell, or a name, with characters that are never written on purpose."""
-    if misread := mojibake_finding(column, cell):
-        return misread
+    """The fault of a cell, or a name, with what is never written on purpose."""
+    if found := mojibake_finding(column, cell) or error_finding(column, cell):
+        return found
     if not UNSAFE.search(cell.strip(" \t\r\n")):
         return None
     message = f"invisible or control characters in {shown(cell)}"
@@ -155,7 +160,7 @@ def _matched(
 ) -> tuple[str, str] | Finding:
     name, value = tidy(choice.option), tidy(choice.value)
     if category is None or category.options is None:
-        return name, value
+        return normalised(name), normalised(value)
     found = category.find_option(name)
     if found is None:
         return _unknown_option(choice.column, name, category, nearest)
@@ -163,7 +168,7 @@ def _matched(
     offered_value = option.find_value(value)
     if offered_value is None:
         return _unknown_value(choice.column, option, value, nearest)
-    return spelling, offered_value
+    return spelling, offered_value if option.values is not None else normalised(value)
 
 
 def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
@@ -171,7 +176,7 @@ def _unknown_option(column: str, name: str, category: Category, nearest: Nearest
     message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
     near = nearest.find(name, names)
     remedy = did_you_mean(near, "leave its cell empty")
-    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near)
+    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
@@ -179,21 +184,24 @@ def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) ->
     message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
     near = nearest.find(value, values)
     remedy = did_you_mean(near, "choose one of them")
-    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near)
+    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near, values)
 
 
 def _missing(
-    choices: Iterable[WrittenSelection], category: Category | None, elsewhere: Collection[str]
+    choices: Iterable[WrittenSelection],
+    category: Category | None,
+    elsewhere: Collection[str],
+    fill_in: Callable[[Option], str],
 ) -> Iterator[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
     written = {offer_key(choice.option) for choice in choices}
     for option in (category.options if category else None) or ():
         spellings = {offer_key(name) for name in (option.name, *option.spellings)}
         if option.required and option.name not in elsewhere and not written & spellings:
-            message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
-            only = option.values[0] if option.values and len(option.values) == 1 else None
-            remedy = f"fill in `option:{option.name}`"
-            yield Finding(None, RowCode.MISSING_OPTION, message, remedy, option.name, only)
+            values = option.values or ()
+            message = f"option {shown(option.name)} is required; {offered(values)}"
+            only = values[0] if len(values) == 1 else None
+            yield Finding(None, RowCode.MISSING_OPTION, message, fill_in(option), option.name, only, values)
 
 
 LOST = "\ufffd"
@@ -291,8 +299,10 @@ Place = tuple[str, int]
 class OptionColumns:
     """The carried columns of one file, compared with the options of the rows' categories."""
 
-    def __init__(self, file: CatalogFile, category_of: Callable[[str], Category | None]) -> None:
-        self._file, self._category_of = file, category_of
+    def __init__(
+        self, file: CatalogFile, category_of: Callable[[str], Category | None], nearest: Nearest
+    ) -> None:
+        self._file, self._category_of, self._nearest = file, category_of, nearest
         names = file.mapping.applied(file.header)
         self._carried = [index for index in file.columns.carried if not is_note(names[index])]
         self._names = {index: option_key(file.header[index]) for index in self._carried}
@@ -321,6 +331,23 @@ class OptionColumns:
                 found.append((None, self._finding(index, message, "selections")))
         return found
 
+    def like_options(self, cells: tuple[str, ...]) -> Iterator[WrittenSelection]:
+        """What the row would choose by carried columns that have the name of a common option."""
+        for index in self._common:
+            if not is_blank(cells[index]):
+                yield WrittenSelection(self._file.header[index], self._names[index], cells[index])
+
+    def fill_in(self, category: Category | None, option: Option) -> str:
+        """How a row of the category chooses an option that it does not choose yet."""
+        place = self._right_place(category, option) if category is not None else None
+        if place is not None:
+            return f"fill in `option:{plain(option.name)}`" if self._file.columns.options else place
+        for index, name in self._names.items():
+            if category is not None and option in _named(category, name):
+                header = shown(self._file.header[index])
+                return f"rename the column {header} to `{OPTION_PREFIX}{plain(option.name)}`, and fill in its cell"
+        return f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet"
+
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
         if category.id not in self._by_category:
             both = {
@@ -335,11 +362,21 @@ class OptionColumns:
         column = shown(header) if header.strip() else column_letter(index)
         message = (
             f"{shown(cell)} in column {column} chooses nothing, but {shown(option.name)} is an option of category"
-            f" {shown(category.name)}"
+            f" {shown(category.name)}{self._unless_offered(cell, option)}"
         )
         place = self._right_place(category, option)
         name = f"{OPTION_PREFIX}{option.name}" if place is None else None
         return self._finding(index, message, name, place or "", note=option.name)
+
+    def _unless_offered(self, cell: str, option: Option) -> str:
+        """What a cell would have to be in its right place."""
+        if option.find_value(tidy(cell)) is not None:
+            return ""
+        values = option.values or ()
+        near = self._nearest.find(tidy(cell), values)
+        return f", and is none of its values; {offered(values)}" + (
+            f"; did you mean {shown(near)}?" if near else ""
+        )
 
     def _unknown(self, index: int) -> Finding:
         """Of a column that has the name of a common option, where the offered options are unknown."""

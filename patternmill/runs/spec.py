@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
+from patternmill.catalog.corrected_copy import source_stem
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.mapping_file import named_mapping
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
@@ -228,12 +229,13 @@ def catalog_name(file: Path) -> tuple[str, bool]:
     """The catalog that a file belongs to when none is named, and whether that is sure.
 
     A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
-    name, in lower case and dashes. Raises ConfigurationError when nothing of it is left.
+    name, in lower case and dashes; a corrected copy (`check --fix`), for that of its source. Raises
+    ConfigurationError when nothing of the name is left.
     """
     manifest = file.resolve().parent / MANIFEST
     if manifest.exists():
         return read_manifest(manifest).catalog, True
-    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:63]
+    name = re.sub(r"[^a-z0-9]+", "-", source_stem(file).lower()).strip("-")[:63]
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."

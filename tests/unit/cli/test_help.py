@@ -22,6 +22,9 @@ VERBS = [
     ["conformance"],
     ["call"],
     ["feedback"],
+    ["check"],
+    ["offer"],
+    ["template"],
 ]
 UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 
