@@ -72,6 +72,8 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
+        # From its working directory: what Prefect remembers of a database goes by this text (first_database.py).
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
         # Where it listens, and which address its pages call.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
