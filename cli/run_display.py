@@ -102,8 +102,8 @@ def progress_line(run: Run) -> str:
     return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
 
 
-def ending_lines(run: Run | None, message: str, address: str | None, lasting: bool) -> Iterator[str]:
-    """The summary of an ended run: outcome, what was made, where the files are."""
+def ending_lines(run: Run | None, message: str, screen: str | None) -> Iterator[str]:
+    """The summary of an ended run: outcome, what was made, where the files are; `screen`: where Prefect shows it."""
     if run is None or run.ending is None or run.results is None:
         yield message or "The run ended before it was complete; run the same command again."
         return
@@ -129,5 +129,5 @@ def ending_lines(run: Run | None, message: str, address: str | None, lasting: bo
     if run.reported:
         yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
-    if address is not None:
-        yield f"In the Prefect UI: {address}" + ("" if lasting else "  (open it with `patternmill ui`)")
+    if screen is not None:
+        yield screen

@@ -40,6 +40,8 @@ _INCOMPLETE = (
 )
 #: The runs whose record is incomplete, in the home: a file each, named after the run, with its environment.
 _MARKS = "incomplete-records"
+#: So many may be left to a later command; it completes them at once.
+MOST_INCOMPLETE = 20
 
 
 def mark_incomplete(home: Path, run_id: str, environment: str) -> None:
@@ -56,6 +58,13 @@ def incomplete_records(home: Path) -> dict[str, str]:
         with suppress(FileNotFoundError):
             marks[mark.name] = mark.read_text("utf-8").strip()
     return marks
+
+
+def may_go_without(home: Path) -> bool:
+    """Whether a short run need not start a Prefect server: no other is configured, and nobody has ours open."""
+    if os.environ.get(API_URL) or len(incomplete_records(home)) >= MOST_INCOMPLETE:
+        return False
+    return not OwnServer(home).is_running
 
 
 def mark_complete(home: Path, run_id: str) -> None:

@@ -146,6 +146,11 @@ class OwnServer:
     def is_owner(self) -> bool:
         return self._process.child is not None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether another command serves it now, or its processes use it."""
+        return (self.directory / "server.lock").exists() and self._process.is_alive()
+
     def start(self) -> None:
         """Join the running server, or start one. Does not wait for it to answer."""
         if not self._process.start_or_join(self._arguments, self._environment):
