@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from cli.approval_prompt import approved
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
-from cli.terminal import echo
+from cli.terminal import echo, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
-from patternmill.results.gallery import keep_pictures
+from patternmill.results.kept_pictures import PictureKeeper, picture_cache
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched, read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -86,8 +86,10 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         if _may_need_no_screen(spec):
             settings = services.enter_context(available_service(spec.settings))
             spec = replace(spec, settings=settings)
+            watched.display.step(f"Looking what is to be done for {spec.source.name} …")
             code = run_in_thread(watched.run_if_nothing_to_do(spec), watched.on_signal)
             if code is not None:
+                watched.keep_pictures()
                 mark_incomplete(settings.home, watched.run_id, settings.environment)
                 _print_ending(watched, _NOT_SHOWN)
                 return code
@@ -105,9 +107,10 @@ def _may_need_no_screen(spec: RunSpec) -> bool:
 def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -> int:
     """Run it as a flow of the Prefect server that is configured, or of our own."""
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
-        watched.display.print("Starting …")
+        watched.display.step(connection.what_starts())
         with available_service(spec.settings) as settings:
             connection.wait()
+            steps.clear()
             flow = _flow_of(request) if connection.is_available else None
             work = watched.run(replace(spec, settings=settings), flow, _parameters(request))
             recorded = _recorded_when_refused(watched, connection)
@@ -115,6 +118,7 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
                 code = run_in_thread(work, watched.on_signal)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
+            watched.display.step("Completing the run's record in the Prefect UI …")
             complete = connection.complete_record(flow_run_id, watched.known_ends)
             if complete:
                 repair_records(settings, watched.display.print)
@@ -205,8 +209,13 @@ def available_service(settings: Settings) -> Iterator[Settings]:
         return
     from cli.embedded_studio import embedded_studio
 
+    steps.show("Starting the embedded studio, as PATTERNMILL_STUDIO_URL names no service …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
+
+
+def _made_pictures(run: Run) -> Iterator[str]:
+    return (ended.picture_url for ended in run.engine.ended_items() if ended.picture_url)
 
 
 class _WatchedRun:
@@ -216,6 +225,7 @@ class _WatchedRun:
         self.display = Display()
         self.begun: Run | None = None
         self.state_message = ""
+        self._pictures: PictureKeeper | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -292,6 +302,11 @@ class _WatchedRun:
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
         self.display.watch(run)
+        settings = run.spec.settings
+        if settings.embedded:
+            assert settings.studio_url is not None, "the embedded studio has an address"
+            self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
+            self._pictures.follow(lambda: _made_pictures(run))
 
     def known_ends(self) -> KnownEnds | None:
         """What the Prefect server should show of an ended run."""
@@ -305,13 +320,10 @@ class _WatchedRun:
         return replace(inside, top=top, inside={**inside.inside, **step_states(self.begun)})
 
     def keep_pictures(self) -> None:
-        """Copy the pictures of an embedded studio, which ends with this command, next to the gallery."""
+        """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
-        if run is not None and run.results is not None and run.spec.settings.embedded:
-            settings = run.spec.settings
-            assert settings.studio_url is not None, "the embedded studio has an address"
-            out = run.results.out
-            keep_pictures(out, settings.home / "pictures", settings.studio_url, self.display.print)
+        if self._pictures is not None and run is not None and run.results is not None:
+            self._pictures.finish(run.results.out, self.display)
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""

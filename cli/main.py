@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, steps
 from patternmill import __version__
 from patternmill.errors import (
     ApprovalNeeded,
@@ -157,6 +157,7 @@ def _exit_code(result: Any) -> int:
 
 
 def _report_error(message: str, remedy: str) -> None:
+    steps.clear()
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     echo(message, err=True)
     if remedy:

@@ -10,6 +10,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from cli.terminal import steps
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run
@@ -30,7 +31,12 @@ class Display:
 
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
+        steps.clear()
         self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
+
+    def step(self, text: str) -> None:
+        """What is being done before and after the rows are driven."""
+        steps.show(text)
 
     def watch(self, run: Run) -> None:
         if run.forecast is not None:
@@ -39,6 +45,7 @@ class Display:
 
     def showing(self) -> AbstractContextManager[object]:
         """Show the run's progress while the context lasts."""
+        steps.clear()
         if self._console.is_terminal:
             return _ProgressBar(self._console, lambda: self._run)
         return self._progress_lines()

@@ -100,6 +100,16 @@ class PrefectConnection:
         if self._own is not None:
             self._own.stop()
 
+    def what_starts(self) -> str:
+        """What `wait` waits for, and why, for people."""
+        if self._own is None:
+            return f"Asking the Prefect server at {_shown(self._named)} …" if self._named else "Starting …"
+        if not self._own.is_owner:
+            return "Joining the Prefect server of this folder, which runs already …"
+        if self._own.has_database:
+            return "Starting the Prefect server of this folder, which shows the run …"
+        return "Starting the Prefect server of this folder; its first start makes its database …"
+
     def wait(self) -> None:
         """Wait until the server answers, and point Prefect at it. Call it before Prefect is imported."""
         if self._named:

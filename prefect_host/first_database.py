@@ -8,26 +8,18 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import sys
 from contextlib import closing, suppress
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from prefect_host.own_server import OwnServer
+from prefect_host.own_server import DATABASE, OwnServer, template_folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-DATABASE = "prefect.db"
 #: Where Prefect remembers which block types it has registered in this database.
 REMEMBERED = "memo_store.toml"
-
-
-def template_folder() -> Path:
-    """Where this installation keeps it: another Prefect makes another one."""
-    return Path(sys.prefix) / "share" / "patternmill" / f"prefect-{version('prefect')}"
 
 
 def lay_first_database(directory: Path, template: Path) -> bool:

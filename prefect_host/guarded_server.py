@@ -15,8 +15,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from patternmill.files import UMASK
-from prefect_host.first_database import keeping_first_database, lay_first_database, template_folder
-from prefect_host.own_server import LOGIN_PATH, USER
+from prefect_host.first_database import keeping_first_database, lay_first_database
+from prefect_host.own_server import LOGIN_PATH, USER, template_folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -12,11 +12,13 @@ import asyncio
 import importlib
 import json
 import os
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +30,15 @@ API_URL = "PREFECT_API_URL"
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
+
+
+#: In the server's directory.
+DATABASE = "prefect.db"
+
+
+def template_folder() -> Path:
+    """Where this installation keeps the database of a fresh home: another Prefect makes another one."""
+    return Path(sys.prefix) / "share" / "patternmill" / f"prefect-{version('prefect')}"
 
 
 def use_server(api_url: str, home: Path | None = None) -> None:
@@ -145,6 +156,11 @@ class OwnServer:
     @property
     def is_owner(self) -> bool:
         return self._process.child is not None
+
+    @property
+    def has_database(self) -> bool:
+        """Whether it has, or gets a copy of, the database that Prefect would take seconds to make."""
+        return any((place / DATABASE).exists() for place in (self.directory, template_folder()))
 
     @property
     def is_running(self) -> bool:

@@ -96,5 +96,5 @@ def _bound() -> None:
 if __name__ == "__main__":
     _bound()
     # What is made goes first; its pictures are drawn beside it.
-    os.nice(10)
+    os.nice(5)
     serve(sys.stdin, sys.stdout)

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ BLURRED_AT = 1024
 CANVAS: ContextVar[int] = ContextVar("canvas", default=512)
 
 #: Single precision: finer than what a screen shows, and half of the memory to pass through.
-Grid = NDArray[np.float32]
+Grid = NDArray[np.floating[Any]]
 #: Shapes without colours are the same on every product of a kind: a catalog's masks and shadows are drawn once.
 _KEPT_MASKS = 64
 
@@ -75,15 +76,15 @@ def _neighbours(place: Grid, side: int) -> tuple[Places, Places, Grid]:
 
 def _colours(tile: NDArray[np.uint32], row: Places, column: Places) -> Grid:
     found = tile.ravel().take(row * tile.shape[1] + column)
-    return found.view(np.uint8).reshape(*row.shape, 4)[..., :3].astype(np.float32)
+    colours: Grid = found.view(np.uint8).reshape(*row.shape, 4)[..., :3].astype(np.float32)
+    return colours
 
 
 def _resized(tile: Image.Image, across: int, down: int) -> NDArray[np.uint32]:
-    """The tile in another size, a number a pixel; what is around it is itself, as far as the filter reaches: no seam appears."""
+    """The tile in another size, a number a pixel. Around it is itself, as far as the filter reaches: no seam."""
     width, height = tile.size
     left, top = (
-        min(side, ceil(3 * max(1.0, side / wanted)) + 1)
-        for side, wanted in ((width, across), (height, down))
+        min(side, ceil(3 * max(1.0, side / wanted)) + 1) for side, wanted in ((width, across), (height, down))
     )
     around = Image.fromarray(np.pad(np.asarray(tile), ((top, top), (left, left), (0, 0)), mode="wrap"))
     box = (left, top, left + width, top + height)

@@ -13,12 +13,12 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from prefect_host.first_database import (
-    DATABASE,
     REMEMBERED,
     keep_first_database,
     keeping_first_database,
     lay_first_database,
 )
+from prefect_host.own_server import DATABASE
 
 
 @pytest.fixture
