@@ -10,12 +10,21 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from cli.terminal import steps
+from cli.terminal import fitted, steps
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run
 from patternmill.states import RowStatus
-from patternmill.text import counted, duration, goods, joined, plural, visible_lines, worth_naming
+from patternmill.text import (
+    counted,
+    duration,
+    duration_range,
+    goods,
+    joined,
+    plural,
+    visible_lines,
+    worth_naming,
+)
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
@@ -32,7 +41,10 @@ class Display:
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
         steps.clear()
-        self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
+        shown = visible_lines(text)
+        if self._console.is_terminal:
+            shown = fitted(shown, self._console.width)
+        self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
 
     def step(self, text: str) -> None:
         """What is being done before and after the rows are driven."""
@@ -94,7 +106,7 @@ class _ProgressBar(Progress):
 def progress_line(run: Run) -> str:
     progress, halted = run.progress, run.halt.reason
     done_before = progress.done_before + progress.refused
-    left = progress.seconds_left
+    left = progress.time_left
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{done_before:,} more needed nothing"] if done_before else []),
@@ -103,7 +115,7 @@ def progress_line(run: Run) -> str:
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
-        "time left not known yet" if left is None else f"about {duration(left)} left",
+        "time left not known yet" if left is None else f"{duration_range(*left)} left",
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
     return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import textwrap
 import time
 
 import click
@@ -53,9 +55,38 @@ steps = Steps()
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Write lines, with control and invisible characters as escapes."""
+    """Write lines, with control and invisible characters as escapes; wrapped on a terminal."""
     steps.clear()
-    click.echo(visible_lines(str(text)), err=err, nl=nl)
+    shown = visible_lines(str(text))
+    if (sys.stderr if err else sys.stdout).isatty():
+        shown = fitted(shown, shutil.get_terminal_size().columns)
+    click.echo(shown, err=err, nl=nl)
+
+
+#: The indentation of a line, with the first column of two.
+_BEGINNING = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
+
+
+def fitted(text: str, width: int) -> str:
+    """The lines wrapped between words; what continues one is below its text. Long words, as paths, stay whole."""
+    return "\n".join(_wrapped(line, width) if len(line) > width else line for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    beginning = _BEGINNING.match(line)
+    indent = beginning.end() if beginning is not None else 0
+    if indent > width // 2:
+        indent = len(line) - len(line.lstrip()) + 2
+    return textwrap.fill(
+        line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+class FittingFormatter(click.HelpFormatter):
+    """Help whose examples and tables, which click leaves as they are, fit the terminal too."""
+
+    def getvalue(self) -> str:
+        return fitted(super().getvalue(), self.width)
 
 
 def confirmed(question: str, refusal: str) -> bool:
