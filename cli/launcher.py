@@ -90,7 +90,6 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
             code = run_in_thread(watched.run_if_nothing_to_do(spec), watched.on_signal)
             if code is not None:
                 watched.keep_pictures()
-                mark_incomplete(settings.home, watched.run_id, settings.environment)
                 _print_ending(watched, _NOT_SHOWN)
                 return code
         return _run_with_screen(request, spec, watched)
@@ -242,7 +241,7 @@ class _WatchedRun:
         """Run it without Prefect and return the exit code; None: there is something to do, or to refuse."""
         self._loop = asyncio.get_running_loop()
         try:
-            async with Pipeline(spec, self._on_begin) as work:
+            async with Pipeline(spec, self._on_begin_unshown) as work:
                 await work.read()
                 await work.check()
                 if not await work.has_nothing_to_do():
@@ -307,6 +306,12 @@ class _WatchedRun:
             assert settings.studio_url is not None, "the embedded studio has an address"
             self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
             self._pictures.follow(lambda: _made_pictures(run))
+
+    def _on_begin_unshown(self, run: Run) -> None:
+        # At once: it may be killed.
+        settings = run.spec.settings
+        mark_incomplete(settings.home, run.record.run_id, settings.environment, is_shown=False)
+        self._on_begin(run)
 
     def known_ends(self) -> KnownEnds | None:
         """What the Prefect server should show of an ended run."""

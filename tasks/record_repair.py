@@ -102,6 +102,9 @@ async def _complete(client: PrefectClient, settings: Settings, run_id: RunId) ->
     if found is None:
         return True
     record, ends = found
+    if record.outcome is None:
+        # It runs now; or it was lost, and the next run of its catalog says so.
+        return False
     flow_run_id = await _flow_run_of(client, settings, record)
     missing = await complete_record(client, flow_run_id, ends, patience=_PATIENCE)
     await close_inside(client, flow_run_id, ends)
@@ -156,11 +159,13 @@ def _message(record: RunRecord, rows: Sequence[RowResult]) -> str:
 
 
 def _from_ledger(settings: Settings, run_id: RunId) -> tuple[RunRecord, KnownEnds] | None:
-    """An ended run, and how it and its items ended; None: there is nothing to complete."""
+    """A run, and how it and its items ended; None: there is nothing to complete."""
     with open_ledger(settings, must_exist=True) as ledger:
         record = ledger.run(run_id)
-        if record is None or record.outcome is None:
+        if record is None:
             return None
+        if record.outcome is None:
+            return (record, KnownEnds()) if record.prefect_flow_run_id is None else None
         rows = list(row_results(ledger, record, input_file(ledger, record)))
     every = len(rows) <= settings.item_task_runs_up_to
     task_runs = {
