@@ -21,8 +21,8 @@ CANVAS: ContextVar[int] = ContextVar("canvas", default=512)
 
 #: Single precision: finer than what a screen shows, and half of the memory to pass through.
 Grid = NDArray[np.floating[Any]]
-#: Shapes without colours are the same on every product of a kind: a catalog's masks and shadows are drawn once.
-_KEPT_MASKS = 64
+#: What the products of a kind have in common, as shadows, handles and furniture, is drawn once: up to a megabyte each.
+_KEPT_DRAWINGS = 64
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def mask(content: str, blur: float = 0.0) -> Grid:
     return covered
 
 
-@lru_cache(_KEPT_MASKS)
+@lru_cache(_KEPT_DRAWINGS)
 def _alpha(content: str, blur: float, side: int) -> NDArray[np.uint8]:
     alpha = _drawn(content).convert("RGBA").getchannel("A")
     if blur:
@@ -131,17 +131,18 @@ def over(below: Grid, above: Grid, cover: Grid) -> Grid:
 
 def draw_over(below: Grid, content: str) -> Grid:
     """An SVG drawing in a 1000 x 1000 field on `below`."""
-    drawing = _drawn(content).convert("RGBA")
-    box = drawing.getchannel("A").getbbox()
-    if box is None:
-        return below
-    left, top, right, bottom = box
-    colours = np.asarray(drawing.crop(box)).astype(np.float32)
+    place, colours = _coloured(content, CANVAS.get())
     drawn = below.copy()
-    drawn[top:bottom, left:right] = over(
-        below[top:bottom, left:right], colours[..., :3], colours[..., 3] / 255
-    )
+    drawn[place] = over(below[place], colours[..., :3].astype(np.float32), colours[..., 3] / np.float32(255))
     return drawn
+
+
+@lru_cache(_KEPT_DRAWINGS)
+def _coloured(content: str, side: int) -> tuple[tuple[slice, slice], NDArray[np.uint8]]:
+    """Where the drawing is, and its pixels there."""
+    drawing = _drawn(content).convert("RGBA")
+    left, top, right, bottom = drawing.getchannel("A").getbbox() or (0, 0, 0, 0)
+    return (slice(top, bottom), slice(left, right)), np.asarray(drawing.crop((left, top, right, bottom)))
 
 
 def shadow(below: Grid, content: str, blur: float, depth: float) -> Grid:
