@@ -106,8 +106,9 @@ def _may_need_no_screen(spec: RunSpec) -> bool:
 def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -> int:
     """Run it as a flow of the Prefect server that is configured, or of our own."""
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
-        watched.display.step(connection.what_starts())
         with available_service(spec.settings) as settings:
+            # It starts since before the service did.
+            watched.display.step(connection.what_starts())
             connection.wait()
             steps.clear()
             flow = _flow_of(request) if connection.is_available else None

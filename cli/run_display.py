@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -86,7 +88,7 @@ class _ProgressBar(Progress):
 
     def __init__(self, console: Console, current_run: Callable[[], Run | None]) -> None:
         columns = TextColumn("rows"), BarColumn(), TimeElapsedColumn()
-        self._current_run = current_run
+        self._current_run, self._terminal = current_run, console
         # Rich draws a first frame, without any task, before this returns.
         super().__init__(*columns, console=console, refresh_per_second=4, transient=True)
         self.add_task("rows")
@@ -100,13 +102,23 @@ class _ProgressBar(Progress):
         for task in self.task_ids:
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)
         yield from super().get_renderables()
-        yield Text(visible_lines(progress_line(run)))
+        yield Text(_wrapped_at_facts(visible_lines(progress_line(run)), self._terminal.width))
+
+
+_NO_BREAK = "\u00a0"
+
+
+def _wrapped_at_facts(line: str, width: int) -> str:
+    """Wrapped after commas and semicolons, unless what is between them is longer than a line."""
+    facts = re.sub(r"(?<![,;]) ", _NO_BREAK, line)
+    if max(map(len, facts.split(" "))) > width:
+        return line
+    return textwrap.fill(facts, width).replace(_NO_BREAK, " ")
 
 
 def progress_line(run: Run) -> str:
     progress, halted = run.progress, run.halt.reason
     done_before = progress.done_before + progress.refused
-    left = progress.time_left
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{done_before:,} more needed nothing"] if done_before else []),
@@ -115,10 +127,17 @@ def progress_line(run: Run) -> str:
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
-        "time left not known yet" if left is None else f"{duration_range(*left)} left",
+        _time_left(run),
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
     return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
+
+
+def _time_left(run: Run) -> str:
+    left = run.progress.time_left
+    if left is None:
+        return "time left not known yet"
+    return f"{duration_range(*left)} left" if any(left) else "ending"
 
 
 def ending_lines(run: Run | None, message: str, screen: str | None) -> Iterator[str]:
