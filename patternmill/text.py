@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import ceil, floor
 
 from patternmill.states import Stage
 
@@ -74,6 +75,19 @@ def duration(time: float | timedelta) -> str:
     parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
     first = next((index for index, (count, _) in enumerate(parts) if count), len(parts) - 1)
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
+
+
+#: What a range of time is said in, from how many seconds on: seconds a unit, and its name.
+_RANGE_UNITS = ((2 * 86_400, 86_400, "d"), (100 * 60, 3600, "h"), (90, 60, "min"), (0, 1, "s"))
+
+
+def duration_range(low: float, high: float) -> str:
+    """A range of seconds in whole units: `2 to 4 min`, `about 5 min`, `up to 2 h`."""
+    unit, name = next((unit, name) for begin, unit, name in _RANGE_UNITS if high >= begin)
+    fewest, most = floor(low / unit), max(1, ceil(high / unit))
+    if fewest == most:
+        return f"about {most} {name}"
+    return f"{fewest} to {most} {name}" if fewest else f"up to {most} {name}"
 
 
 def money(amount: int, currency: str | None) -> str:

@@ -37,7 +37,8 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     """
     from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
-    from patternmill.results.gallery import KEPT_PICTURES, share_pictures
+    from patternmill.results.gallery import KEPT_PICTURES
+    from patternmill.results.kept_pictures import picture_cache, share_pictures
     from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
@@ -50,7 +51,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         links = _links_to(ledger, record) if out is None else []
         results = rebuild(ledger, record.run_id, place, links=links)
     if record.options.get(KEPT_PICTURES):
-        share_pictures(place, settings.home / "pictures")
+        share_pictures(place, picture_cache(settings.home))
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")
