@@ -27,7 +27,10 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     from cli.offered import offer_and_extras
     from patternmill.catalog.check_report import report_lines
     from patternmill.catalog.csv_reader import read_catalog
+    from patternmill.catalog.lint import find_lint, lint_lines
     from patternmill.catalog.row_checks import check_rows
+    from patternmill.engine.options import RunOptions
+    from patternmill.runs.plan_lint import pattern_price
     from patternmill.runs.spec import environment_of, origin_of
     from patternmill.settings import load_settings
 
@@ -36,5 +39,8 @@ def command(file: Path, environment: str | None, encoding: str | None, everythin
     offer, extras = offer_and_extras(settings, catalog, file)
     checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
     for line in report_lines(checked, limit=None if everything else 40):
+        echo(line)
+    lint = find_lint(checked, pattern_price(RunOptions.from_settings(settings)))
+    for line in ("", *lint_lines(lint)) if lint else ():
         echo(line)
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]

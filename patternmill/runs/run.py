@@ -50,6 +50,7 @@ from patternmill.runs.preview import (
     apply_limits,
     forecast_of,
     known_duplicates,
+    lint_note_of,
     refuse_duplicates,
     remember_and_plan,
     with_spending_limits,
@@ -305,7 +306,9 @@ class _Planning:
         stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
-        recorded = await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+        note = await asyncio.to_thread(lint_note_of, self.spec, self.checked, plan)
+        planning = replace(self, record=with_note(self.record, note))
+        recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, memory, plan, duplicates))
         # In a transaction of its own: to play a large plan takes a while.
         return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
 
@@ -413,6 +416,12 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     if checked.file.mapping.columns:
         options[MAPPING] = dict(checked.file.mapping.columns)
     return options
+
+
+def with_note(record: RunRecord, note: str | None) -> RunRecord:
+    """With one more sentence for the run's page."""
+    notes = record.options.get("notes", [])
+    return replace(record, options={**record.options, "notes": [*notes, note]}) if note else record
 
 
 def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
