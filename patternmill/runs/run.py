@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 
+#: In the options of a run's record: the money lint of its plan, in a sentence.
+LINT = "lint"
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
 
@@ -307,7 +309,7 @@ class _Planning:
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
         note = await asyncio.to_thread(lint_note_of, self.spec, self.checked, plan)
-        planning = replace(self, record=with_note(self.record, note))
+        planning = replace(self, record=with_lint(self.record, note))
         recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, memory, plan, duplicates))
         # In a transaction of its own: to play a large plan takes a while.
         return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
@@ -418,10 +420,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     return options
 
 
-def with_note(record: RunRecord, note: str | None) -> RunRecord:
-    """With one more sentence for the run's page."""
-    notes = record.options.get("notes", [])
-    return replace(record, options={**record.options, "notes": [*notes, note]}) if note else record
+def with_lint(record: RunRecord, note: str | None) -> RunRecord:
+    return replace(record, options={**record.options, LINT: note}) if note else record
 
 
 def with_approval(record: RunRecord, approval: Approval) -> RunRecord:

@@ -8,6 +8,7 @@ import pytest
 
 from patternmill.catalog.row_checks import check_rows
 from patternmill.runs.preview import preview
+from patternmill.runs.run import LINT
 from patternmill.runs.spec import RunSpec
 
 from .fake_studio import OFFER, Service
@@ -27,9 +28,9 @@ def test_only_what_would_be_bought_is_lint(shop: Workshop, service: Service) -> 
     """And the record of a run says it in a sentence, for its page."""
     assert len(lint_of(shop, SPELLED)) == 1
     ended = shop.run(SPELLED)
-    assert ended.ending.record.options["notes"][-1].startswith("Worth a look: 1 prompt in several spellings")
+    assert ended.ending.record.options[LINT].startswith("Worth a look: 1 prompt in several spellings")
     assert lint_of(shop, SPELLED) == []
-    assert "Worth a look" not in str(shop.run(SPELLED).ending.record.options.get("notes"))
+    assert LINT not in shop.run(SPELLED).ending.record.options
     (again,) = lint_of(shop, SPELLED + "D,IKAT,Tote,D\n")
     assert again.startswith("4 spellings of one prompt, in rows 2-5")
 
