@@ -25,7 +25,7 @@ from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.run import Run
+from patternmill.runs.run import LINT, Run
 from patternmill.runs.spec import RunSpec, runs_of
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -303,6 +303,8 @@ class _WatchedRun:
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
         self.display.watch(run)
+        if LINT in run.record.options:
+            self.display.print(run.record.options[LINT])
         settings = run.spec.settings
         if settings.embedded:
             assert settings.studio_url is not None, "the embedded studio has an address"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cli.mapping_prompt import CheckInput
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
+    from patternmill.settings import Settings
 
 
 @click.command("check")
@@ -74,7 +75,7 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     elif as_json:
         _write_json(checked, read.unconfirmed)
     else:
-        _show(checked, everything, read.unconfirmed)
+        _show(checked, spec.settings, everything, read.unconfirmed)
     if read.unconfirmed is not None and not fixing:
         return EXIT_REFUSED
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
@@ -105,10 +106,16 @@ def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
         )
 
 
-def _show(checked: CheckedCatalog, everything: bool, unconfirmed: str | None) -> None:
+def _show(checked: CheckedCatalog, settings: Settings, everything: bool, unconfirmed: str | None) -> None:
     from patternmill.catalog.check_report import report_lines
+    from patternmill.catalog.lint import find_lint, lint_lines
+    from patternmill.engine.options import RunOptions
+    from patternmill.runs.plan_lint import pattern_price
 
     for line in report_lines(checked, limit=None if everything else 40):
+        echo(line)
+    lint = find_lint(checked, pattern_price(RunOptions.from_settings(settings)))
+    for line in ("", *lint_lines(lint)) if lint else ():
         echo(line)
     if any(problem.suggestion for problem in checked.problems):
         echo("")
