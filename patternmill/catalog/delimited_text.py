@@ -49,16 +49,16 @@ def text_table(
     delimiter = choices.delimiter or (named.group(1) if named else None)
     if delimiter is None:
         delimiter = _likeliest(text[:_SAMPLE], name, mapping, quoting)
-    if delimiter in '"\r\n':
+    if len(delimiter) != 1 or delimiter in '"\r\n':
         raise refusal(FileCode.WRONG_DELIMITER, f"{name} names {delimiter!r} as its delimiter.", _SAVE)
     numbered = CsvText(raw, name, read_as, reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = replace(layout, format=_FORMATS.get(delimiter, "Text"), encoding=encoding, delimiter=delimiter)
+    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
     return table_of(sheet, name, layout, choices, mapping)
 
 
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
-_FORMATS = {",": "CSV", ";": "CSV", "\t": "Text"}
+_FORMATS = {",": "CSV", ";": "CSV"}
 
 
 @dataclass(frozen=True)

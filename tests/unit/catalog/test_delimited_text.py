@@ -110,6 +110,11 @@ def test_table_shows_what_a_mapping_is_proposed_from() -> None:
     assert table.with_header(3).header == ("A", "Rosen", "Mug")
 
 
+def test_delimiter_may_be_chosen() -> None:
+    assert len(read(delimited(TABLE, "~"), delimiter="~").records) == 2
+    assert refused(delimited(TABLE, ";"), delimiter="semicolon").code == FileCode.WRONG_DELIMITER
+
+
 def test_header_row_may_be_chosen() -> None:
     assert [record.line for record in read(delimited([*TABLE, *TABLE]), header_row=4).records] == [5, 6]
     assert refused(delimited(TABLE), header_row=9).code == FileCode.NO_KNOWN_COLUMNS
@@ -134,6 +139,7 @@ def test_plain_csv_is_read_as_it_is() -> None:
         (b"sep=;\n", FileCode.EMPTY_FILE),
         (b'sep="\nsku\n', FileCode.WRONG_DELIMITER),
         (b"", FileCode.EMPTY_FILE),
+        (b"<html><table><tr><td>sku</td></tr></table></html>", FileCode.NOT_CSV),
     ],
 )
 def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
