@@ -80,6 +80,11 @@ class _Guess:
         return self._widths[self.width] / len(self.rows) if self.rows else 0
 
     @property
+    def begins(self) -> int:
+        """The first row of that width: the header, if this is the delimiter."""
+        return next((number for number, cells in self.rows if len(cells) == self.width), 0)
+
+    @property
     def is_sure(self) -> bool:
         return self.exact or (self.width >= _FEWEST_COLUMNS and self.share >= _SURE)
 
@@ -101,9 +106,11 @@ def _likeliest(sample: str, name: str, mapping: ColumnMapping, quoting: bool) ->
     if not guesses or guesses[0].width < 2:
         return ","
     sure = [guess for guess in guesses if guess.is_sure and guess.exact == guesses[0].exact]
-    if len(sure) > 1:
-        raise _two_readings(name, sure, quoting)
-    return guesses[0].delimiter
+    # Lists within cells (`a;b;c` in each row) are not in the header.
+    earliest = [guess for guess in sure if guess.begins == min(one.begins for one in sure)]
+    if len(earliest) > 1:
+        raise _two_readings(name, earliest, quoting)
+    return (earliest or guesses)[0].delimiter
 
 
 def _guesses(sample: str, mapping: ColumnMapping) -> Iterator[_Guess]:

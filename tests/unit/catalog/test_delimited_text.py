@@ -73,6 +73,13 @@ def test_two_readings_are_both_shown() -> None:
     assert "sep=" in (fault.remedy or "")
 
 
+@pytest.mark.parametrize(("delimiter", "other"), [(",", ";"), (";", ",")])
+def test_lists_in_cells_are_no_second_reading(delimiter: str, other: str) -> None:
+    rows = [["Art", "Text", "Tags", "Typ"], *(["A", "x", other.join("abcde"), "Mug"] for _ in range(60))]
+    raw = "\n".join(delimiter.join(row) for row in rows).encode()
+    assert read_table(raw, "spring.csv").layout.delimiter == delimiter
+
+
 def test_exact_header_decides_between_delimiters() -> None:
     rows = [("sku", "prompt", "category", "a,b,c"), ("A", "x", "Mug", "1,2,3")]
     raw = "\n".join(";".join(row) for row in rows).encode()
