@@ -208,6 +208,11 @@ def test_displayed_text_of_an_open_document_counts() -> None:
     assert "1 row hidden" in file.notes[0]
 
 
+def test_hidden_worksheet_of_an_open_document_is_read_when_it_is_named() -> None:
+    raw = open_document("".join(map(ods_row, TABLE)), hidden="".join(map(ods_row, TABLE[:2])))
+    assert [len(read(raw, worksheet=name).records) for name in (None, "Alt")] == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("raw", "told"),
     [
