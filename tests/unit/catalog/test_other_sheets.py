@@ -133,7 +133,15 @@ def test_variants_of_a_shopify_product_have_what_its_first_row_says() -> None:
         (5, "R-1", "Roses", {}),
     ]
     assert file.header[-3:] == ("note:Status", "Size", "Fabric")
-    assert file.notes == ("Not read, because it holds but a further picture of a product: 1 row.",)
+    assert file.notes == ("Skipped, as further pictures of a product: 1 row.",)
+
+
+def test_results_of_a_shopify_export_are_read_as_results() -> None:
+    mapping = ColumnMapping.of({"Variant SKU": "sku", "Title": "prompt", "Type": "category"})
+    header = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,status,error_code\n"
+    file = read(f"{header}heron,Blue herons,Mug,,,H-1,failed,x\nheron,,,,,,not_started,\n".encode(), mapping)
+    assert file.columns.ours and file.layout is None
+    assert [record.cells[1] for record in file.records] == ["Blue herons", ""]
 
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)

@@ -31,6 +31,7 @@ ROWS = (
 
 def test_workbook_is_rebuilt_from_the_ledger(home: Path, service: Service) -> None:
     """Its layout is on record, and a cell that is displayed otherwise refuses its row."""
+    home.mkdir()
     (home / "spring.xlsx").write_bytes(workbook({"Artikel": ROWS}, {"B5": "0%"}))
     shop = SheetWorkshop(home, service)
     first = shop.run("spring.xlsx")
