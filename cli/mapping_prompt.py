@@ -20,6 +20,7 @@ from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
 from patternmill.runs.input_mapping import (
     MAPPABLE,
     UnmappedSheet,
+    has_unconfirmed_options,
     map_command,
     read_input,
     read_sheet,
@@ -37,22 +38,37 @@ def confirmed_input(spec: RunSpec) -> CatalogFile:
     Raises what `read_input` raises: without a terminal, and where the proposal is not accepted.
     """
     try:
-        return read_input(spec)
-    except InputRefused as refused:
-        if refused.code not in MAPPABLE or spec.mapping.columns or not sys.stdin.isatty():
+        file = read_input(spec)
+        if spec.mapping.columns or not sys.stdin.isatty() or not has_unconfirmed_options(file):
+            return file
+        refused = _unconfirmed(spec, file)
+    except InputRefused as error:
+        if error.code not in MAPPABLE or spec.mapping.columns or not sys.stdin.isatty():
             raise
-        echo(refused.message)
-        found = proposed(spec)
-        proposal = accepted(found.sheet, found.proposal)
-        if proposal is None:
-            raise
+        file, refused = None, error
+    found = proposed(spec)
+    if file is not None and not found.proposal.is_needed:
+        return file
+    echo(refused.message)
+    proposal = accepted(found.sheet, found.proposal)
+    if proposal is None:
+        raise refused
     remember(spec.settings, spec.catalog, proposal, found.choices)
     return read_input(spec)
 
 
+def _unconfirmed(spec: RunSpec, file: CatalogFile) -> InputRefused:
+    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
+    return InputRefused(
+        f"{shown(file.name)} has columns that look like options, and choose nothing under their names.",
+        code="unconfirmed_mapping",
+        remedy=f"Say what they are: `{command}`.",
+    )
+
+
 @dataclass(frozen=True)
 class ProposedInput:
-    """The input of a run with what its columns would be, and how it was read."""
+    """The input of a run with what its columns would be, and how such files are read."""
 
     sheet: UnmappedSheet
     proposal: MappingProposal
@@ -63,10 +79,11 @@ def proposed(spec: RunSpec) -> ProposedInput:
     """From what was confirmed before, where it still fits, the names, the offer and the cells. Raises InputRefused."""
     before = remembered_mapping(spec.settings, spec.catalog)
     mapping = spec.mapping if spec.mapping.columns else before.mapping
-    choices = spec.choices.completed(before.choices)
+    usual = spec.usual_choices.completed(before.choices)
     address = spec.refresh.address if spec.refresh is not None else str(spec.source)
-    sheet = read_sheet(address, choices, mapping)
-    return ProposedInput(sheet, sheet.propose(offer_if_any(spec.settings), mapping), choices)
+    sheet = read_sheet(address, spec.choices, usual, mapping)
+    proposal = sheet.propose(offer_if_any(spec.settings), mapping)
+    return ProposedInput(sheet, proposal, spec.choices.completed(usual))
 
 
 @dataclass(frozen=True)
@@ -83,23 +100,31 @@ def check_input(spec: RunSpec) -> CheckInput:
     Raises what `read_input` raises, with the proposal shown first where there is one.
     """
     try:
-        return CheckInput(read_input(spec))
+        file = read_input(spec)
+        if spec.mapping.columns or not has_unconfirmed_options(file):
+            return CheckInput(file)
     except InputRefused as refused:
         if refused.code not in MAPPABLE or spec.mapping.columns:
             raise
-        found = proposed(spec)
-        proposal = found.proposal
-        if not proposal.is_decided:
-            if proposal.is_found:
-                echo("Its columns could be these:")
-                show(found.sheet, proposal)
-                echo("")
-            raise
-        file = read_input(replace(spec, mapping=proposal.mapping))
-        sentence = file.mapping.sentence(file.header)
-        command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
-        note = f"Checked as if confirmed. {sentence} Nothing is bought until you confirm them: `{command}`."
-        return CheckInput(file, note)
+        return _read_as_proposed(spec, proposed(spec), refused, "Nothing is bought until you confirm them")
+    found = proposed(spec)
+    if not found.proposal.is_needed or not found.proposal.is_decided:
+        return CheckInput(file)
+    until = "Rows with something in them are refused until you confirm them"
+    return _read_as_proposed(spec, found, _unconfirmed(spec, file), until)
+
+
+def _read_as_proposed(spec: RunSpec, found: ProposedInput, refused: InputRefused, until: str) -> CheckInput:
+    if not found.proposal.is_decided:
+        if found.proposal.is_found:
+            echo("Its columns could be these:")
+            show(found.sheet, found.proposal)
+            echo("")
+        raise refused
+    file = read_input(replace(spec, mapping=found.proposal.mapping))
+    sentence = file.mapping.sentence(file.header)
+    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
+    return CheckInput(file, f"Checked as if confirmed. {sentence} {until}: `{command}`.")
 
 
 def remember(settings: Settings, catalog: str, proposal: MappingProposal, choices: SheetChoices) -> None:

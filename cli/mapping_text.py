@@ -26,7 +26,8 @@ def proposal_lines(sheet: UnmappedSheet, proposal: MappingProposal) -> Iterator[
     yield from (f"Note: {note}" for note in table.notes)
     yield ""
     yield _line(("", "column", "is", "because"))
-    yield from (_column_line(column) for column in proposal.columns if not column.is_left_out)
+    read = (column for column in proposal.columns if not column.is_left_out and not column.is_result)
+    yield from map(_column_line, read)
     yield from _carried_lines(proposal)
     if proposal.missing:
         yield ""
@@ -63,7 +64,7 @@ def _line(cells: Sequence[str]) -> str:
 def _row_lines(number: int, cells: Sequence[str], proposal: MappingProposal) -> Iterator[str]:
     """What is bought for the row: its name and product in one line, its prompt in another."""
     parts: dict[str, str] = {}
-    for column in proposal.columns:
+    for column in (one for one in proposal.columns if not one.is_result):
         cell = cells[column.index].strip() if column.index < len(cells) else ""
         if cell and column.target != CARRIED and not column.target.startswith(NOTE_PREFIX):
             parts[_part(column.target)] = cell

@@ -16,6 +16,7 @@ from patternmill.catalog.rows import (
     column_letter,
     header_key,
     is_catalog_column,
+    is_ours,
 )
 from patternmill.errors import ConfigurationError
 from patternmill.text import UNSAFE, plain, shown
@@ -45,9 +46,18 @@ class ColumnMapping:
         return cls({header_key(header): name for header, name in columns.items()})
 
     def applied(self, header: Sequence[str]) -> tuple[str, ...]:
-        """The header as a catalog's own. A column that has the name already keeps it, and the mapped one its own."""
+        """The header as a catalog's own. A column that has the name already keeps it, and the mapped one its own.
+
+        The results in a results file stay what they are.
+        """
+        results = RESULT_COLUMNS if is_ours(header) else ()
         own = {_place(header_key(cell)) for cell in header if header_key(cell) not in self.columns}
-        return tuple(self._name_of(cell, own) for cell in header)
+        return tuple(cell if header_key(cell) in results else self._name_of(cell, own) for cell in header)
+
+    def repeated(self, header: Sequence[str]) -> tuple[str, ...]:
+        """The header as results have it: a remark that has the name of a result there is called a note."""
+        both = zip(header, self.applied(header), strict=True)
+        return tuple(name if header_key(cell) in RESULT_COLUMNS else cell for cell, name in both)
 
     def _name_of(self, cell: str, own: set[str]) -> str:
         target = self.columns.get(header_key(cell), CARRIED)
@@ -66,7 +76,8 @@ class ColumnMapping:
     def refuse_changes(self, header: Sequence[str], name: str, *, quoting: bool = True) -> None:
         """Raise InputRefused when a mapping that must hold as confirmed does not fit this header any more.
 
-        `quoting`: the refusal may quote the header. The mapping does not concern a file that has none of its columns: that one is read under its own names.
+        It does not concern a file that has none of its columns: that one is read under its own names. `quoting`: the
+        refusal may quote the header.
         """
         if not self.is_strict or not self.renamed(header):
             return
@@ -126,10 +137,10 @@ def _target(header: str, target: str, where: str) -> str:
             f"{where}: {shown(target)}, for the column {shown(header)}, is no column of a catalog.",
             remedy=f"Write one of {_TARGETS}.",
         )
-    if header_key(header) in RESULT_COLUMNS:
+    if header_key(header) in RESULT_COLUMNS and not found.startswith(NOTE_PREFIX):
         raise ConfigurationError(
-            f"{where}: the results write a column {shown(header)}, so it cannot be read as another.",
-            remedy="Rename it in the sheet.",
+            f"{where}: the results write a column {shown(header)}, so it can only be a note.",
+            remedy="Write `note`, or rename it in the sheet.",
         )
     return found
 

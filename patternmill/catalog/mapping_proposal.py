@@ -65,6 +65,11 @@ class ProposedColumn:
     examples: tuple[str, ...] = ()
 
     @property
+    def is_result(self) -> bool:
+        """It is written anew, whatever is in it."""
+        return header_key(self.target) in RESULT_COLUMNS
+
+    @property
     def is_left_out(self) -> bool:
         """Carried, as nothing speaks against."""
         return self.target == CARRIED and self.certainty is Certainty.CERTAIN
@@ -82,14 +87,14 @@ class MappingProposal:
     @property
     def mapping(self) -> ColumnMapping:
         """As it would be confirmed: every column with a header. Raises ConfigurationError: two columns for one."""
-        return checked_columns({one.header: one.target for one in self.named}, "the columns")
+        return checked_columns({one.header: one.target for one in self.named}, "The mapping")
 
     @property
     def named(self) -> tuple[ProposedColumn, ...]:
         """The columns that a mapping speaks of: those with a name, but for the results of an earlier run."""
         keys = [header_key(column.header) for column in self.columns]
         both = zip(keys, self.columns, strict=True)
-        return tuple(column for key, column in both if key and key not in RESULT_COLUMNS)
+        return tuple(column for key, column in both if key and not column.is_result)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -121,7 +126,7 @@ class MappingProposal:
         Raises ConfigurationError for what is no column of a catalog.
         """
         chosen = self.columns[index]
-        asked = checked_columns({chosen.header: target}, "the columns").columns[header_key(chosen.header)]
+        asked = checked_columns({chosen.header: target}, "The mapping").columns[header_key(chosen.header)]
         return MappingProposal(tuple(_with_choice(one, chosen, asked) for one in self.columns))
 
 
@@ -208,9 +213,9 @@ class _Proposing:
             if header_key(applied[index]) != key:
                 self._add(index, applied[index], "as confirmed before")
             elif key in RESULT_COLUMNS:
-                earlier = is_ours(self._header) or not self._values[index]
-                why = "a result of an earlier run" if earlier else "rename it: results are written there"
-                self._add(index, key, why, _certain_if(earlier))
+                is_result = is_ours(self._header) or not self._values[index]
+                target = key if is_result else NOTE_PREFIX + cell.strip()
+                self._add(index, target, "results have a column of this name")
             elif is_catalog_column(key) or is_note(cell):
                 self._add(index, cell.strip() if ":" in key else key, "its own name")
             elif not key:

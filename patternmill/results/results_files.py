@@ -68,7 +68,14 @@ def rebuild(
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     kept = file.columns.kept
     results = write_results(
-        record, file.header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
+        record,
+        file.mapping.repeated(file.header),
+        kept,
+        rows,
+        out,
+        pictures=pictures,
+        changes=changes,
+        orders=orders,
     )
     for name in links:
         link_latest(out, name)

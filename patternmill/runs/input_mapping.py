@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import TypeVar
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.column_words import name_rank, option_called
+from patternmill.catalog.column_words import looks_like_option, name_rank, option_called
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
 from patternmill.catalog.mapping_proposal import MappingProposal, propose
@@ -23,8 +25,17 @@ from patternmill.ledger.records import ConfirmedMapping
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 
+Read = TypeVar("Read")
 #: What a mapping mends.
-MAPPABLE = frozenset({FileCode.NO_KNOWN_COLUMNS, FileCode.MISSING_COLUMN, FileCode.MAPPING_CHANGED})
+MAPPABLE = frozenset(
+    {
+        FileCode.NO_KNOWN_COLUMNS,
+        FileCode.MISSING_COLUMN,
+        FileCode.MAPPING_CHANGED,
+        FileCode.RESERVED_COLUMN,
+    }
+)
+_ENCODING = frozenset({FileCode.UNREADABLE_ENCODING, FileCode.NUL_BYTES})
 #: Rows that a proposal looks at.
 _MOST_ROWS = 5_000
 
@@ -33,17 +44,37 @@ def read_input(spec: RunSpec) -> CatalogFile:
     """The input as it is now, unless it was read already. Raises InputRefused."""
     if spec.file is not None:
         return spec.file
-    mapping, choices = spec.mapping, spec.choices
+    mapping, usual = spec.mapping, spec.usual_choices
     if not mapping.columns:
         remembered = remembered_mapping(spec.settings, spec.catalog)
-        mapping, choices = remembered.mapping, choices.completed(remembered.choices)
+        mapping, usual = remembered.mapping, usual.completed(remembered.choices)
     quoting, refresh = not spec.by_deployment, spec.refresh
-    try:
+
+    def read(choices: SheetChoices) -> CatalogFile:
         if refresh is not None:
             return read_source(refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting)
         return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
+
+    try:
+        return _read_as_usual(spec.choices, usual, read)
     except InputRefused as refused:
         raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
+
+
+def _read_as_usual(choices: SheetChoices, usual: SheetChoices, read: Callable[[SheetChoices], Read]) -> Read:
+    """As chosen, else as usual; the usual encoding is that of bytes alone which do not show their own.
+
+    A sheet that is saved as UTF-8 one day would be garbled by it.
+    """
+    completed = choices.completed(usual)
+    if completed.encoding == choices.encoding:
+        return read(completed)
+    try:
+        return read(replace(completed, encoding=None))
+    except InputRefused as refused:
+        if refused.code not in _ENCODING:
+            raise
+    return read(completed)
 
 
 def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
@@ -76,6 +107,17 @@ def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputR
     return InputRefused(refused.message, code=refused.code, remedy=remedy)
 
 
+def has_unconfirmed_options(file: CatalogFile) -> bool:
+    """Whether a column that is only carried is called like an option, and nobody has said what it is.
+
+    In a results file its run has said that.
+    """
+    if file.columns.ours:
+        return False
+    names = (file.header[index] for index in file.columns.carried)
+    return any(looks_like_option(name) and header_key(name) not in file.mapping.columns for name in names)
+
+
 def map_command(address: str, catalog: str | None) -> str:
     """What a person types to confirm the columns of a file. `catalog`: where it is named."""
     named = f" --catalog {_word(catalog)}" if catalog else ""
@@ -104,13 +146,18 @@ class UnmappedSheet:
         return propose(header, list(rows), offer, remembered)
 
 
-def read_sheet(address: str, choices: SheetChoices, mapping: ColumnMapping = NO_MAPPING) -> UnmappedSheet:
-    """`mapping` may show which row names the columns.
+def read_sheet(
+    address: str, choices: SheetChoices, usual: SheetChoices, mapping: ColumnMapping = NO_MAPPING
+) -> UnmappedSheet:
+    """`usual`: how such files are read, where nothing is chosen. `mapping` may show which row names the columns.
 
     Raises InputRefused, and ConfigurationError for an address that cannot be read.
     """
-    table = read_table(source_bytes(address), source_name(address), choices, mapping=mapping)
-    return UnmappedSheet(table if choices.header_row else table.with_header(_header_row(table)))
+    raw, name = source_bytes(address), source_name(address)
+    table = _read_as_usual(choices, usual, lambda chosen: read_table(raw, name, chosen, mapping=mapping))
+    return UnmappedSheet(
+        table if choices.completed(usual).header_row else table.with_header(_header_row(table))
+    )
 
 
 def _header_row(table: Table) -> int:

@@ -43,6 +43,8 @@ class RunSpec:
     settings: Settings
     options: RunOptions
     choices: SheetChoices = NO_CHOICES
+    #: How such files are read, by the mapping that is named; where nothing is chosen, and the bytes do not show it.
+    usual_choices: SheetChoices = NO_CHOICES
     #: Of the columns of the input, where a person named one or its run has one; else the remembered one is used.
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
@@ -181,7 +183,8 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         catalog_named=sure,
         settings=settings,
         options=_options(request, settings),
-        choices=choices.completed(named.choices),
+        choices=choices,
+        usual_choices=named.choices,
         mapping=named.mapping if origin is None or request.mapping else origin.mapping,
         edition=edition or None,
         model=_model(request, origin, settings),

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import tomllib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli.offered import embedded_offer
-from patternmill.catalog.column_mapping import ColumnMapping
+from patternmill.catalog.column_mapping import ColumnMapping, checked_columns
+from patternmill.catalog.mapping_file import mapping_text
 from patternmill.catalog.mapping_proposal import Certainty, MappingProposal, propose
-from patternmill.errors import ConfigurationError
+from patternmill.catalog.rows import header_key, read_columns
+from patternmill.catalog.sheet_choices import NO_CHOICES
+from patternmill.errors import ConfigurationError, InputRefused
 
 OFFER = embedded_offer("staging")
 
@@ -194,3 +202,38 @@ def test_empty_and_odd_tables_are_proposed_for() -> None:
     assert propose([], []).missing == ("sku", "prompt", "category")
     assert proposal("||", "1|2|3").missing == ("sku", "prompt", "category")
     assert targets(proposal("Prompt text|Prompt text|SKU", "a|b|c"))["SKU"] == "sku"
+
+
+HEADERS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["sku", "Prompt", "Type", "Size", "Colour", "note:x", "option:size", "Status", "Nr", ""]
+        ),
+        st.text(max_size=12),
+    ),
+    max_size=8,
+    unique_by=header_key,
+)
+CELLS = st.one_of(st.sampled_from(["Mug", "navy", "11oz", "A-1", "blue herons", ""]), st.text(max_size=6))
+
+
+@given(HEADERS, st.data())
+def test_any_sheet_gets_a_proposal_that_can_be_kept(header: list[str], data: st.DataObject) -> None:
+    """Every column once, no two for one place; written as a file, it is read back as it was."""
+    width = len(header)
+    rows = data.draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), max_size=4))
+    found = propose(header, rows, OFFER)
+    assert [one.header for one in found.columns] == header
+    places = [header_key(one.target) for one in found.columns if one.target != "carried"]
+    assert len(places) == len(set(places))
+    try:
+        mapping = found.mapping
+    except ConfigurationError:
+        # A column that calls itself an option, and names none.
+        return
+    record = tomllib.loads(mapping_text("spring.csv", found.named, NO_CHOICES))
+    assert checked_columns(record["columns"], "it") == mapping
+    with contextlib.suppress(InputRefused):
+        columns = read_columns(mapping.applied(header), "spring.csv")
+        assert found.missing == ()
+        assert found.columns[columns.prompt].target == "prompt"

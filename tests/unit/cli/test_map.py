@@ -185,6 +185,35 @@ def test_import_asks_on_a_terminal(
     assert shown(capsys) == ""
 
 
+LIKE_OPTIONS = "sku,prompt,category,Size,Colour,finish,Status\nM-1,blue herons,Mug,11oz,navy,glossy,sold\n"
+
+
+def test_columns_that_look_like_options_are_asked_for(
+    sheet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the file has all that it needs; without a terminal their rows are refused, as ever."""
+    sheet.write_text(LIKE_OPTIONS.replace(",Status", ",Remark"), encoding="utf-8")
+    spec = import_spec(ImportRequest(file=sheet))
+    assert confirmed_input(spec).columns.options == ()
+    assert main.run(["check", "spring.csv"]) == 2
+    assert "1 row, all accepted" in shown(capsys)
+    answering(monkeypatch, "s")
+    with pytest.raises(InputRefused, match="look like options"):
+        confirmed_input(spec)
+    answering(monkeypatch, "D=note", "y")
+    assert [option.name for option in confirmed_input(spec).columns.options] == ["colour", "finish"]
+    assert [option.name for option in confirmed_input(spec).columns.options] == ["colour", "finish"]
+
+
+def test_column_with_the_name_of_a_result_is_proposed_as_a_note(
+    sheet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet.write_text(LIKE_OPTIONS, encoding="utf-8")
+    assert main.run(["map", "spring.csv", "--yes"]) == 0
+    assert columns_of(shown(capsys))["Status"] == "note:Status"
+    assert main.run(["check", "spring.csv"]) == 0
+
+
 def test_changed_columns_are_asked_for_again(
     sheet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,20 @@ def test_failures_come_back_without_a_question(desk: Desk, by_refresh: bool) -> 
     assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
 
 
+def test_column_with_the_name_of_a_result_is_a_note(desk: Desk) -> None:
+    """In the results it is called one, so that they come back."""
+    remember(columns={**COLUMNS, "Status": "note"})
+    desk.service.on_follow["ferns"] = [failed(), failed()]
+    text = "\n".join([f"{HEADER},Status", *(f"{line},sold out" for line in OWN.splitlines()[1:])])
+    desk.run(desk.file(text=text))
+    written = desk.results().read_text("utf-8-sig")
+    assert written.startswith(f"{HEADER},note:Status,status,product_id,")
+    assert "sold out,failed" in written
+    work = desk.run(desk.results())
+    assert work.ended.rows == {RowStatus.SUCCEEDED: 1}
+    assert desk.run(desk.copy("results.csv"), catalog="spring").ended.outcome is Outcome.COMPLETED
+
+
 def test_retry_reads_the_rows_as_their_run_did(desk: Desk) -> None:
     """Whatever is confirmed since."""
     remember()
@@ -139,7 +153,7 @@ def test_named_mapping_file_goes_before_all(desk: Desk) -> None:
 def test_mapping_file_may_say_how_the_file_is_read(desk: Desk) -> None:
     named = written(desk, f'{TOML}[reading]\nencoding = "cp1252"\nworksheet = "Artikel"\n')
     spec = import_spec(ImportRequest(file=desk.file(text=THEIRS), mapping=named, worksheet="Other"))
-    assert spec.choices == SheetChoices(encoding="cp1252", worksheet="Other")
+    assert spec.choices.completed(spec.usual_choices) == SheetChoices(encoding="cp1252", worksheet="Other")
 
 
 def test_remembered_reading_is_used(desk: Desk) -> None:
@@ -149,6 +163,16 @@ def test_remembered_reading_is_used(desk: Desk) -> None:
     desk.run(source)
     assert "Käuze" in desk.service.bought
     assert remembered_mapping(staging(), "summer").choices == NO_CHOICES
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_remembered_encoding_garbles_no_file_that_shows_its_own(desk: Desk, encoding: str) -> None:
+    """One day the sheet is saved as UTF-8: what was confirmed for the old bytes is not read into the new ones."""
+    remember(encoding="cp1252")
+    source = desk.file()
+    source.write_bytes(THEIRS.replace("herons", "Käuze").encode(encoding))
+    desk.run(source)
+    assert "Käuze" in desk.service.bought
 
 
 @pytest.mark.parametrize(
@@ -183,7 +207,7 @@ def test_new_column_that_is_no_option_is_carried(desk: Desk) -> None:
         ('[columns]\n"Name" = 3\n', "both in quotes"),
         ('[columns]\n"Name" = "colour"\n', "`colour`, for the column `Name`, is no column of a catalog"),
         ('[columns]\n"A" = "sku"\n"B" = "sku"\n', "`A` and `B` are both to be `sku`"),
-        ('[columns]\n"Status" = "note"\n', "the results write a column `Status`"),
+        ('[columns]\n"Status" = "prompt"\n', "the results write a column `Status`"),
         ('[reading]\nheader_row = "3"\n', "`header_row` under [reading] has to be a number"),
         ('[reading]\nsheet = "A"\n', "`sheet` under [reading] is not known"),
         ('[colums]\n"A" = "sku"\n', "`colums`, which means nothing there"),
