@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,9 +86,27 @@ def _read(spec: RunSpec, *, as_json: bool, asking: bool) -> CheckInput:
     from cli.mapping_prompt import CheckInput, check_input, confirmed_input
 
     if asking:
-        return CheckInput(confirmed_input(spec))
+        return CheckInput(confirmed_input(_with_readable_encoding(spec)))
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         return check_input(spec)
+
+
+def _with_readable_encoding(spec: RunSpec) -> RunSpec:
+    """The same, with the encoding that a person names where the file does not show its own."""
+    from patternmill.catalog.problems import FileCode
+    from patternmill.errors import InputRefused
+    from patternmill.runs.input_mapping import read_input
+
+    try:
+        read_input(spec)
+    except InputRefused as refused:
+        if refused.code == FileCode.UNREADABLE_ENCODING and spec.choices.encoding is None:
+            echo(f"{refused.message}\n{refused.remedy}")
+            encoding = click.prompt("Encoding (Enter stops)", default="", show_default=False).strip()
+            if not encoding:
+                raise
+            return replace(spec, choices=replace(spec.choices, encoding=encoding))
+    return spec
 
 
 def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
