@@ -23,7 +23,7 @@ from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.run import Run
+from patternmill.runs.run import LINT, Run
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
@@ -234,6 +234,8 @@ class _WatchedRun:
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
         self.display.watch(run)
+        if LINT in run.record.options:
+            self.display.print(run.record.options[LINT])
 
     def known_ends(self) -> KnownEnds | None:
         """What the Prefect server should show of an ended run."""

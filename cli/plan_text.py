@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from patternmill.catalog.check_report import report_lines
+from patternmill.catalog.lint import lint_lines
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.planning.plan import Plan, PlannedItem, Reason
 from patternmill.runs.preview import Preview
@@ -33,6 +34,9 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
     if preview.forecast:
         yield f"Forecast: {preview.forecast}."
     yield from (f"Note: {note}" for note in checked.notes)
+    if preview.lint:
+        yield ""
+        yield from lint_lines(preview.lint)
     yield ""
     yield from _item_lines(plan)
     for sku, fields in preview.changed:

@@ -20,6 +20,7 @@ from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
 from prefect.runtime import deployment, flow_run
 from pydantic import Field, SecretStr, create_model
 
+from patternmill.catalog.lint import PatternPrice, lint_lines, lint_note
 from patternmill.ledger.records import Approval
 from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
@@ -27,6 +28,7 @@ from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
+from patternmill.states import Stage
 from patternmill.text import goods, more, plural, readable
 from prefect_host.internals import response_key
 from tasks.markup import markdown
@@ -168,10 +170,19 @@ def _form(proposal: Proposed, page: ApprovalPage, remark: str, *, with_code: boo
 def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
     duplicates = preview.duplicates
     return ApprovalPage(
-        summary=(_summary(proposal), *([duplicates.sentence()] if duplicates else [])),
+        summary=(
+            _summary(proposal),
+            *([duplicates.sentence()] if duplicates else []),
+            *_lint(preview, proposal),
+        ),
         lines=tuple(_plan_lines(preview, proposal)),
         part="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
+
+
+def _lint(preview: Preview, proposal: Proposal) -> Iterator[str]:
+    note = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
+    yield from filter(None, [note])
 
 
 def _summary(proposal: Proposal) -> str:
@@ -202,6 +213,9 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     if preview.duplicates is not None:
         yield f"> {markdown(preview.duplicates.sentence())}"
         yield ""
+    for line in lint_lines(preview.lint):
+        yield f"> {markdown(line.strip())}  "
+    yield ""
     yield "**Resume**, at the top of the run's page or in its menu, approves or rejects. Meanwhile no lease is kept."
     yield f"The form asks for a name. {UNVERIFIED}"
     yield ""

@@ -27,7 +27,7 @@ from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.results.summary import FAILURES
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import ActiveRun, Run, RunEnding
+from patternmill.runs.run import LINT, ActiveRun, Run, RunEnding
 from patternmill.states import RowStatus
 from patternmill.text import duration, goods, joined, money, plural
 from tasks.markup import cell, logged, markdown
@@ -175,6 +175,8 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
         yield "forecast", f"{run.forecast}; its rows were driven for {duration(ending.worked)}"
     if ending.calibration is not None:
         yield "forecasts so far", str(ending.calibration)
+    if LINT in record.options:
+        yield "lint", record.options[LINT]
     changes = counts_of(record)
     if changes is not None:
         yield "changes", counts_line(changes)

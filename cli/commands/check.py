@@ -18,6 +18,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from cli.mapping_prompt import CheckInput
+    from patternmill.catalog.lint import Lint
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
 
@@ -73,9 +74,9 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
 
         checked = fix(spec.source, checked, check, asking=not yes, naming=read.unconfirmed is not None)
     elif as_json:
-        _write_json(checked, read.unconfirmed)
+        _write_json(checked, _lint(checked, spec), read.unconfirmed)
     else:
-        _show(checked, everything, read.unconfirmed)
+        _show(checked, _lint(checked, spec), everything, read.unconfirmed)
     if read.unconfirmed is not None and not fixing:
         return EXIT_REFUSED
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
@@ -124,10 +125,20 @@ def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
         )
 
 
-def _show(checked: CheckedCatalog, everything: bool, unconfirmed: str | None) -> None:
+def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
+    from patternmill.catalog.lint import find_lint
+    from patternmill.runs.plan_lint import pattern_price
+
+    return find_lint(checked, pattern_price(spec.options))
+
+
+def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:
     from patternmill.catalog.check_report import report_lines
+    from patternmill.catalog.lint import lint_lines
 
     for line in report_lines(checked, limit=None if everything else 40):
+        echo(line)
+    for line in ("", *lint_lines(lint)) if lint else ():
         echo(line)
     if any(problem.suggestion for problem in checked.problems):
         echo("")
@@ -136,12 +147,11 @@ def _show(checked: CheckedCatalog, everything: bool, unconfirmed: str | None) ->
         echo(f"\n{unconfirmed}")
 
 
-def _write_json(checked: CheckedCatalog, unconfirmed: str | None) -> None:
+def _write_json(checked: CheckedCatalog, lint: tuple[Lint, ...], unconfirmed: str | None) -> None:
     """To the standard output, which has nothing else."""
     import orjson
 
     from patternmill.catalog.check_report import report_json
 
-    sys.stdout.write(
-        orjson.dumps(report_json(checked, unconfirmed), option=orjson.OPT_INDENT_2).decode() + "\n"
-    )
+    report = report_json(checked, unconfirmed) | {"lint": [one.as_json() for one in lint]}
+    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")

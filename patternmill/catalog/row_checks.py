@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
@@ -102,6 +102,17 @@ class _Resolved:
     meant: Category | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """What rows with the same category and the same cells of options choose."""
+
+    choices: tuple[WrittenSelection, ...]
+    selections: dict[str, str]
+    #: As the rows spell them; the same object where that makes no difference.
+    written: dict[str, str]
+    findings: tuple[Finding, ...]
+
+
 class _RowChecker:
     """Checks records one by one; equal cells are resolved once."""
 
@@ -119,6 +130,10 @@ class _RowChecker:
             file, lambda cell: self._resolve_category(cell).category, self._nearest
         )
         self._any_category = AnyCategory(offer, self._nearest)
+        selections = file.columns.selections
+        options = [column.index for column in file.columns.options] if selections is None else [selections]
+        self._choice_cells = (file.columns.category, *options)
+        self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
@@ -141,14 +156,12 @@ class _RowChecker:
         cells, columns = record.cells, self._columns
         prompt, written = normalised(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
-        choices, misread = read_choices(cells, columns, self._header)
-        selections, mismatched = self._selections(cells, category, choices)
+        chosen, mismatched = self._selections(cells, category)
         extras = self._extra_columns.read(cells)
         findings = [
             *self._sku_findings(record, sku),
             *self._prompt_findings(prompt, cells[columns.prompt]),
             *filter(None, [category.finding]),
-            *misread,
             *mismatched,
             *extras.findings,
         ]
@@ -158,17 +171,15 @@ class _RowChecker:
             findings = [*faults, *(finding for finding in findings if finding.column not in named)]
         if findings:
             return _refused(record, sku, findings)
-        as_written = {tidy(one.option): tidy(one.value) for one in choices}
         row = Row(
             line=record.line,
             sku=sku,
             prompt=self._shared(prompt),
             category=self._shared(written),
             category_id=category.id,
-            selections=selections,
+            selections=chosen.selections,
             cells=cells,
-            # One object for both where they are equal, as in most rows.
-            written=selections if as_written == selections else as_written,
+            written=chosen.written,
             is_resolved=category.category is not None and category.category.checkable,
             model=extras.model,
             written_model=extras.written_model,
@@ -177,22 +188,44 @@ class _RowChecker:
         )
         return Entry(record, row, ())
 
-    def _selections(
-        self, cells: tuple[str, ...], category: _Resolved, choices: Sequence[WrittenSelection]
-    ) -> tuple[dict[str, str], list[Finding]]:
-        """The selections, and what is wrong with them: by the row's category, or the one that was probably meant."""
+    def _selections(self, cells: tuple[str, ...], category: _Resolved) -> tuple[_Chosen, Sequence[Finding]]:
+        """What the row chooses, and what is wrong with it: by its category, or the one that was probably meant."""
+        known, chosen = category.category or category.meant, self._chosen(cells, category)
+        misplaced = self._other_columns.misplaced(cells, known, chosen.choices)
+        if not misplaced:
+            return chosen, chosen.findings
+        elsewhere = frozenset(name for name, _ in misplaced if name)
+        findings = [finding for _, finding in misplaced]
+        if known is None and category.finding is not None:
+            findings += self._any_category.values(self._other_columns.like_options(cells))
+        if category.category is None and known is not None:
+            findings = [_if_meant(finding, known) for finding in findings]
+        return chosen, [*self._choose(cells, category, elsewhere).findings, *findings]
+
+    def _chosen(self, cells: tuple[str, ...], category: _Resolved) -> _Chosen:
+        key = tuple([cells[index] for index in self._choice_cells])
+        found = self._known_choices.get(key)
+        if found is None:
+            found = self._choose(cells, category)
+            if len(self._known_choices) < _CACHED:
+                self._known_choices[key] = found
+        return found
+
+    def _choose(
+        self, cells: tuple[str, ...], category: _Resolved, elsewhere: Collection[str] = ()
+    ) -> _Chosen:
         known = category.category or category.meant
-        misplaced = self._other_columns.misplaced(cells, known, choices)
-        elsewhere = [name for name, _ in misplaced if name]
+        choices, misread = read_choices(cells, self._columns, self._header)
         fill_in = partial(self._other_columns.fill_in, known)
         selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
         if known is None and category.finding is not None:
-            like_options = self._other_columns.like_options(cells)
-            mismatched = (*self._any_category.findings(choices), *self._any_category.values(like_options))
-        findings = [*mismatched, *(finding for _, finding in misplaced)]
-        if category.category is None and known is not None:
-            findings = [_if_meant(finding, known) for finding in findings]
-        return selections, findings
+            mismatched = tuple(self._any_category.findings(choices))
+        elif category.category is None and known is not None:
+            mismatched = tuple(_if_meant(finding, known) for finding in mismatched)
+        written = {tidy(one.option): tidy(one.value) for one in choices}
+        return _Chosen(
+            choices, selections, selections if written == selections else written, (*misread, *mismatched)
+        )
 
     def _shared(self, text: str) -> str:
         """One object for equal texts."""

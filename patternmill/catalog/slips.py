@@ -160,5 +160,5 @@ def is_doubtful(prompt: str) -> bool:
     """Whether a normalised prompt looks like a placeholder, though it may be meant."""
     if len(prompt) > _LONGEST:
         return False
-    words = " ".join(_WORDS.findall(prompt.casefold())).rstrip(" 0123456789")
+    words = " ".join(_WORDS.findall(prompt.casefold()))
     return words in _DOUBTFUL or _IN_BRACKETS.fullmatch(prompt) is not None

@@ -127,6 +127,15 @@ class CatalogRowTables(ItemTable):
             if sku_key(sku) in sku_keys and (known := self.product_item(ItemKey(key))) is not None:
                 yield other, sku_key(sku), Content.of_items(known.content, known.pattern_contents)
 
+    def other_catalogs_skus(self, environment: str, catalog: str) -> Iterator[tuple[str, str]]:
+        """What the other catalogs of an environment have now, as (catalog, sku), in no order."""
+        rows = self.database.stream(
+            "SELECT catalog, sku FROM catalog_rows "
+            "WHERE environment = :environment AND catalog <> :catalog AND retired_at IS NULL",
+            {"environment": environment, "catalog": catalog},
+        )
+        yield from ((other, sku) for other, sku in rows)
+
     def add_changes(self, run_id: RunId, changes: Iterable[Change]) -> None:
         """What a refresh found, with the IDs of what is to be replaced."""
         self.database.execute_many(

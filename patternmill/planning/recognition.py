@@ -97,7 +97,8 @@ class RecognizedItems(ContentItems):
         chains = (chain, *self._as_spelled_before(chain))
         if is_known and (known := self._known_chain(chains, sku, row)):
             return known
-        return max(chains, key=self._progress)
+        # Of what was only planned before, the old spelling: a person may have approved, or rejected, those items.
+        return max(chains, key=lambda one: (*self._progress(one), one is not chain))
 
     def _known_chain(self, chains: Sequence[Chain], sku: str, row: Row) -> Chain | None:
         """The one whose product exists; else that of a product of the same meaning; else of one that was tried."""

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 
 from patternmill.catalog.changes import Content, old_and_new
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.lint import Lint, lint_note
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
@@ -41,6 +42,7 @@ from patternmill.planning.plan import (
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, same_refinements
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.approval import ApprovedItems
+from patternmill.runs.plan_lint import pattern_price, plan_lint
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -81,6 +83,8 @@ class Preview:
     changed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     #: The rows that the limits cover; None: all of them.
     limited: LimitedPlan | None = None
+    #: What would probably be a pity to pay for.
+    lint: tuple[Lint, ...] = ()
 
 
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
@@ -90,10 +94,17 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
         limited = limit_plan(plan, plan_limits(ledger, spec))
         expected = forecast_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
+        lint = plan_lint(ledger, plan, checked, options)
         if ledger is None:
-            return Preview(plan, cost, expected, limited=limited)
+            return Preview(plan, cost, expected, limited=limited, lint=lint)
         duplicates = find_duplicates(ledger, plan, checked.offer)
-        return Preview(plan, cost, expected, duplicates, tuple(_changed(ledger, plan)), limited)
+        return Preview(plan, cost, expected, duplicates, tuple(_changed(ledger, plan)), limited, lint)
+
+
+def lint_note_of(spec: RunSpec, checked: CheckedCatalog, plan: Plan) -> str | None:
+    """The lint of a plan in a sentence, by a connection of its own."""
+    with ledger_if_any(spec.settings) as ledger:
+        return lint_note(plan_lint(ledger, plan, checked, spec.options), pattern_price(spec.options))
 
 
 def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | None:

@@ -51,6 +51,7 @@ from patternmill.runs.preview import (
     apply_limits,
     forecast_of,
     known_duplicates,
+    lint_note_of,
     refuse_duplicates,
     remember_and_plan,
     with_spending_limits,
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 
+#: In the options of a run's record: the money lint of its plan, in a sentence.
+LINT = "lint"
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
 
@@ -306,7 +309,9 @@ class _Planning:
         stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
-        recorded = await writer.run(lambda ledger: self._put_on_record(ledger, memory, plan, duplicates))
+        note = await asyncio.to_thread(lint_note_of, self.spec, self.checked, plan)
+        planning = replace(self, record=with_lint(self.record, note))
+        recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, memory, plan, duplicates))
         # In a transaction of its own: to play a large plan takes a while.
         return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
 
@@ -416,6 +421,10 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
     if checked.file.mapping.columns:
         options[MAPPING] = dict(checked.file.mapping.columns)
     return options
+
+
+def with_lint(record: RunRecord, note: str | None) -> RunRecord:
+    return replace(record, options={**record.options, LINT: note}) if note else record
 
 
 def with_approval(record: RunRecord, approval: Approval) -> RunRecord:

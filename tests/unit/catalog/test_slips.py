@@ -125,7 +125,7 @@ def test_real_prompts_are_not_refused(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["test", "Test 2", "prompt", "n/a", "NA", "null", "same as above", "<your text>", "{{prompt}}"]
+    "prompt", ["test", "Test!", "prompt", "n/a", "NA", "null", "same as above", "<your text>", "{{prompt}}"]
 )
 def test_doubtful_prompts_are_known(prompt: str) -> None:
     """They are only warned of."""
@@ -134,7 +134,7 @@ def test_doubtful_prompts_are_known(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["b", "a test of courage", "herons [blue]", "none of the above birds", "12"]
+    "prompt", ["b", "a test of courage", "herons [blue]", "none of the above birds", "12", "prompt 012"]
 )
 def test_other_prompts_are_not_doubtful(prompt: str) -> None:
     assert not is_doubtful(prompt)

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import tidy
+from patternmill.errors import ApprovalNeeded
+from patternmill.ledger.records import SpendingLimits
+from patternmill.planning.plan import Plan
+from patternmill.runs import approval
+from patternmill.runs.preview import preview
 from patternmill.service import outcomes
 from patternmill.states import AttemptState, RowStatus
 
@@ -201,4 +207,26 @@ def test_refused_request_of_an_older_version_stays_refused(
     shop.run(file({"N": raw}))
     by_old_rules()
     assert shop.run(file({"N": raw})).statuses == {"N": RowStatus.FAILED}
+    assert service.bought == []
+
+
+def test_rejected_plan_of_an_older_version_stays_rejected(
+    shop: Workshop, service: Service, by_old_rules: OldRules
+) -> None:
+    """Nor does an approval lapse: what was only planned keeps its items."""
+    text, again = file({"N": "blue\u00a0herons"}), file({"N": "blue herons"})
+    spec = shop.spec()
+
+    def plan_of(content: str) -> Plan:
+        return preview(spec, check_rows(shop.file(content), service.offer, prompt_limit=100)).plan
+
+    shop.run(text, limits=SpendingLimits(patterns=0))
+    planned = plan_of(text)
+    approval.approve(
+        spec, approval.propose(spec, planned), approval.ApprovalDecision("a person", approved=False)
+    )
+    by_old_rules()
+    assert plan_of(again).items.keys() == planned.items.keys()
+    with pytest.raises(ApprovalNeeded, match="rejected or left out by a person"):
+        shop.run(again)
     assert service.bought == []

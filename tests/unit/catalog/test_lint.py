@@ -1,0 +1,121 @@
+"""Money lint names what would be a pity to pay for, with its rows, its saving and a way to silence it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from patternmill.catalog.lint import PatternPrice, find_lint, lint_lines, lint_note, spelling_key
+from patternmill.catalog.row_checks import CheckedCatalog
+
+from .samples import checked
+
+EURO = PatternPrice(40, "EUR")
+FREE = PatternPrice()
+
+
+def file(*prompts: str, more: str = "", cells: tuple[str, ...] = ()) -> CheckedCatalog:
+    lines = [
+        f'A{number},"{prompt}",Mug{"," + cells[number] if cells else ""}'
+        for number, prompt in enumerate(prompts)
+    ]
+    return checked("\n".join((f"sku,prompt,category{more}", *lines)) + "\n")
+
+
+def test_spellings_of_one_prompt_are_named_with_what_unifying_them_saves() -> None:
+    found = file("ikat", "a heron", "Ikat", "ikat.", "ikat pattern", "Ikat", "Ikats")
+    lint = find_lint(found, EURO)
+    assert list(lint_lines(lint)) == [
+        "Worth a look before it is paid for:",
+        "  5 spellings of one prompt, in rows 2, 4-8: `ikat`, `Ikat`, `ikat.`, `ikat pattern`, `Ikats`",
+        "    Write them alike to save 4 patterns, \u20ac1.60.",
+        "  To silence a row: write `ok` into a column `note:lint`.",
+    ]
+    assert lint[0].lines == (2, 4, 5, 6, 7, 8)
+    assert lint_note(lint, EURO) == (
+        "Worth a look: 1 prompt in several spellings (up to 4 patterns, \u20ac1.60 to save); "
+        "`patternmill check` lists them."
+    )
+    assert "save 4 patterns." in find_lint(found, FREE)[0].advice
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("blue herons on white", "white herons on blue"),
+        ("prompt 001", "prompt 002"),
+        ("pink \U0001f9a9", "pink \U0001f9a2"),
+        ("2.5 cm dots", "25 cm dots"),
+        ("glass", "glas"),
+        ("polish", "polished"),
+        ("caf\u00e9", "cafe"),
+        ("pattern", "design"),
+    ],
+)
+def test_prompts_that_may_differ_are_not_lint(one: str, other: str) -> None:
+    """The order of words, numbers, signs and letters count."""
+    assert find_lint(file(one, other), FREE) == ()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "the Blue Heron",
+        "blue herons",
+        "Blue heron pattern!",
+        "\u00abblue heron\u00bb",
+        "blue-heron",
+        "blue\nheron",
+    ],
+)
+def test_case_punctuation_plurals_and_fillers_do_not_count(same: str) -> None:
+    assert spelling_key(same) == b"blue heron"
+
+
+def test_what_is_bought_already_saves_nothing() -> None:
+    """With one spelling bought, every other one would be saved; with all bought, there is nothing to say."""
+    found = file("ikat", "Ikat", "ikat.")
+    assert find_lint(found, FREE, buys=lambda row: False) == ()
+    assert find_lint(found, FREE, buys=lambda row: row.line > 2)[0].patterns == 2
+    assert find_lint(found, FREE, buys=lambda row: row.line == 4)[0].patterns == 1
+
+
+def test_another_model_makes_another_pattern() -> None:
+    assert find_lint(file("ikat", "Ikat", more=",model", cells=("one", "two")), FREE) == ()
+    assert len(find_lint(file("ikat", "Ikat", more=",model", cells=("one", "one")), FREE)) == 1
+
+
+def test_placeholder_text_is_named() -> None:
+    (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
+    assert one.message == "Text like that of a placeholder, in rows 2, 4-5: `test`, `n/a`"
+    assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
+
+
+@pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])
+def test_rows_are_silenced_by_a_note(header: str) -> None:
+    """Whatever else the note says; another word silences nothing."""
+    prompts = ("ikat", "Ikat", "test")
+    assert find_lint(file(*prompts, more=f",{header}", cells=("", "OK: two on purpose", "ok")), FREE) == ()
+    assert len(find_lint(file(*prompts, more=f",{header}", cells=("", "", "look")), FREE)) == 2
+
+
+def test_long_lists_are_cut() -> None:
+    """The dearest come first."""
+    prompts = [text for number in range(12) for text in (f"heron {number}", f"Heron {number}")]
+    lint = find_lint(file("HERON 3", "heron 3!", *prompts), FREE)
+    lines = list(lint_lines(lint))
+    assert len(lint) == 12
+    assert "`HERON 3`" in lines[1]
+    assert lines[-2] == "  \u2026 and 2 more"
+    assert list(lint_lines(())) == []
+    assert lint_note((), FREE) is None
+
+
+def test_lint_takes_little_time() -> None:
+    """A hundred thousand different prompts cost about half a second; this is the same for a tenth."""
+    prompts = (f"blue herons among {number} reeds, soft watercolour on cream" for number in range(10_000))
+    found = file(*prompts)
+    started = time.process_time()
+    assert find_lint(found, FREE) == ()
+    assert time.process_time() - started < 0.5
