@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +18,9 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from cli.mapping_prompt import CheckInput
+    from patternmill.catalog.lint import Lint
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
-    from patternmill.settings import Settings
 
 
 @click.command("check")
@@ -73,9 +74,9 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
 
         checked = fix(spec.source, checked, check, asking=not yes, naming=read.unconfirmed is not None)
     elif as_json:
-        _write_json(checked, read.unconfirmed)
+        _write_json(checked, _lint(checked, spec), read.unconfirmed)
     else:
-        _show(checked, spec.settings, everything, read.unconfirmed)
+        _show(checked, _lint(checked, spec), everything, read.unconfirmed)
     if read.unconfirmed is not None and not fixing:
         return EXIT_REFUSED
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
@@ -86,9 +87,27 @@ def _read(spec: RunSpec, *, as_json: bool, asking: bool) -> CheckInput:
     from cli.mapping_prompt import CheckInput, check_input, confirmed_input
 
     if asking:
-        return CheckInput(confirmed_input(spec))
+        return CheckInput(confirmed_input(_with_readable_encoding(spec)))
     with redirect_stdout(sys.stderr) if as_json else nullcontext():
         return check_input(spec)
+
+
+def _with_readable_encoding(spec: RunSpec) -> RunSpec:
+    """The same, with the encoding that a person names where the file does not show its own."""
+    from patternmill.catalog.problems import FileCode
+    from patternmill.errors import InputRefused
+    from patternmill.runs.input_mapping import read_input
+
+    try:
+        read_input(spec)
+    except InputRefused as refused:
+        if refused.code == FileCode.UNREADABLE_ENCODING and spec.choices.encoding is None:
+            echo(f"{refused.message}\n{refused.remedy}")
+            encoding = click.prompt("Encoding (Enter stops)", default="", show_default=False).strip()
+            if not encoding:
+                raise
+            return replace(spec, choices=replace(spec.choices, encoding=encoding))
+    return spec
 
 
 def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
@@ -106,15 +125,19 @@ def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
         )
 
 
-def _show(checked: CheckedCatalog, settings: Settings, everything: bool, unconfirmed: str | None) -> None:
-    from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.lint import find_lint, lint_lines
-    from patternmill.engine.options import RunOptions
+def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
+    from patternmill.catalog.lint import find_lint
     from patternmill.runs.plan_lint import pattern_price
+
+    return find_lint(checked, pattern_price(spec.options))
+
+
+def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:
+    from patternmill.catalog.check_report import report_lines
+    from patternmill.catalog.lint import lint_lines
 
     for line in report_lines(checked, limit=None if everything else 40):
         echo(line)
-    lint = find_lint(checked, pattern_price(RunOptions.from_settings(settings)))
     for line in ("", *lint_lines(lint)) if lint else ():
         echo(line)
     if any(problem.suggestion for problem in checked.problems):
@@ -124,12 +147,11 @@ def _show(checked: CheckedCatalog, settings: Settings, everything: bool, unconfi
         echo(f"\n{unconfirmed}")
 
 
-def _write_json(checked: CheckedCatalog, unconfirmed: str | None) -> None:
+def _write_json(checked: CheckedCatalog, lint: tuple[Lint, ...], unconfirmed: str | None) -> None:
     """To the standard output, which has nothing else."""
     import orjson
 
     from patternmill.catalog.check_report import report_json
 
-    sys.stdout.write(
-        orjson.dumps(report_json(checked, unconfirmed), option=orjson.OPT_INDENT_2).decode() + "\n"
-    )
+    report = report_json(checked, unconfirmed) | {"lint": [one.as_json() for one in lint]}
+    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")

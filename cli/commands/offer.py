@@ -37,7 +37,7 @@ def command(categories: tuple[str, ...], environment: str | None, as_json: bool)
     offer = offer_of(settings)
     found = chosen_categories(offer, categories, settings.environment)
     if as_json:
-        click.echo(json.dumps(offer_json(offer, found, settings.environment), ensure_ascii=False, indent=2))
+        echo(json.dumps(offer_json(offer, found, settings.environment), ensure_ascii=False, indent=2))
         return EXIT_CODES[Outcome.COMPLETED]
     for line in offer_lines(offer, found, settings.environment):
         echo(line)

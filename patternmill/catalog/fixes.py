@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -36,8 +36,10 @@ _OF_A_CHOICE = frozenset(
 )
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
-_OF_A_CATEGORY = frozenset(
+#: What is wrong with options cannot be told where these are wrong.
+_BEFORE_OPTIONS = frozenset(
     {
+        RowCode.MALFORMED_SELECTIONS,
         RowCode.EMPTY_CATEGORY,
         RowCode.UNKNOWN_CATEGORY,
         RowCode.UNLISTED_CATEGORY,
@@ -201,7 +203,7 @@ class Question:
 def questions(checked: CheckedCatalog) -> list[Question]:
     """What can be corrected, by what is wrong; the most frequent first. Options only where the category is right."""
     groups: dict[Key, list[Problem]] = defaultdict(list)
-    undecided = {problem.line for problem in checked.problems if problem.code in _OF_A_CATEGORY}
+    undecided = {problem.line for problem in checked.problems if problem.code in _BEFORE_OPTIONS}
     for problem in filter(_can_be_corrected, checked.problems):
         if problem.line not in undecided or problem.code not in _OF_AN_OPTION:
             groups[_key(problem)].append(problem)
@@ -249,13 +251,16 @@ def fixed(
 
     `answer` gives None for what is to stay as it is. A question is asked once. `begun`: what is corrected already.
     """
-    asked: set[Key] = set()
+    answers: dict[Key, str | None] = {}
+    seen: set[tuple[Key, int]] = set()
     found = Fixed(begun, check(with_edits(checked.file, begun)) if begun else checked)
-    while new := [one for one in questions(found.checked) if one.key not in asked]:
-        asked.update(one.key for one in new)
+    while new := list(_unseen(found.checked, seen)):
         edits, answered, file = found.edits, list(found.answered), found.checked.file
         for question in new:
-            text = answer(question)
+            # The same word in rows that another mistake hid until now is not asked about again.
+            if question.key not in answers:
+                answers[question.key] = answer(question)
+            text = answers[question.key]
             if text is not None:
                 more = question.edits(text, file)
                 edits, file = edits.with_more(more), with_edits(file, more)
@@ -263,6 +268,15 @@ def fixed(
         if len(answered) > len(found.answered):
             found = Fixed(edits, check(file), tuple(answered))
     return found
+
+
+def _unseen(checked: CheckedCatalog, seen: set[tuple[Key, int]]) -> Iterator[Question]:
+    """The questions with the rows in which they are new, which are seen from then on."""
+    for question in questions(checked):
+        problems = tuple(one for one in question.problems if (question.key, one.line) not in seen)
+        seen.update((question.key, problem.line) for problem in problems)
+        if problems:
+            yield replace(question, problems=problems)
 
 
 def with_edits(file: CatalogFile, edits: Edits) -> CatalogFile:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -53,6 +54,15 @@ class Lint:
     #: That would not be bought.
     patterns: int = 0
     is_spelling: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As `check --json` has it."""
+        return {
+            "message": self.message,
+            "advice": self.advice,
+            "rows": list(self.lines),
+            "patterns": self.patterns,
+        }
 
 
 def find_lint(

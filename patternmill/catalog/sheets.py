@@ -125,6 +125,7 @@ _READ_OTHERWISE = frozenset(
         FileCode.WRONG_DELIMITER,
         FileCode.NO_KNOWN_COLUMNS,
         FileCode.MISSING_COLUMN,
+        FileCode.MAPPING_CHANGED,
         FileCode.DUPLICATE_HEADER,
         FileCode.RESERVED_COLUMN,
         FileCode.HEADER_ONLY,

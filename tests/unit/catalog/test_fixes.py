@@ -83,6 +83,27 @@ def test_options_are_not_asked_for_while_the_category_is_unknown() -> None:
     assert question.code is RowCode.UNKNOWN_CATEGORY
 
 
+def test_an_answer_holds_for_rows_that_another_mistake_hid() -> None:
+    """The same word is not asked about twice."""
+    rows = "A,b,Cushion,S,Linnen,\nB,b,Cusion,S,Linnen,\n"
+    asked: list[str] = []
+
+    def answer(question: Question) -> str | None:
+        asked.append(question.first.value or "")
+        return question.suggestion
+
+    result = fixed(found(rows), check, answer)
+    assert sorted(asked) == ["Cusion", "Linnen"]
+    assert result.checked.refused_count == 0
+
+
+def test_selections_that_cannot_be_read_are_left_alone() -> None:
+    """Whatever else is wrong with the row."""
+    for cell in ('"{""fabric"": 5, ""size"": ""XS""}"', "fabric=linen"):
+        result = fixed_by(f"A,b,Cushion,{cell}\n", "linen", "S", header="sku,prompt,category,selections")
+        assert not result.edits
+
+
 def test_row_keeps_what_was_not_answered() -> None:
     """And is not asked about again."""
     result = fixed_by("A,b,Cusion,,linen,\n", None)

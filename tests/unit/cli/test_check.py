@@ -89,6 +89,15 @@ def test_copy_that_is_right_can_be_imported(file: Path, capsys: pytest.CaptureFi
     assert catalog_name(Path("spring.corrected.csv")) == ("spring", False)
 
 
+def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
+    """And the columns after it: a German Excel's file is right after one command."""
+    rows = "Herbst;;;;\nsku;Prompt text;Product type;Size;Finish\nA1;Reiher am Fluß;Mugg;11oz;matte\n"
+    Path("herbst.csv").write_bytes(rows.encode("cp1252"))
+    answers += ["cp1252", "y", "y"]
+    assert main.run(["check", "herbst.csv", "--fix"]) == 0
+    assert main.run(["check", "herbst.corrected.csv"]) == 0
+
+
 @pytest.mark.parametrize("options", [["--fix"], ["--fix", "--json"], ["--yes"]])
 def test_options_that_cannot_be_followed_are_refused(
     file: Path, options: list[str], monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import cast
@@ -11,8 +13,9 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from cli.run_display import Display, progress_line
+from cli.run_display import Display, ending_lines, progress_line
 from patternmill.engine.progress import Halt, Progress
+from patternmill.results.summary import Cause
 from patternmill.runs.run import Run
 
 
@@ -81,3 +84,22 @@ def test_progress_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch)
 def test_run_whose_rows_have_ended_has_no_time_left() -> None:
     line = progress_line(run_with(SimpleNamespace(waiting=""), to_do=24, ended=24))
     assert line.endswith(", ending")
+
+
+def test_end_of_a_run_says_where_the_other_causes_are() -> None:
+    """Ten are listed; how many more there are, of how many rows, and which file has them."""
+    now = datetime(2026, 9, 1, tzinfo=UTC)
+    causes = [
+        Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
+    ]
+    record = SimpleNamespace(
+        reason=None, ended_at=now, started_at=now, run_id="r1", options={}, catalog="spring"
+    )
+    run = SimpleNamespace(
+        ending=SimpleNamespace(outcome="CompletedWithFailures", rows={}, record=record),
+        results=SimpleNamespace(causes=causes, out=Path("results")),
+        progress=Progress(),
+        reported="",
+    )
+    lines = list(ending_lines(cast(Run, run), "", None, False))
+    assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
