@@ -209,7 +209,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
         return
     from cli.embedded_studio import embedded_studio
 
-    steps.show("Starting the embedded studio, as PATTERNMILL_STUDIO_URL names no service …")
+    steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
 
