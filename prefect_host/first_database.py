@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from patternmill.errors import PatternmillError
 from prefect_host.own_server import DATABASE, OwnServer, template_folder
 
 if TYPE_CHECKING:
@@ -69,10 +70,11 @@ def keeping_first_database(app: ASGIApp, directory: Path, template: Path) -> ASG
 
 
 def main() -> None:
-    """Make it now, so that the first command does not wait for it."""
-    if not (template_folder() / DATABASE).exists():
-        with TemporaryDirectory() as home, OwnServer(Path(home)):
-            pass
+    """Make it now, so that the first command does not wait for it; where that fails, it does."""
+    if (template_folder() / DATABASE).exists():
+        return
+    with suppress(PatternmillError, OSError), TemporaryDirectory() as home, OwnServer(Path(home)):
+        pass
 
 
 if __name__ == "__main__":
