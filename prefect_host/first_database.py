@@ -27,6 +27,8 @@ def lay_first_database(directory: Path, template: Path) -> bool:
     """Whether a server's directory has a database now; without one, Prefect makes it as it starts."""
     if (directory / DATABASE).exists():
         return True
+    if not (template / DATABASE).exists():
+        return False
     try:
         # The database last: with it, the directory has all.
         for name in (REMEMBERED, DATABASE):
