@@ -119,7 +119,8 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
                 code = run_in_thread(work, watched.on_signal)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
-            watched.display.step("Completing the run's record in the Prefect UI …")
+            if connection.is_available:
+                watched.display.step("Completing the run's record in the Prefect UI …")
             complete = connection.complete_record(flow_run_id, watched.known_ends)
             if complete:
                 repair_records(settings, watched.display.print)
@@ -210,7 +211,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
         return
     from cli.embedded_studio import embedded_studio
 
-    steps.show("Starting the embedded studio, as PATTERNMILL_STUDIO_URL names no service …")
+    steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
 
@@ -332,7 +333,8 @@ class _WatchedRun:
         """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
         if self._pictures is not None and run is not None and run.results is not None:
-            self._pictures.finish(run.results.out, self.display)
+            # After a person's stop nothing more is waited for.
+            self._pictures.finish(run.results.out, self.display, is_stopped=lambda: run.is_stopped)
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from patternmill.errors import PatternmillError
 from prefect_host.own_server import DATABASE, OwnServer, template_folder
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def lay_first_database(directory: Path, template: Path) -> bool:
     """Whether a server's directory has a database now; without one, Prefect makes it as it starts."""
     if (directory / DATABASE).exists():
         return True
+    if not (template / DATABASE).exists():
+        return False
     try:
         # The database last: with it, the directory has all.
         for name in (REMEMBERED, DATABASE):
@@ -69,10 +72,11 @@ def keeping_first_database(app: ASGIApp, directory: Path, template: Path) -> ASG
 
 
 def main() -> None:
-    """Make it now, so that the first command does not wait for it."""
-    if not (template_folder() / DATABASE).exists():
-        with TemporaryDirectory() as home, OwnServer(Path(home)):
-            pass
+    """Make it now, so that the first command does not wait for it; where that fails, it does."""
+    if (template_folder() / DATABASE).exists():
+        return
+    with suppress(PatternmillError, OSError), TemporaryDirectory() as home, OwnServer(Path(home)):
+        pass
 
 
 if __name__ == "__main__":

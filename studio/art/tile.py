@@ -85,9 +85,9 @@ def _noise(
     stretch: tuple[float, float] = (1.0, 1.0),
 ) -> NDArray[np.float64]:
     """Smooth noise of mean 0 and deviation 1 with features of about `size` pixels (rows, columns stretched)."""
-    white = np.fft.fft2(generator.standard_normal(shape))
-    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.fftfreq(shape[1])[None, :]
+    white = np.fft.rfft2(generator.standard_normal(shape))
+    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
     reach = (down * size * stretch[0]) ** 2 + (across * size * stretch[1]) ** 2
-    kept = np.fft.ifft2(white * np.exp(-2 * np.pi**2 * reach / 2)).real
+    kept = np.fft.irfft2(white * np.exp(-2 * np.pi**2 * reach / 2), s=shape)
     noise: NDArray[np.float64] = (kept - kept.mean()) / kept.std()
     return noise

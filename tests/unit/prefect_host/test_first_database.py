@@ -59,6 +59,16 @@ def test_a_database_in_use_is_left_as_it_is(made: Path, tmp_path: Path) -> None:
     assert names(made) == [("secret",)]
 
 
+def test_half_of_a_kept_database_is_none(made: Path, tmp_path: Path) -> None:
+    """Prefect would think that its block types are registered."""
+    fresh, template = tmp_path / "fresh", tmp_path / "template"
+    fresh.mkdir()
+    keep_first_database(made, template)
+    (template / DATABASE).unlink()
+    assert not lay_first_database(fresh, template)
+    assert list(fresh.iterdir()) == []
+
+
 def test_without_a_place_to_keep_it_nothing_is_kept(made: Path, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file, where the folder would be")
