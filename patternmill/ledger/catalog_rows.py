@@ -109,6 +109,15 @@ class CatalogRowTables(ItemTable):
         ):
             yield CurrentRow(sku, _content(row), *rest)
 
+    def current_skus(self, environment: str, catalog: str) -> list[tuple[str, RunId]]:
+        """What a catalog has now, and by which run; in the order of the skus."""
+        rows = self.database.rows(
+            "SELECT sku, run_id FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
+            "AND retired_at IS NULL ORDER BY sku",
+            {"environment": environment, "catalog": catalog},
+        )
+        return [(sku, RunId(run_id)) for sku, run_id in rows]
+
     def other_catalogs_rows(
         self, environment: str, catalog: str, sku_keys: Collection[str]
     ) -> Iterator[tuple[str, str, Content]]:

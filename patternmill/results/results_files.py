@@ -27,6 +27,7 @@ from patternmill.results.summary import (
     failures_by_cause,
     manifest_bytes,
 )
+from patternmill.results.whole_catalog import WHOLE_CATALOG, WHOLE_FOLDER, whole_catalog, whole_results
 from patternmill.text import moment
 
 RESULTS = "results.csv"
@@ -43,6 +44,8 @@ class Results:
     files: tuple[FileMark, ...]
     counts: Counts
     causes: tuple[Cause, ...]
+    #: Where the files of the whole catalog are; None where these are of all of it, or `latest` does not lead here.
+    whole: Path | None = None
 
     def path(self, name: str) -> Path:
         return self.out / name
@@ -70,9 +73,31 @@ def rebuild(
     results = write_results(
         record, file.header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
     )
-    for name in links:
-        link_latest(out, name)
+    if names := tuple(links):
+        results = replace(results, whole=_write_whole_catalog(ledger, record, out))
+        for name in names:
+            link_latest(out, name, WHOLE_FOLDER if results.whole else "")
     return results
+
+
+def _write_whole_catalog(ledger: Ledger, record: RunRecord, out: Path) -> Path | None:
+    """Write the files of the whole catalog, where the run's own have a part of it; returns their folder."""
+    whole = whole_catalog(ledger, record)
+    if whole.is_of(record.run_id):
+        return None
+    runs = dict.fromkeys(run_id for run_id, _ in whole.places)
+    found = {one.key: one for run_id in runs for one in checkouts_of_run(ledger, run_id)}
+    orders = [checkout for checkout in found.values() if checkout.order is not None]
+    header, results = whole_results(ledger, whole)
+    rows = list(with_orders(results, orders))
+    shown = replace(record, options={**record.options, WHOLE_CATALOG: True})
+    pictures = pictures_of(record, rows)
+    changes = ledger.changes_of(record.run_id) if counts_of(record) is not None else None
+    folder = out / WHOLE_FOLDER
+    write_results(
+        shown, header, range(len(header)), rows, folder, pictures=pictures, changes=changes, orders=orders
+    )
+    return folder
 
 
 def write_results(

@@ -90,10 +90,10 @@ def row_results(ledger: Ledger, record: RunRecord, file: CatalogFile) -> Iterato
     """Every row of a run, in the order of its file. Rows of a run that has ended are as they were then."""
     for rows, attempts in ledger.rows_with_attempts(record.run_id):
         for row in rows:
-            yield _row_result(row, file.records[row.position].cells, attempts, record.outcome)
+            yield row_result(row, file.records[row.position].cells, attempts, record.outcome)
 
 
-def _row_result(
+def row_result(
     row: RunRow, cells: tuple[str, ...], attempts: Attempts, run_outcome: Outcome | None
 ) -> RowResult:
     ended = json.loads(row.outcome) if row.outcome else None

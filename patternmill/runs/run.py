@@ -44,6 +44,7 @@ from patternmill.runs.approval import (
     rejection,
     require_approval,
 )
+from patternmill.runs.corrected_input import record_corrections, with_replaced_rows
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.preview import (
     Duplicates,
@@ -457,10 +458,12 @@ def put_on_record(
     number: int,
 ) -> RunRecord:
     """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
+    record = with_replaced_rows(record, checked.overlay)
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = with_counts(record, changes)
     ledger.add_run(record, checked.file.raw, number=number)
+    record_corrections(ledger, record, checked.overlay)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_input(sha256, raw)
     items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]

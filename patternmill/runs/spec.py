@@ -24,6 +24,7 @@ from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
+from patternmill.results.whole_catalog import WHOLE_CATALOG
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection
@@ -257,6 +258,8 @@ class Origin:
     environment: str
     edition: str | None
     model: str | None = None
+    #: Its rows are of several runs: the catalog's, as of that run.
+    whole: bool = False
 
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
@@ -278,7 +281,8 @@ def origin_of(source: Path) -> Origin | None:
     except ManifestUnreadable:
         return None
     edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
-    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model)
+    whole = bool(manifest.options.get(WHOLE_CATALOG))
+    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model, whole)
 
 
 def environment_of(origin: Origin | None, environment: str | None) -> str | None:

@@ -102,7 +102,7 @@ def test_old_ledger_is_migrated(open_ledger: OpenLedger, url: str, version: int)
     """It keeps its content, and takes approvals."""
     old_ledger(url, version)
     ledger = open_ledger()
-    assert SCHEMA_VERSION == 7
+    assert SCHEMA_VERSION == 9
     known = ledger.attempt(RequestId("a/1"))
     assert known is not None and known.state is AttemptState.INTENDED
     approved(ledger)
