@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cli.approval_prompt import approved
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
+from cli.run_options import command_line
 from cli.terminal import echo
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
@@ -91,7 +92,9 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
             elif watched.begun is not None and flow_run_id is not None:
                 mark_incomplete(settings.home, watched.begun.record.run_id, settings.environment)
         address = connection.run_address(flow_run_id) if complete and flow_run_id else None
-        for line in ending_lines(watched.begun, watched.state_message, address, connection.outlives_run):
+        for line in ending_lines(
+            watched.begun, watched.state_message, address, connection.outlives_run, watched.command
+        ):
             echo(line)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
@@ -176,6 +179,8 @@ class _WatchedRun:
 
     def __init__(self) -> None:
         self.display = Display()
+        #: What resumes the run.
+        self.command = command_line()
         self.begun: Run | None = None
         self.state_message = ""
         self._flow_run_id: str | None = None
@@ -258,7 +263,7 @@ class _WatchedRun:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
         if run is None or self._loop is None or run.ending is not None or run.is_stopped:
-            self.display.print("Ended at once; the same command resumes the run.")
+            self.display.print(f"Ended at once. To go on: {self.command}")
             os._exit(_INTERRUPTED)
         drain = duration(run.spec.options.drain)
         self.display.print(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 
 import click
@@ -12,6 +14,12 @@ from patternmill.text import visible_lines
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Write lines, with control and invisible characters as escapes."""
     click.echo(visible_lines(str(text)), err=err, nl=nl)
+
+
+def terminal_width() -> int | None:
+    """In columns; None where lines go to a file or another program, and COLUMNS does not say how wide it is."""
+    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return shutil.get_terminal_size().columns if is_known else None
 
 
 def confirmed(question: str, refusal: str) -> bool:

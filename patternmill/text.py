@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -99,6 +100,21 @@ def shortened(text: str, length: int = 100) -> str:
     """One line of at most `length` characters."""
     text = " ".join(text.split())
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """A line as lines of at most `width` characters, the further ones indented; long names stay whole."""
+    if width is None or len(line) <= width:
+        return [line]
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line.strip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

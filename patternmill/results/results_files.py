@@ -17,7 +17,7 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of
 from patternmill.results import gallery, row_files
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
-from patternmill.results.row_files import RowResult, input_file, row_results, table
+from patternmill.results.row_files import RowResult, input_file, row_results, table, with_corrections
 from patternmill.results.summary import (
     FAILURES,
     MANIFEST,
@@ -66,7 +66,8 @@ def rebuild(
         )
     file = file or input_file(ledger, record)
     orders = [checkout for checkout in checkouts_of_run(ledger, run_id) if checkout.order is not None]
-    rows = list(with_orders(row_results(ledger, record, file), orders))
+    found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
+    rows = list(with_orders(found, orders))
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     kept = file.columns.kept

@@ -17,7 +17,7 @@ from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord, RunRow
 from patternmill.ledger.reports.run_lookup import had_lease
-from patternmill.results.row_files import RowResult, input_file, row_result
+from patternmill.results.row_files import RowResult, input_file, row_result, with_corrections
 
 #: The name in a run's options: by position, the row of an earlier run that a row is, where their skus do not show it.
 REPLACES = "replaces"
@@ -74,7 +74,8 @@ def whole_results(ledger: Ledger, whole: WholeCatalog) -> tuple[tuple[str, ...],
     layouts = {run_id: _Layout.of(input_file(ledger, whole.records[run_id])) for run_id in _by_run(whole)}
     columns = {column: name for layout in layouts.values() for column, name in layout.names.items()}
     for run_id, positions in _by_run(whole).items():
-        for row in _results(ledger, whole.records[run_id], layouts[run_id].file, positions):
+        of_run = _results(ledger, whole.records[run_id], layouts[run_id].file, positions)
+        for row in with_corrections(of_run, ledger.merged_into(run_id)):
             found[run_id, row.position] = layouts[run_id].arranged(row, columns)
     rows = [
         replace(found[place], position=number, line=number + 2) for number, place in enumerate(whole.places)

@@ -27,6 +27,8 @@ from patternmill.runs.spec import Origin, RunSpec
 from patternmill.text import plural
 
 _MOST_NAMED = 3
+#: The name in a run's options under which they are counted.
+CORRECTIONS = "corrections"
 
 
 def read_corrections(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, Overlay]:
@@ -71,11 +73,18 @@ def record_corrections(ledger: Ledger, record: RunRecord, overlay: Overlay) -> N
     ledger.add_merged(record.run_id, overlay.merged)
 
 
-def with_replaced_rows(record: RunRecord, overlay: Overlay) -> RunRecord:
-    """The record of a run with the rows of earlier runs that its own replace under another sku."""
-    if not overlay.replaces:
-        return record
-    return replace(record, options={**record.options, REPLACES: dict(overlay.replaces)})
+def with_overlay(record: RunRecord, overlay: Overlay) -> RunRecord:
+    """The record of a run with how many corrections there were, and the rows of earlier runs that its own replace."""
+    counts = {"merged": len(overlay.merged), "ended": len(overlay.ended), "found": len(overlay.found)}
+    known = {CORRECTIONS: counts if any(counts.values()) else None, REPLACES: dict(overlay.replaces)}
+    return replace(record, options={**record.options, **{name: of for name, of in known.items() if of}})
+
+
+def corrections_line(record: RunRecord) -> str:
+    """`7 applied to the source, 1 ended`; empty where there were none."""
+    counts = record.options.get(CORRECTIONS, {})
+    words = {"merged": "applied to the source", "ended": "ended", "found": "found in this file"}
+    return ", ".join(f"{counts[name]:,} {text}" for name, text in words.items() if counts.get(name))
 
 
 def _named(found: Sequence[Correction]) -> str:

@@ -32,7 +32,7 @@ from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.forecast import CONFIDENCE, Forecast
 from patternmill.planning.items import Item, Scope, canonical_json
-from patternmill.planning.plan import Plan, cost_of
+from patternmill.planning.plan import Cost, Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.processes import collect_rarely
 from patternmill.results.gallery import KEPT_PICTURES
@@ -44,7 +44,7 @@ from patternmill.runs.approval import (
     rejection,
     require_approval,
 )
-from patternmill.runs.corrected_input import record_corrections, with_replaced_rows
+from patternmill.runs.corrected_input import record_corrections, with_overlay
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.preview import (
     Duplicates,
@@ -65,7 +65,7 @@ from patternmill.runs.safeguards import refuse_other_service, require_confirmati
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
-from patternmill.text import joined
+from patternmill.text import goods, joined, money
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -91,6 +91,16 @@ class RunEnding:
     def outcome(self) -> Outcome:
         assert self.record.outcome is not None, "an ended run has an outcome"
         return self.record.outcome
+
+
+def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
+    """`€5.00 spent; expected €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought`."""
+    bought = f"{goods(spent.items)} bought"
+    if not has_prices and not spent.amount:
+        return f"not counted, as no prices are set; {bought}"
+    # Nothing was expected where the plan only resumed what was paid for.
+    expected = f"; expected {cost}" if cost.worst else ""
+    return f"{money(spent.amount, cost.currency)} spent{expected}; {bought}"
 
 
 class ActiveRun:
@@ -458,7 +468,7 @@ def put_on_record(
     number: int,
 ) -> RunRecord:
     """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
-    record = with_replaced_rows(record, checked.overlay)
+    record = with_overlay(record, checked.overlay)
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = with_counts(record, changes)

@@ -1,9 +1,10 @@
-"""What is corrected in failures.csv stays corrected, as long as the source has the mistake; `latest` is the whole catalog."""
+"""What is corrected in failures.csv stays so while the source has the mistake; `latest` is the whole catalog."""
 
 from __future__ import annotations
 
 import asyncio
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,8 @@ def test_refresh_from_an_unchanged_source_keeps_the_corrections(corrected: Desk)
     assert {row["status"] for row in rows_of(night.out / "results.csv")} == {"succeeded"}
     notes = " ".join(night.manifest()["options"]["notes"])
     assert "applied to the source's rows: C-3, category `Cusion` -> `Cushion`" in notes
+    lines = [json.loads(line) for line in (night.out / "results.jsonl").read_text("utf-8").splitlines()]
+    assert [line.get("corrected") for line in lines[:3]] == [None, None, {"category": "Cusion"}]
     assert desk.refresh().counts == {"unchanged": 9}
 
 

@@ -1,0 +1,152 @@
+"""The verb `corrections`: what was corrected in results files is listed, undone, or written into a copy of a sheet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.terminal import echo, terminal_width
+from patternmill.text import more, plural, wrapped
+
+if TYPE_CHECKING:
+    from patternmill.catalog.row_corrections import Correction
+    from patternmill.ledger.ledger import Ledger
+
+_MOST = 100
+
+
+@click.command("corrections")
+@click.argument("catalog", metavar="CATALOG")
+@click.option(
+    "--environment", help="staging, production, ... (default: PATTERNMILL_ENVIRONMENT, or staging)."
+)
+@click.option("--undo", metavar="SKU", multiple=True, help="Undo every correction of this row. Repeatable.")
+@click.option(
+    "--write",
+    "sheet",
+    type=click.Path(path_type=Path),
+    metavar="SHEET",
+    help="Write the corrections into a copy of this source; needs --out.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Where the corrected copy goes.")
+@click.option("--all", "everything", is_flag=True, help="List those that have ended too.")
+@click.option("--json", "as_json", is_flag=True, help="List them as JSON, for programs.")
+def command(
+    catalog: str,
+    environment: str | None,
+    undo: tuple[str, ...],
+    sheet: Path | None,
+    out: Path | None,
+    everything: bool,
+    as_json: bool,
+) -> int:
+    """Show what was corrected in the results files of CATALOG, and is applied to its source at each refresh.
+
+    A cell that is changed in failures.csv or results.csv, which is then imported, becomes a correction. It is
+    applied as long as the source has the old text in that cell; once the source has the new text, or another, it
+    has ended. Undone, the source's own text counts again.
+
+    \b
+    Examples:
+      patternmill corrections spring
+      patternmill corrections spring --undo SPR-CUS-004
+      patternmill corrections spring --write spring.csv --out spring-corrected.csv
+
+    \b
+    Exit codes: 0 shown, undone or written; 2 there is no such correction or catalog here, or a setting is wrong.
+    """
+    from patternmill.ledger.ledger import open_ledger
+    from patternmill.settings import load_settings
+
+    if (sheet is None) != (out is None):
+        raise click.UsageError(
+            "--write and --out need each other: a sheet, and where its corrected copy goes."
+        )
+    settings = load_settings(environment=environment)
+    with open_ledger(settings, must_exist=True) as ledger:
+        scope = (settings.environment, catalog)
+        _refuse_unknown(ledger, *scope)
+        if undo:
+            _undo(ledger, *scope, undo)
+        elif sheet is not None and out is not None:
+            _write(sheet, out, ledger.corrections(*scope))
+        else:
+            found = ledger.corrections(*scope, ended=everything)
+            _show(found, catalog, settings.environment, as_json=as_json)
+    return 0
+
+
+def _refuse_unknown(ledger: Ledger, environment: str, catalog: str) -> None:
+    from patternmill.errors import ConfigurationError
+
+    if not ledger.runs(environment=environment, catalog=catalog):
+        known = sorted({f"{run.catalog} ({run.environment})" for run in ledger.runs()})[:5]
+        raise ConfigurationError(
+            f"The catalog {catalog!r} ({environment}) has no runs in this ledger.",
+            remedy=f"Known: {', '.join(known)}." if known else "Import something first.",
+        )
+
+
+def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_json: bool) -> None:
+    if as_json:
+        echo(json.dumps([asdict(one) for one in found], indent=2))
+        return
+    for line in _lines(found, catalog, environment):
+        for part in wrapped(line, terminal_width()):
+            echo(part)
+
+
+def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:
+    from cli.commands.explain import correction_text
+
+    held = sum(one.end is None for one in found)
+    yield f"{catalog} ({environment}): {plural(held, 'correction')} applied to the source at each refresh."
+    for one in found[:_MOST]:
+        yield f"  {one.sku or '(no sku)'}  {correction_text(one)}"
+    yield from more(len(found), _MOST)
+    if held:
+        yield f"To undo those of a row: patternmill corrections {catalog!r} --undo SKU"
+
+
+def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -> None:
+    from patternmill.catalog.row_corrections import CorrectionEnd
+    from patternmill.catalog.rows import sku_key
+    from patternmill.errors import ConfigurationError
+
+    with ledger.transaction():
+        held = ledger.corrections(environment, catalog)
+        for sku in skus:
+            found = [one for one in held if sku_key(one.sku) == sku_key(sku)]
+            if not found:
+                raise ConfigurationError(
+                    f"Nothing was corrected in a row {sku!r} of catalog {catalog!r} ({environment}), or it has ended.",
+                    remedy=f"See `patternmill corrections {catalog!r} --all`. Nothing was undone.",
+                )
+            ledger.end_corrections(environment, catalog, [(one, CorrectionEnd.UNDONE) for one in found])
+            for one in found:
+                echo(f"Undone: {one}")
+    echo("The next refresh takes these cells from the source as they are.")
+
+
+def _write(sheet: Path, out: Path, corrections: Sequence[Correction]) -> None:
+    """A copy of the source with the corrections that hold for it; the source itself is left as it is."""
+    from patternmill.catalog.csv_reader import read_catalog
+    from patternmill.catalog.row_corrections import merge
+    from patternmill.errors import ConfigurationError
+    from patternmill.files import write_whole
+
+    if out.resolve() == sheet.resolve():
+        raise ConfigurationError(f"{out} is the sheet itself.", remedy="Name another file with --out.")
+    file, overlay = merge(read_catalog(sheet), corrections)
+    write_whole(out, [file.raw])
+    echo(f"{out}: {sheet.name} with {plural(len(overlay.merged), 'correction')}.")
+    missing = len(corrections) - len(overlay.merged) - len(overlay.ended)
+    if overlay.ended:
+        echo(f"  {plural(len(overlay.ended), 'cell')} already corrected there, or changed to something else.")
+    if missing:
+        echo(f"  {plural(missing, 'correction')} of rows that it does not have.")
