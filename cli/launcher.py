@@ -18,7 +18,7 @@ from cli.terminal import echo
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
-from patternmill.results.gallery import keep_pictures
+from patternmill.results.gallery import keep_pictures, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched, read_input
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -256,8 +256,10 @@ class _WatchedRun:
         if run is not None and run.results is not None and run.spec.settings.embedded:
             settings = run.spec.settings
             assert settings.studio_url is not None, "the embedded studio has an address"
-            out = run.results.out
-            keep_pictures(out, settings.home / "pictures", settings.studio_url, self.display.print)
+            out, cache = run.results.out, settings.home / "pictures"
+            keep_pictures(out, cache, settings.studio_url, self.display.print)
+            if run.results.whole is not None:
+                share_pictures(run.results.whole, cache)
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""

@@ -14,7 +14,7 @@ from rich.text import Text
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.corrected_input import corrections_line
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import Run, RunEnding, money_text
+from patternmill.runs.run import Run, RunEnding, spent_text
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import counted, duration, goods, joined, plural, visible_lines, worth_naming
 
@@ -144,8 +144,8 @@ def ending_lines(
 def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
     if any(run.spec.options.prices.values()):
         text = run.forecast.money_text if run.forecast is not None else ""
-        expected = f" (forecast: {text})" if text else ""
-        yield f"Money: {money_text(ending.spent, run.cost, has_prices=True)}{expected}"
+        expected = f"; forecast {text}" if text else ""
+        yield f"Money: {spent_text(ending.spent, run.cost)}{expected}"
 
 
 def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -110,7 +111,7 @@ def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Itera
         yield f"  {one.sku or '(no sku)'}  {correction_text(one)}"
     yield from more(len(found), _MOST)
     if held:
-        yield f"To undo those of a row: patternmill corrections {catalog!r} --undo SKU"
+        yield f"To undo those of a row: patternmill corrections {shlex.quote(catalog)} --undo SKU"
 
 
 def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -> None:
@@ -125,7 +126,7 @@ def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -
             if not found:
                 raise ConfigurationError(
                     f"Nothing was corrected in a row {sku!r} of catalog {catalog!r} ({environment}), or it has ended.",
-                    remedy=f"See `patternmill corrections {catalog!r} --all`. Nothing was undone.",
+                    remedy=f"See `patternmill corrections {shlex.quote(catalog)} --all`. Nothing was undone.",
                 )
             ledger.end_corrections(environment, catalog, [(one, CorrectionEnd.UNDONE) for one in found])
             for one in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -183,6 +184,12 @@ def _all_lines(
     attempts = chosen(overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
+    for its_environment, its_catalog, count in ledger.held_corrections():
+        if environment in (None, its_environment) and catalog in (None, its_catalog):
+            yield (
+                f"Corrected in {its_catalog} ({its_environment}): {plural(count, 'cell')} of its source "
+                f"(patternmill corrections {shlex.quote(its_catalog)})."
+            )
     yield from _next_lines(ledger, records, running)
     if any(found.state == "held" for found in attempts):
         yield "To decide: patternmill settle --list"

@@ -61,7 +61,7 @@ class Correction:
 
     def changed(self) -> str:
         old, new = contrasted(self.was, self.value)
-        return f"{self.column} {old} -> {new}"
+        return f"{self.column} {old if self.was else 'empty'} -> {new if self.value else 'empty'}"
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,14 @@ class CorrectionTable(Tables):
         )
         return [_correction(*values) for values in found]
 
+    def held_corrections(self) -> list[tuple[str, str, int]]:
+        """How many hold: environment, catalog, count."""
+        rows = self.database.rows(
+            "SELECT environment, catalog, count(*) FROM corrections WHERE ended_at IS NULL "
+            "GROUP BY environment, catalog ORDER BY catalog, environment"
+        )
+        return [(environment, catalog, count) for environment, catalog, count in rows]
+
     def add_corrections(self, record: RunRecord, added: Sequence[Correction]) -> None:
         """Those of a run's input. The row's other corrections lead to what identifies it now."""
         scope = {"environment": record.environment, "catalog": record.catalog}

@@ -83,7 +83,11 @@ def with_overlay(record: RunRecord, overlay: Overlay) -> RunRecord:
 def corrections_line(record: RunRecord) -> str:
     """`7 applied to the source, 1 ended`; empty where there were none."""
     counts = record.options.get(CORRECTIONS, {})
-    words = {"merged": "applied to the source", "ended": "ended", "found": "found in this file"}
+    words = {
+        "merged": "applied to the source",
+        "ended": "ended",
+        "found": "found in this file and kept for the source",
+    }
     return ", ".join(f"{counts[name]:,} {text}" for name, text in words.items() if counts.get(name))
 
 

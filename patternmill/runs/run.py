@@ -98,9 +98,14 @@ def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
     bought = f"{goods(spent.items)} bought"
     if not has_prices and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
+    return f"{spent_text(spent, cost)}; {bought}"
+
+
+def spent_text(spent: Spent, cost: Cost) -> str:
+    """The same of the amounts alone."""
     # Nothing was expected where the plan only resumed what was paid for.
     expected = f"; expected {cost}" if cost.worst else ""
-    return f"{money(spent.amount, cost.currency)} spent{expected}; {bought}"
+    return f"{money(spent.amount, cost.currency)} spent{expected}"
 
 
 class ActiveRun:

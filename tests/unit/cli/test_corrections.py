@@ -69,6 +69,12 @@ def test_corrections_are_written_into_a_copy(
     assert main.run(["corrections", "spring", "--write", str(sheet), "--out", str(sheet)]) == 2
 
 
+def test_status_counts_the_corrections(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["status"]) == 0
+    line = "Corrected in spring (staging): 2 cells of its source (patternmill corrections spring)."
+    assert line in capsys.readouterr().out
+
+
 def test_unknown_catalog_is_refused(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["corrections", "sping"]) == 2
     assert "Known: spring (staging)." in capsys.readouterr().err
