@@ -27,7 +27,13 @@ from patternmill.results.summary import (
     failures_by_cause,
     manifest_bytes,
 )
-from patternmill.results.whole_catalog import WHOLE_CATALOG, WHOLE_FOLDER, whole_catalog, whole_results
+from patternmill.results.whole_catalog import (
+    WHOLE_CATALOG,
+    WHOLE_FOLDER,
+    is_whole_source,
+    whole_catalog,
+    whole_results,
+)
 from patternmill.text import moment
 
 RESULTS = "results.csv"
@@ -75,15 +81,17 @@ def rebuild(
         record, file.header, kept, rows, out, pictures=pictures, changes=changes, orders=orders
     )
     if names := tuple(links):
-        results = replace(results, whole=_write_whole_catalog(ledger, record, out))
+        results = replace(results, whole=_write_whole_catalog(ledger, record, file, out))
         for name in names:
             link_latest(out, name, WHOLE_FOLDER if results.whole else "")
     return results
 
 
-def _write_whole_catalog(ledger: Ledger, record: RunRecord, out: Path) -> Path | None:
+def _write_whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile, out: Path) -> Path | None:
     """Write the files of the whole catalog, where the run's own have a part of it; returns their folder."""
-    whole = whole_catalog(ledger, record)
+    if is_whole_source(ledger, record, file):
+        return None
+    whole = whole_catalog(ledger, record, file)
     if whole.is_of(record.run_id):
         return None
     runs = dict.fromkeys(run_id for run_id, _ in whole.places)

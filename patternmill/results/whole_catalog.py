@@ -46,14 +46,23 @@ class WholeCatalog:
         return all(its_run == run_id for its_run, _ in self.places)
 
 
-def whole_catalog(ledger: Ledger, record: RunRecord) -> WholeCatalog:
-    """The catalog of a run, as of that run; what later runs made of the same items counts too."""
+def is_whole_source(ledger: Ledger, record: RunRecord, file: CatalogFile) -> bool:
+    """Whether a run had a source with all that its catalog has: cheaper to see than the whole catalog."""
+    is_source = RETRY_OF not in record.options and not file.columns.ours
+    return is_source and not ledger.has_more_than(record)
+
+
+def whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile | None = None) -> WholeCatalog:
+    """The catalog of a run, as of that run; what later runs made of the same items counts too.
+
+    `file`: the run's input, where it is parsed already.
+    """
     runs = [
         run for run in ledger.runs(environment=record.environment, catalog=record.catalog) if had_lease(run)
     ]
     begin = next((place for place, run in enumerate(runs) if run.run_id == record.run_id), 0)
     rows = _PlacedRows()
-    for run in reversed(_since_source(ledger, runs[begin:])):
+    for run in reversed(_since_source(ledger, runs[begin:], file)):
         rows.add(run, _rows(ledger, run))
     _add_earlier(ledger, record, rows)
     by_id = {run.run_id: run for run in runs}
@@ -142,13 +151,14 @@ class _PlacedRows:
         return sku_key(sku) not in self._by_sku
 
 
-def _since_source(ledger: Ledger, runs: Iterable[RunRecord]) -> list[RunRecord]:
+def _since_source(ledger: Ledger, runs: Sequence[RunRecord], first: CatalogFile | None) -> list[RunRecord]:
     """The newest run whose input was no results file, and those after it; without retries, which add no row."""
     found = []
     for run in runs:
         if RETRY_OF not in run.options:
             found.append(run)
-            if not input_file(ledger, run).columns.ours:
+            file = first if run is runs[0] and first is not None else input_file(ledger, run)
+            if not file.columns.ours:
                 break
     return found
 
