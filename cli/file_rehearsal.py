@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cli.commands.check import embedded_extras, embedded_offer
 from cli.killed_imports import (
     FINISHED_CODES,
     IMPORT_COMMAND,
@@ -23,6 +22,7 @@ from cli.killed_imports import (
     is_counter,
     own_settings_removed,
 )
+from cli.offered import embedded_extras, embedded_offer
 from patternmill import __version__
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.row_checks import check_rows

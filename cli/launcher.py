@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from cli.approval_prompt import approved
+from cli.mapping_prompt import confirmed_input
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
@@ -20,7 +21,7 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.results.gallery import keep_pictures, share_pictures
 from patternmill.runs.approval import may_need_approval
-from patternmill.runs.pipeline import Launch, Pipeline, launched, read_input
+from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
@@ -42,7 +43,7 @@ _MOST_CHANGES = 60
 
 def show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; writes and spends nothing."""
-    spec = replace(spec, file=read_input(spec))
+    spec = replace(spec, file=confirmed_input(spec))
     with available_service(spec.settings) as settings:
         for line in asyncio.run(_planned(replace(spec, settings=settings))):
             echo(line)
@@ -70,7 +71,7 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     `spec` is made from `request`; `approve` is a plan's digest, or its beginning. Raises InputRefused for an
     unusable input, before any server is started.
     """
-    spec = replace(spec, file=read_input(spec))
+    spec = replace(spec, file=confirmed_input(spec))
     _refuse_spread_over_embedded_studio(spec)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED

@@ -132,6 +132,10 @@ def ending_lines(
     yield from _money_lines(run, ending)
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
+    if len(results.causes) > _MOST_CAUSES:
+        hidden = results.causes[_MOST_CAUSES:]
+        rows = plural(sum(cause.count for cause in hidden), "row")
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / 'failures.csv'}"
     yield from _file_lines(results, is_refresh=changes is not None)
     if run.reported:
         yield f"Feedback: {run.reported}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 
@@ -17,9 +16,8 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
 
 
 def terminal_width() -> int | None:
-    """In columns; None where lines go to a file or another program, and COLUMNS does not say how wide it is."""
-    is_known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return shutil.get_terminal_size().columns if is_known else None
+    """In columns; None where lines go to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def confirmed(question: str, refusal: str) -> bool:

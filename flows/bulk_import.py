@@ -60,6 +60,8 @@ async def bulk_import(
     spread: Parts | None = None,
     edition: str | None = None,
     encoding: str | None = None,
+    worksheet: str | None = None,
+    mapping: Path | None = None,
     out: Path | None = None,
     model: ModelName | None = None,
     report_failures: bool = False,
@@ -80,6 +82,8 @@ async def bulk_import(
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
+        worksheet: Of a workbook: the worksheet's name, if several could be meant.
+        mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go. Default: results/<catalog>/<run>.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.

@@ -1,5 +1,6 @@
 """The catalog refresh: updates a catalog from its source; makes only what has changed."""
 
+from pathlib import Path
 from typing import Any
 
 from prefect import State, flow
@@ -38,6 +39,8 @@ async def catalog_refresh(
     spread: Parts | None = None,
     edition: str | None = None,
     encoding: str | None = None,
+    worksheet: str | None = None,
+    mapping: Path | None = None,
     out: str | None = None,
     model: ModelName | None = None,
     report_failures: bool = False,
@@ -60,6 +63,8 @@ async def catalog_refresh(
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
+        worksheet: Of a workbook: the worksheet's name, if several could be meant.
+        mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.

@@ -39,7 +39,7 @@ _PATIENCE = 10.0
 _MOST_CAUSES = 50
 _MOST_CHANGES = 200
 #: Columns of changes.csv; the rest are in the file.
-_CHANGES_SHOWN = ("sku", "change", "fields", "status", "old_product_id", "new_product_id")
+_CHANGES_SHOWN = ("sku", "change", "fields", "old_and_new", "status", "old_product_id", "new_product_id")
 #: In the table, whose columns do not wrap; the summary has more.
 _FIRST_SKUS = 3
 

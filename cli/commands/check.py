@@ -1,100 +1,128 @@
-"""The verb `check`: reports every fault of every row; spends nothing."""
+"""The verb `check`: reports every fault of every row, and asks how to correct them; spends nothing."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.run_options import checked_request
 from cli.terminal import echo
-from patternmill.states import EXIT_CODES, Outcome
+from patternmill.errors import ConfigurationError
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
-    from patternmill.catalog.csv_reader import CatalogFile
-    from patternmill.catalog.extras import Extras
-    from patternmill.catalog.offer import Offer
-    from patternmill.catalog.reference_files import ReferencePlace
-    from patternmill.settings import Settings
+    from cli.mapping_prompt import CheckInput
+    from patternmill.catalog.row_checks import CheckedCatalog
+    from patternmill.runs.spec import RunSpec
 
 
 @click.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
+@click.option("--catalog", help="Whose confirmed columns count. Default: named after the file.")
+@click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+)
 @click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
-def command(file: Path, environment: str | None, encoding: str | None, everything: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Write the report as JSON, for programs.")
+@click.option("--fix", "fixing", is_flag=True, help="Ask how to correct what is wrong, and write a copy.")
+@click.option("--yes", is_flag=True, help="With --fix: correct what is certain, without a question.")
+def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: Any) -> int:
     """Check FILE against the contract in inputs/README.md and what the service offers. Spends nothing.
 
     Categories and options are those of the service at PATTERNMILL_STUDIO_URL, or else of the embedded studio.
 
-    \b
-    Exit codes: 0 every row is valid; 3 some rows are refused (an import leaves them out); 2 the file is
-    refused as a whole, or a setting is wrong.
-    """
-    from patternmill.catalog.check_report import report_lines
-    from patternmill.catalog.csv_reader import read_catalog
-    from patternmill.catalog.row_checks import check_rows
-    from patternmill.runs.spec import environment_of, origin_of
-    from patternmill.settings import load_settings
+    With --fix each wrong word is asked about once, however many rows have it, and the answers are written into a copy
+    next to FILE (spring.corrected.csv, or .xlsx with its formats); FILE stays as it is. --fix --yes asks nothing, and
+    corrects only what can mean nothing else.
 
-    settings = load_settings(environment=environment_of(origin_of(file), environment))
-    catalog = read_catalog(file, encoding=encoding)
-    offer, extras = _offered(settings, catalog, file)
-    checked = check_rows(catalog, offer, prompt_limit=settings.prompt_limit, extras=extras)
-    limit = len(checked.problems) if everything else 40
-    for line in report_lines(checked, limit=limit):
-        echo(line)
+    \b
+    Examples:
+      patternmill check spring.csv
+      patternmill check spring.xlsx --fix
+      patternmill check spring.csv --json
+
+    \b
+    Exit codes: 0 every row is valid (with --fix: in the copy); 3 some rows are refused (an import leaves them
+    out); 2 the file is refused as a whole, nobody has confirmed which of its columns is which, a setting is
+    wrong, or there is no terminal to ask on.
+    """
+    from cli.offered import offer_and_extras
+    from patternmill.catalog.row_checks import check_rows
+    from patternmill.runs.request import ImportRequest
+    from patternmill.runs.spec import import_spec
+
+    _refuse_contradictions(fixing, as_json, yes)
+    spec = import_spec(checked_request(ImportRequest, asked))
+    read = _read(spec, as_json=as_json, asking=fixing and not yes)
+    offer, extras = offer_and_extras(spec.settings, read.file, spec.source)
+    check = partial(check_rows, offer=offer, prompt_limit=spec.settings.prompt_limit, extras=extras)
+    checked = check(read.file)
+    if fixing:
+        from cli.fix_questions import fix
+
+        checked = fix(spec.source, checked, check, asking=not yes, naming=read.unconfirmed is not None)
+    elif as_json:
+        _write_json(checked, read.unconfirmed)
+    else:
+        _show(checked, everything, read.unconfirmed)
+    if read.unconfirmed is not None and not fixing:
+        return EXIT_REFUSED
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
-def _offered(settings: Settings, catalog: CatalogFile, file: Path) -> tuple[Offer, Extras]:
-    """What an import would check against now, offers in the ledger included."""
-    from patternmill.runs.capabilities import reference_place
+def _read(spec: RunSpec, *, as_json: bool, asking: bool) -> CheckInput:
+    """The input; the standard output is for the report alone where that is JSON."""
+    from cli.mapping_prompt import CheckInput, check_input, confirmed_input
 
-    place = reference_place(str(file), settings)
-    if settings.studio_url is None:
-        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
-    import asyncio
-
-    from patternmill.planning.unstated import read_unstated
-    from patternmill.runs.capabilities import extras_of
-    from patternmill.runs.preview import current_offer
-    from patternmill.runs.safeguards import refuse_known_other_service
-    from patternmill.service.studio_api import StudioApi
-
-    refuse_known_other_service(settings)
-
-    unstated = read_unstated(settings.operations_file, settings.environment)
-
-    async def ask() -> tuple[Offer, Extras]:
-        async with StudioApi.from_settings(settings) as api:
-            offer = (await current_offer(api, settings, catalog)).known
-            return offer, await extras_of(
-                api, settings, catalog, place, model=settings.model, unstated=unstated
-            )
-
-    return asyncio.run(ask())
+    if asking:
+        return CheckInput(confirmed_input(spec))
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        return check_input(spec)
 
 
-def embedded_offer(environment: str) -> Offer:
-    """The embedded studio's offer, without starting it."""
-    from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
-    from studio.offer import categories_get, categories_list
+def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
+    if fixing and as_json:
+        raise ConfigurationError(
+            "--fix asks on the terminal, and --json is for programs.", remedy="Choose one."
+        )
+    if yes and not fixing:
+        raise ConfigurationError(
+            "--yes answers the questions of --fix.", remedy="Add --fix, or leave --yes out."
+        )
+    if fixing and not yes and not sys.stdin.isatty():
+        raise ConfigurationError(
+            "There is no terminal to ask on.", remedy="Add --yes: it corrects what can mean nothing else."
+        )
 
-    listed = categories_list(environment)
-    categories = read_category_list(listed)
-    assert categories is not None, "the embedded studio's own answer can be read"
-    answers = {category.id: categories_get(environment, category.id) for category in categories.categories}
-    return assemble_offer(listed, answers)
+
+def _show(checked: CheckedCatalog, everything: bool, unconfirmed: str | None) -> None:
+    from patternmill.catalog.check_report import report_lines
+
+    for line in report_lines(checked, limit=None if everything else 40):
+        echo(line)
+    if any(problem.suggestion for problem in checked.problems):
+        echo("")
+        echo("`patternmill check --fix` with the same file corrects such words in a copy of it.")
+    if unconfirmed is not None:
+        echo(f"\n{unconfirmed}")
 
 
-def embedded_extras(catalog: CatalogFile, place: ReferencePlace, *, model: str | None) -> Extras:
-    """The embedded studio has every operation. `model`: of rows that name none."""
-    from patternmill.catalog.extras import Extras, references_written
-    from patternmill.catalog.offer_shapes import read_models
-    from patternmill.catalog.reference_files import read_references
-    from studio.models import MODELS
+def _write_json(checked: CheckedCatalog, unconfirmed: str | None) -> None:
+    """To the standard output, which has nothing else."""
+    import orjson
 
-    models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
-    return Extras(models, model, read_references(references_written(catalog), place))
+    from patternmill.catalog.check_report import report_json
+
+    sys.stdout.write(
+        orjson.dumps(report_json(checked, unconfirmed), option=orjson.OPT_INDENT_2).decode() + "\n"
+    )

@@ -15,8 +15,11 @@ from cli.terminal import echo, terminal_width
 from patternmill.text import more, plural, wrapped
 
 if TYPE_CHECKING:
+    from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.fixes import Edits
     from patternmill.catalog.row_corrections import Correction
     from patternmill.ledger.ledger import Ledger
+    from patternmill.settings import Settings
 
 _MOST = 100
 
@@ -32,9 +35,8 @@ _MOST = 100
     "sheet",
     type=click.Path(path_type=Path),
     metavar="SHEET",
-    help="Write the corrections into a copy of this source; needs --out.",
+    help="Write the corrections into a copy of this source, next to it.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Where the corrected copy goes.")
 @click.option("--all", "everything", is_flag=True, help="List those that have ended too.")
 @click.option("--json", "as_json", is_flag=True, help="List them as JSON, for programs.")
 def command(
@@ -42,7 +44,6 @@ def command(
     environment: str | None,
     undo: tuple[str, ...],
     sheet: Path | None,
-    out: Path | None,
     everything: bool,
     as_json: bool,
 ) -> int:
@@ -56,7 +57,7 @@ def command(
     Examples:
       patternmill corrections spring
       patternmill corrections spring --undo SPR-CUS-004
-      patternmill corrections spring --write spring.csv --out spring-corrected.csv
+      patternmill corrections spring --write spring.xlsx
 
     \b
     Exit codes: 0 shown, undone or written; 2 there is no such correction or catalog here, or a setting is wrong.
@@ -64,18 +65,14 @@ def command(
     from patternmill.ledger.ledger import open_ledger
     from patternmill.settings import load_settings
 
-    if (sheet is None) != (out is None):
-        raise click.UsageError(
-            "--write and --out need each other: a sheet, and where its corrected copy goes."
-        )
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:
         scope = (settings.environment, catalog)
         _refuse_unknown(ledger, *scope)
         if undo:
             _undo(ledger, *scope, undo)
-        elif sheet is not None and out is not None:
-            _write(sheet, out, ledger.corrections(*scope))
+        elif sheet is not None:
+            _write(sheet, catalog, settings, ledger.corrections(*scope))
         else:
             found = ledger.corrections(*scope, ended=everything)
             _show(found, catalog, settings.environment, as_json=as_json)
@@ -134,20 +131,39 @@ def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -
     echo("The next refresh takes these cells from the source as they are.")
 
 
-def _write(sheet: Path, out: Path, corrections: Sequence[Correction]) -> None:
+def _write(sheet: Path, catalog: str, settings: Settings, corrections: Sequence[Correction]) -> None:
     """A copy of the source with the corrections that hold for it; the source itself is left as it is."""
-    from patternmill.catalog.csv_reader import read_catalog
-    from patternmill.catalog.row_corrections import merge
-    from patternmill.errors import ConfigurationError
-    from patternmill.files import write_whole
+    from patternmill.catalog.corrected_copy import write_corrected
+    from patternmill.catalog.row_corrections import SHAPE, merge
+    from patternmill.catalog.sheets import read_catalog
+    from patternmill.runs.input_mapping import remembered_mapping
 
-    if out.resolve() == sheet.resolve():
-        raise ConfigurationError(f"{out} is the sheet itself.", remedy="Name another file with --out.")
-    file, overlay = merge(read_catalog(sheet), corrections)
-    write_whole(out, [file.raw])
-    echo(f"{out}: {sheet.name} with {plural(len(overlay.merged), 'correction')}.")
-    missing = len(corrections) - len(overlay.merged) - len(overlay.ended)
+    mapping = remembered_mapping(settings, catalog)
+    file = read_catalog(sheet, choices=mapping.choices, mapping=mapping.mapping)
+    by_hand = {one.source_row for one in corrections if one.column == SHAPE}
+    merged, overlay = merge(file, [one for one in corrections if one.source_row not in by_hand])
+    if not overlay.merged:
+        echo(f"{sheet.name} has none of the texts that were corrected: no copy was written.")
+    else:
+        place, _ = write_corrected(sheet, file, _edits(file, merged))
+        echo(f"{place}: {sheet.name} with {plural(len(overlay.merged), 'correction')}.")
     if overlay.ended:
-        echo(f"  {plural(len(overlay.ended), 'cell')} already corrected there, or changed to something else.")
-    if missing:
-        echo(f"  {plural(missing, 'correction')} of rows that it does not have.")
+        echo(f"  {plural(len(overlay.ended), 'cell')} there already, or changed to something else.")
+    if by_hand:
+        echo(f"  {plural(len(by_hand), 'row')} with too many or too few cells: to be corrected by hand.")
+
+
+def _edits(before: CatalogFile, after: CatalogFile) -> Edits:
+    """The cells in which two files with the same rows differ."""
+    from patternmill.catalog.fixes import Edits
+
+    width = len(before.header)
+    return Edits(
+        dict(enumerate(after.header[width:], width)),
+        {
+            (new.line, index): text
+            for old, new in zip(before.records, after.records, strict=True)
+            for index, text in enumerate(new.cells)
+            if text != (old.cells[index] if index < len(old.cells) else "")
+        },
+    )

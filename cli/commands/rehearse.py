@@ -45,6 +45,12 @@ _KILLS = 6
 @click.option("--environment", help="staging, production, ...: whose settings and past jobs count.")
 @click.option("--catalog", help="The catalog that the rows belong to (default: named after the file).")
 @click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
+@click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+)
 @click.option(
     "--max-in-flight",
     type=click.IntRange(1),
@@ -72,7 +78,7 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     """
     from cli.file_rehearsal import FileRehearsal
     from patternmill.results.certificate import CERTIFICATE_PAGE
-    from patternmill.runs.pipeline import read_input
+    from patternmill.runs.input_mapping import read_input
     from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import Row, sku_key
 from patternmill.identifiers import ItemKey, RunId
@@ -149,9 +150,12 @@ class Change:
     #: What the source requests.
     now: Content | None = None
 
-    def old_and_new(self) -> Iterator[str]:
-        if self.before is not None and self.now is not None:
-            yield from described(self.before.content, self.now)
+    def old_and_new(self) -> dict[str, str]:
+        """By field: both, from where they begin to differ; empty where nothing in the row does."""
+        if self.before is None or self.now is None:
+            return dict.fromkeys(self.fields, "")
+        texts = old_and_new(self.before.content, self.now)
+        return {field: texts.get(field, "") for field in self.fields}
 
 
 @dataclass(frozen=True)
@@ -192,18 +196,25 @@ def detect(
 
 
 def differing(before: Content, now: Content) -> tuple[str, ...]:
-    """The fields in which two contents differ: prompt, category, then options by their names."""
+    """The fields in which a person sees two contents differ: prompt, category, then options by their names."""
     old, new = before.fields(), now.fields()
     names = sorted(
         old.keys() | new.keys(), key=lambda name: (name.startswith("option:"), name != "prompt", name)
     )
-    return tuple(name for name in names if old.get(name) != new.get(name))
+    return tuple(name for name in names if _seen(old.get(name)) != _seen(new.get(name)))
 
 
-def described(before: Content, now: Content) -> Iterator[str]:
-    for field in differing(before, now):
-        old, new = contrasted(before.fields().get(field, ""), now.fields().get(field, ""))
-        yield f"{field}: {old} -> {new}"
+def _seen(value: str | None) -> str | None:
+    return None if value is None else visible_text(value)
+
+
+def old_and_new(before: Content, now: Content) -> dict[str, str]:
+    """By field: `` `old` -> `new` ``, each from shortly before the first difference."""
+    old, new = before.fields(), now.fields()
+    return {
+        field: " -> ".join(contrasted(old.get(field, ""), new.get(field, "")))
+        for field in differing(before, now)
+    }
 
 
 def _change(row: RequestedRow, before: CurrentRow | None) -> Change:

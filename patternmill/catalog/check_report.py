@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from patternmill.catalog.problems import Problem, RowCode
+from patternmill.catalog.problems import OF_A_WORD, Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.text import plain, plural, shown
 
@@ -13,16 +14,64 @@ _MOST_RANGES = 6
 _MOST_CAUSES = 30
 _LONGEST = 400
 
-Cause = tuple[RowCode, str]
+#: Ends a list that is cut, in a plan too.
+_LISTS_THEM = "`patternmill check --all` lists them"
+
+#: Code, column, and the word that is wrong with the one that was probably meant; empty where there is none.
+Cause = tuple[RowCode, str, str, str]
 
 
-def report_lines(checked: CheckedCatalog, *, limit: int = 40) -> list[str]:
-    """The report as plain lines, safe on any terminal; `limit` is how many problems are listed one by one."""
+def report_lines(checked: CheckedCatalog, *, limit: int | None = 40) -> list[str]:
+    """The report as plain lines, safe on any terminal.
+
+    `limit` is how many problems are listed one by one; None: every one, and every cause.
+    """
     lines = [summary(checked), *(f"Note: {plain(note, _LONGEST)}" for note in checked.notes)]
     if checked.problems:
-        lines += ["", "Causes:", *_cause_lines(checked.problems)]
+        lines += ["", "Causes:", *_cause_lines(checked.problems, None if limit is None else _MOST_CAUSES)]
         lines += ["", "Problems:", *_problem_lines(checked.problems, limit)]
     return lines
+
+
+def report_json(checked: CheckedCatalog, unconfirmed: str | None = None) -> dict[str, Any]:
+    """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning.
+
+    `unconfirmed`: a sentence, where nobody has confirmed which of the columns is which.
+    """
+    file = checked.file
+    return {
+        "schema_version": 1,
+        "file": {"name": file.name, "sha256": file.layout.sha256 if file.layout else file.sha256},
+        "layout": file.layout.on_record() if file.layout else {"format": "CSV", "encoding": file.encoding},
+        "columns": dict(zip(file.header, file.mapping.applied(file.header), strict=True)),
+        "unconfirmed": unconfirmed,
+        "rows": len(checked.entries),
+        "accepted": checked.accepted_count,
+        "refused": checked.refused_count,
+        "blank_rows": file.blank_rows,
+        "notes": list(checked.notes),
+        "problems": [
+            _problem_json(problem, entry.record.cells, file.header)
+            for entry in checked.entries
+            for problem in entry.problems
+        ],
+    }
+
+
+def _problem_json(problem: Problem, cells: Sequence[str], header: Sequence[str]) -> dict[str, Any]:
+    index = header.index(problem.column) if problem.column in header else None
+    return {
+        "row": problem.line,
+        "column": problem.column,
+        "cell": None if index is None or index >= len(cells) else cells[index],
+        "sku": problem.sku,
+        "code": problem.code.value,
+        "message": problem.message,
+        "remedy": problem.remedy,
+        "value": problem.value,
+        "suggestion": problem.suggestion,
+        "offered": list(problem.offered),
+    }
 
 
 def summary(checked: CheckedCatalog) -> str:
@@ -52,23 +101,33 @@ def _ranges(lines: Sequence[int]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _cause_lines(problems: Sequence[Problem]) -> Iterator[str]:
-    causes: dict[Cause, list[Problem]] = defaultdict(list)
+def _cause_of(problem: Problem) -> Cause:
+    word = problem.value if problem.code in OF_A_WORD else None
+    return problem.code, problem.column or "", word or "", (problem.suggestion or "") if word else ""
+
+
+def _cause_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
+    causes: dict[Cause, list[int]] = defaultdict(list)
     for problem in problems:
-        causes[problem.code, problem.column or ""].append(problem)
+        causes[_cause_of(problem)].append(problem.line)
     ordered = sorted(causes.items(), key=lambda cause: -len(cause[1]))
-    for (code, column), found in ordered[:_MOST_CAUSES]:
+    for (code, column, word, meant), found in ordered[:limit]:
+        what = f"{code} {shown(word)}" if word else code
         place = f" in {shown(column)}" if column else ""
-        lines = {problem.line for problem in found}
-        yield f"  {code}{place}: {plural(len(lines), 'row')} ({line_ranges(lines)})"
-    if len(ordered) > _MOST_CAUSES:
-        yield f"  and {plural(len(ordered) - _MOST_CAUSES, 'more cause')}"
+        lines = set(found)
+        hint = f", did you mean {shown(meant)}?" if meant else ""
+        yield f"  {what}{place}: {plural(len(lines), 'row')} ({line_ranges(lines)}){hint}"
+    yield from _cut(len(ordered), limit, "cause")
 
 
-def _problem_lines(problems: Sequence[Problem], limit: int) -> Iterator[str]:
+def _problem_lines(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
     for problem in problems[:limit]:
         place = f", {plain(problem.column)}" if problem.column else ""
         sku = f" ({plain(problem.sku)})" if problem.sku else ""
         yield f"  row {problem.line}{sku}{place}: {plain(str(problem), _LONGEST)} [{problem.code}]"
-    if len(problems) > limit:
-        yield f"  and {plural(len(problems) - limit, 'more problem')}"
+    yield from _cut(len(problems), limit, "problem")
+
+
+def _cut(count: int, limit: int | None, noun: str) -> Iterator[str]:
+    if limit is not None and count > limit:
+        yield f"  and {plural(count - limit, f'more {noun}')}; {_LISTS_THEM}"

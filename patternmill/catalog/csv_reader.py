@@ -6,19 +6,17 @@ The same bytes always give the same records, so that results can be rebuilt from
 
 from __future__ import annotations
 
-import codecs
 import csv
 import hashlib
 import io
 import itertools
-import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.problems import FileCode, Finding, refusal
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.rows import (
     Columns,
@@ -28,6 +26,8 @@ from patternmill.catalog.rows import (
     refuse_reserved,
     restore,
 )
+from patternmill.catalog.sheet_choices import SheetLayout
+from patternmill.catalog.text_encodings import check_text, choose_encoding
 from patternmill.errors import InputRefused
 from patternmill.text import plain
 
@@ -62,20 +62,12 @@ class CatalogFile:
     raw: bytes = field(repr=False)
     #: By which `columns` were found; the header stays as it is in the file.
     mapping: ColumnMapping = NO_MAPPING
-
-
-def read_catalog(
-    path: Path, *, encoding: str | None = None, mapping: ColumnMapping = NO_MAPPING, quoting: bool = True
-) -> CatalogFile:
-    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
-
-    `quoting`: the refusal of a file that is no catalog may quote its first row.
-    """
-    reading = Reading(plain(path.name, _LONGEST_PATH))
-    raw = stable_bytes(path, Path.read_bytes, reading)
-    return parse_catalog(
-        raw, name=path.name, encoding=encoding, mapping=mapping, reading=reading, quoting=quoting
-    )
+    #: How it was read; None for CSV that was read as it is.
+    layout: SheetLayout | None = None
+    #: By row number: cells that are displayed otherwise than they are.
+    faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
+    #: In sentences: what a person may not expect of how it was read.
+    notes: tuple[str, ...] = ()
 
 
 def parse_catalog(
@@ -88,12 +80,15 @@ def parse_catalog(
     reading: Reading | None = None,
     quoting: bool = True,
 ) -> CatalogFile:
-    """The same from the bytes alone. `encoding` is the CatalogFile's own, or the one that the person named.
+    """Read CSV, or raise InputRefused with one of the codes of FileCode.
 
-    `empty`: a header without rows is accepted. `reading`: None for bytes that were accepted before.
+    `encoding` is the CatalogFile's own, or the one that the person named. `empty`: a header without rows is accepted.
+    `reading`: None for bytes that were accepted before. `quoting`: the refusal of a file that is no catalog may quote
+    its first row.
     """
-    text = _Text(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
+    text = CsvText(raw, plain(name, _LONGEST_PATH), encoding, reading or Reading(name, NO_LIMITS))
     line, header = text.header()
+    mapping.refuse_changes(header, text.name, quoting=quoting)
     columns = text.columns(mapping.applied(header), quoting)
     records, blank = text.records(columns.ours)
     if not records and not empty:
@@ -146,20 +141,22 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
-class _Text:
+class CsvText:
     """The text of one file, and its rows one after the other."""
 
-    def __init__(self, raw: bytes, name: str, encoding: str | None, reading: Reading) -> None:
-        self.name = name
+    def __init__(
+        self, raw: bytes, name: str, encoding: str | None, reading: Reading, delimiter: str = ","
+    ) -> None:
+        self.name, self._delimiter = name, delimiter
         self.encoding = choose_encoding(raw, name, encoding)
         self._raw, self._reading = raw, reading
         check_text(raw, name, self.encoding)
         reading.check_time()
-        self._rows = self._strict_rows()
+        self.rows = self._strict_rows()
 
     def header(self) -> NumberedRow:
         try:
-            found = next((row for row in self._rows if _has_content(row[1])), None)
+            found = next((row for row in self.rows if has_content(row[1])), None)
         except InputRefused:
             refuse_other_delimiter(self._first_line(), self.name)
             raise
@@ -183,8 +180,8 @@ class _Text:
     def records(self, ours: bool) -> tuple[tuple[Record, ...], int]:
         """The rows below the header, and how many blank ones were skipped."""
         records, blank = [], 0
-        for line, cells in self._rows:
-            if _has_content(cells):
+        for line, cells in self.rows:
+            if has_content(cells):
                 records.append(Record(line, tuple(map(restore, cells)) if ours else cells))
             else:
                 blank += 1
@@ -192,7 +189,7 @@ class _Text:
 
     def _strict_rows(self) -> Iterator[NumberedRow]:
         """Every row with its number, blank ones too."""
-        reader = csv.reader(self._reading.lines(self._lines()), strict=True)
+        reader = csv.reader(self._reading.lines(self._lines()), delimiter=self._delimiter, strict=True)
         blank = 0
         for row in itertools.count(1):
             lines_read = reader.line_num
@@ -201,10 +198,10 @@ class _Text:
                 cells = next(reader, None)
             except csv.Error as error:
                 lines = itertools.islice(self._lines(), lines_read, None)
-                raise explain(error, self.name, row, lines_read + 1, lines) from None
+                raise explain(error, self.name, row, lines_read + 1, lines, self._delimiter) from None
             if cells is None:
                 return
-            blank += not _has_content(cells)
+            blank += not has_content(cells)
             self._reading.check_rows(row, blank)
             yield row, tuple(cells)
 
@@ -216,111 +213,8 @@ class _Text:
         return next((line for line in lines if line.strip()), "")[:_FIRST_LINE]
 
 
-def _has_content(cells: Sequence[str]) -> bool:
+def has_content(cells: Sequence[str]) -> bool:
     return any(cell and not cell.isspace() for cell in cells)
-
-
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_OTHER_FORMATS = (
-    (b"PK\x03\x04", "a spreadsheet workbook or ZIP archive"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"%PDF-", "a PDF document"),
-)
-#: Of host names, and so slow that a small file would take hours.
-_NOT_OF_FILES = frozenset({"punycode", "idna"})
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SAVE = "Save it as `CSV UTF-8 (comma delimited)`"
-
-
-def choose_encoding(raw: bytes, name: str, requested: str | None) -> str:
-    """The codec to read `raw` with. Passing the result as `requested` chooses the same again."""
-    _refuse_other_formats(raw, name)
-    marked = next((codec for mark, codec in _MARKS if raw.startswith(mark)), None)
-    if requested is None:
-        return marked or "utf-8"
-    named = _known_codec(requested, name)
-    if marked is None:
-        return "utf-8" if named == "utf-8-sig" else named
-    if named.startswith("utf-32"):
-        return named
-    family = marked.removesuffix("-sig")
-    if not named.startswith(family):
-        raise refusal(
-            FileCode.UNREADABLE_ENCODING,
-            f"{name} begins with the mark of {family.upper()}, but {requested} was requested.",
-            "Leave `--encoding` out.",
-        )
-    return marked
-
-
-def check_text(raw: bytes, name: str, encoding: str) -> None:
-    """Refuse bytes that are not text in this encoding, or hold NUL characters."""
-    try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError as error:
-        raise _undecodable(raw, name, encoding, error) from None
-    except UnicodeError as error:
-        raise refusal(
-            FileCode.UNREADABLE_ENCODING, f"{name} is not {encoding}: {error}.", f"{_SAVE}."
-        ) from None
-    _refuse_nul(text, name, encoding)
-    if lone := _SURROGATE.search(text):
-        line = text.count("\n", 0, lone.start()) + 1
-        raise refusal(
-            FileCode.UNREADABLE_ENCODING,
-            f"{name} holds half a character (U+{ord(lone.group()):04X}) in line {line}.",
-            f"{_SAVE}.",
-        )
-
-
-def _refuse_other_formats(raw: bytes, name: str) -> None:
-    for magic, what in _OTHER_FORMATS:
-        if raw.startswith(magic):
-            raise refusal(FileCode.NOT_CSV, f"{name} is {what}, not a CSV file.", f"{_SAVE} and try again.")
-
-
-def _known_codec(requested: str, name: str) -> str:
-    try:
-        "".encode(requested)
-        b"".decode(requested)
-        codec = codecs.lookup(requested).name
-        if codec in _NOT_OF_FILES:
-            raise LookupError
-        return codec
-    except (LookupError, ValueError):
-        raise refusal(
-            FileCode.UNKNOWN_ENCODING,
-            f"{requested!r}, requested for {name}, is not a known text encoding.",
-            "Examples: `--encoding cp1252` (Windows, Western Europe), cp1250, mac_roman, shift_jis.",
-        ) from None
-
-
-def _undecodable(raw: bytes, name: str, encoding: str, error: UnicodeDecodeError) -> InputRefused:
-    byte, line = raw[error.start], raw.count(b"\n", 0, error.start) + 1
-    called = encoding.removesuffix("-sig").upper()
-    return refusal(
-        FileCode.UNREADABLE_ENCODING,
-        f"{name} is not {called}: byte 0x{byte:02X} at offset {error.start}, in line {line} of the text file,"
-        " cannot be read.",
-        f"{_SAVE}; or, if you know how it was saved, name that: `--encoding cp1252` (Windows, Western"
-        " Europe), `--encoding cp1250` (Central Europe), `--encoding mac_roman` (old Mac).",
-    )
-
-
-def _refuse_nul(text: str, name: str, encoding: str) -> None:
-    position = text.find("\0")
-    if position < 0:
-        return
-    line = text.count("\n", 0, position) + 1
-    begin = text[:200]
-    looks_wide = begin.count("\0") * 3 > len(begin)
-    hint = "It looks like UTF-16 without its mark: `--encoding utf-16-le`. " if looks_wide else ""
-    raise refusal(
-        FileCode.NUL_BYTES,
-        f"{name} holds a NUL character in line {line}, which no text has (read as {encoding}).",
-        f"{hint}{_SAVE}.",
-    )
 
 
 #: Characters of a record that are looked at one by one: some seconds at most.
@@ -335,12 +229,12 @@ class QuoteFault:
     noticed: int | None
 
 
-def find_quote_fault(lines: Iterable[str]) -> QuoteFault | None:
+def find_quote_fault(lines: Iterable[str], delimiter: str = ",") -> QuoteFault | None:
     """Scan one record from its first physical line; None when its quotes are right."""
     state, opened = "start", 0
     for number, line in enumerate(lines):
         for character in line:
-            before, state = state, _next_state(state, character)
+            before, state = state, _next_state(state, character, delimiter)
             if state == "quoted" and before == "start":
                 opened = number
             if state == "wrong":
@@ -358,20 +252,22 @@ def _at_most(lines: Iterable[str], characters: int) -> Iterator[str]:
             return
 
 
-def _next_state(state: str, character: str) -> str:
+def _next_state(state: str, character: str, delimiter: str) -> str:
     if state == "quoted":
         return "closing" if character == '"' else "quoted"
-    if character in ",\r\n":
+    if character in (delimiter, "\r", "\n"):
         return "start"
     if character == '"':
         return {"start": "quoted", "closing": "quoted"}.get(state, "plain")
     return "wrong" if state == "closing" else "plain"
 
 
-def explain(error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str]) -> InputRefused:
+def explain(
+    error: csv.Error, name: str, row: int, first_line: int, lines: Iterable[str], delimiter: str = ","
+) -> InputRefused:
     """Why the record in `row`, which begins on physical line `first_line` (from 1), cannot be read."""
     scanned = list(_at_most(lines, LONGEST_SCAN))
-    fault = find_quote_fault(scanned)
+    fault = find_quote_fault(scanned, delimiter)
     unfinished = fault is not None and fault.noticed is None and sum(map(len, scanned)) >= LONGEST_SCAN
     if fault is None or unfinished:
         return _too_long(name, row, error)

@@ -11,6 +11,7 @@ from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
 from patternmill.catalog.selections import did_you_mean, mojibake_finding, offered, unfit_finding
+from patternmill.catalog.slips import error_finding
 from patternmill.text import shown
 
 #: Next to the names of refinements in what the service may lack.
@@ -109,18 +110,24 @@ class ExtraColumns:
         known = (listed.categories if listed else None) or ()
         found = listed.find(text) if listed else ()
         if found:
-            message = f"the model {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            return Finding(column, RowCode.UNKNOWN_MODEL, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the model {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, None, ids)
         names = tuple(dict.fromkeys(name for one in known for name in (one.id, one.name)))
         message = f"unknown model {shown(text)}; {offered([one.id for one in known])}"
-        remedy = did_you_mean(self._nearest.find(text, names), "choose one of them, or leave the cell empty")
-        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy)
+        near = self._nearest.find(text, names)
+        remedy = did_you_mean(near, "choose one of them, or leave the cell empty")
+        return Finding(column, RowCode.UNKNOWN_MODEL, message, remedy, text, near, names)
 
     def _reference(self, cells: Sequence[str], findings: list[Finding]) -> str | None:
         index = self._columns.reference
         if index is None or is_blank(cells[index]):
             return None
         column, cell = self._header[index], tidy(cells[index])
+        if error := error_finding(column, cell):
+            findings.append(error)
+            return None
         if why := self._extras.unavailable.get(UPLOAD):
             findings.append(_unavailable(column, why))
             return None
@@ -144,7 +151,8 @@ class ExtraColumns:
         column = self._header[index]
         if why := self._extras.unavailable.get(operation):
             return _unavailable(column, why)
-        return mojibake_finding(column, cell) or read_refinement(operation, tidy(cell), column)
+        fault = mojibake_finding(column, cell) or error_finding(column, cell)
+        return fault or read_refinement(operation, tidy(cell), column)
 
 
 def _unavailable(column: str, why: str) -> Finding:

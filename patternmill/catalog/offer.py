@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from patternmill.catalog.normal_text import normalised
 from patternmill.text import UNSAFE, shown
 
 #: How many different unknown names get a suggestion; with more the file is wrong as a whole.
@@ -19,8 +19,8 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def offer_key(text: str) -> str:
-    """What spellings have in common that differ in case, outer spaces, or in space, `-` and `_`."""
-    return _SEPARATORS.sub(" ", unicodedata.normalize("NFC", text)).strip().casefold()
+    """What spellings have in common that differ in case, in space, `-` and `_`, or in nothing that a person sees."""
+    return _SEPARATORS.sub(" ", normalised(text)).strip().casefold()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,17 @@ class FileCode(StrEnum):
     UNKNOWN_ENCODING = "unknown_encoding"
     UNREADABLE_ENCODING = "unreadable_encoding"
     NUL_BYTES = "nul_bytes"
+    SEVERAL_WORKSHEETS = "several_worksheets"
     WRONG_DELIMITER = "wrong_delimiter"
     NO_KNOWN_COLUMNS = "no_known_columns"
     MISSING_COLUMN = "missing_column"
+    MAPPING_CHANGED = "mapping_changed"
     DUPLICATE_HEADER = "duplicate_header"
     CONFLICTING_COLUMNS = "conflicting_columns"
     RESERVED_COLUMN = "reserved_column"
     BAD_HEADER = "bad_header"
     UNKNOWN_REFINEMENT = "unknown_refinement"
+    MALFORMED_JSON = "malformed_json"
     OPEN_QUOTE = "open_quote"
     STRAY_QUOTE = "stray_quote"
     CELL_TOO_LONG = "cell_too_long"
@@ -62,6 +65,24 @@ class RowCode(StrEnum):
     UNSAFE_CHARACTERS = "unsafe_characters"
     SUPERSEDED = "superseded"
     MOJIBAKE = "mojibake"
+    NOT_TEXT = "not_text"
+    SPREADSHEET_ERROR = "spreadsheet_error"
+    NUMBER_AS_SHOWN = "number_as_shown"
+    PLACEHOLDER = "placeholder"
+
+
+#: Faults of a word: rows with another one have another cause. Of the others each row's text is its own.
+OF_A_WORD = frozenset(
+    {
+        RowCode.UNKNOWN_CATEGORY,
+        RowCode.UNLISTED_CATEGORY,
+        RowCode.AMBIGUOUS_CATEGORY,
+        RowCode.UNKNOWN_OPTION,
+        RowCode.UNKNOWN_VALUE,
+        RowCode.MISSING_OPTION,
+        RowCode.UNKNOWN_MODEL,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +93,25 @@ class Finding:
     code: RowCode
     message: str
     remedy: str
+    #: What is wrong in the cell, as written: the whole cell, or the one value of its JSON. None: no text is at fault.
+    value: str | None = None
+    #: What to write instead of `value`, where one text is near enough to be named.
+    suggestion: str | None = None
+    #: Everything that could be written there.
+    offered: tuple[str, ...] = ()
 
     def at(self, line: int, sku: str | None) -> Problem:
-        return Problem(line, self.column, sku, self.code, self.message, self.remedy)
+        return Problem(
+            line,
+            self.column,
+            sku,
+            self.code,
+            self.message,
+            self.remedy,
+            self.value,
+            self.suggestion,
+            self.offered,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +124,9 @@ class Problem:
     code: RowCode
     message: str
     remedy: str
+    value: str | None = None
+    suggestion: str | None = None
+    offered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

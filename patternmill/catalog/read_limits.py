@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,6 +37,8 @@ class ReadLimits:
     row_length: int = 4_000_000
     #: From the request for the first byte to the last row read.
     time: timedelta = timedelta(minutes=2)
+    #: Of a table with all its rows as wide as the widest: a workbook may name the last cell alone.
+    cells: int = 20_000_000
     #: What people call the file.
     noun: str = "a catalog"
 
@@ -55,15 +59,25 @@ class Reading:
     def check_size(self, size: int) -> None:
         if size > self.limits.size:
             most = self.limits.size >> 20
-            raise self._too_large(
+            raise self.too_large(
                 f"has more than {most} MiB, which is more than {self.limits.noun} may have", _SPLIT
             )
 
     def check_columns(self, count: int) -> None:
         if count > self.limits.columns:
-            raise self._too_large(
+            raise self.too_large(
                 f"has {plural(count, 'column')}; a catalog may have {self.limits.columns:,}",
                 "Take out the columns that are not needed.",
+            )
+
+    def check_cells(self, rows: int, columns: int) -> None:
+        """Of a table that is not text, before it is read whole."""
+        self.check_columns(columns)
+        self.check_rows(rows, 0)
+        if rows * columns > self.limits.cells:
+            raise self.too_large(
+                f"reaches {plural(rows, 'row')} down and {plural(columns, 'column')} across",
+                "Delete the rows and columns without use, and save it.",
             )
 
     def begin_row(self) -> None:
@@ -73,7 +87,7 @@ class Reading:
         """`count` has the header in it."""
         if count > self.limits.rows + 1:
             remedy = "Delete the blank rows." if blank * 2 > count else _SPLIT
-            raise self._too_large(
+            raise self.too_large(
                 f"has more than {plural(self.limits.rows, 'row')}, {blank:,} of them blank", remedy
             )
 
@@ -83,12 +97,12 @@ class Reading:
         for number, line in enumerate(lines, 1):
             self._row_length += len(line)
             if self._row_length > most_length:
-                raise self._too_large(
+                raise self.too_large(
                     f"has a row of more than {most_length:,} characters; line {number} of the text file is in it",
                     'Shorten it. Is a quote (") opened and not closed?',
                 )
             if number > most_lines:
-                raise self._too_large(f"has more than {plural(most_lines, 'line')}", _SPLIT)
+                raise self.too_large(f"has more than {plural(most_lines, 'line')}", _SPLIT)
             if number % 1024 == 0:
                 self.check_time()
             yield line
@@ -117,7 +131,7 @@ class Reading:
             raise self._too_slow()
         return done[0]
 
-    def _too_large(self, what: str, remedy: str) -> InputRefused:
+    def too_large(self, what: str, remedy: str = _SPLIT) -> InputRefused:
         return refusal(FileCode.FILE_TOO_LARGE, f"{self.name} {what}.", remedy)
 
     def _too_slow(self) -> InputRefused:
@@ -138,3 +152,20 @@ class TimedBytes(io.BytesIO):
     def read(self, size: int | None = -1) -> bytes:
         self._reading.check_time()
         return super().read(size)
+
+
+_GZIP = b"\x1f\x8b"
+
+
+def unpacked(raw: bytes, reading: Reading) -> bytes:
+    """The content of a gzip archive; the bytes themselves when they are none."""
+    if not raw.startswith(_GZIP):
+        return raw
+    try:
+        with gzip.GzipFile(fileobj=TimedBytes(raw, reading)) as file:
+            content = file.read(reading.limits.size + 1)
+    except (OSError, EOFError, zlib.error):
+        message = f"{reading.name} is a gzip archive that is cut short or damaged."
+        raise refusal(FileCode.FILE_UNREADABLE, message, "Make it again.") from None
+    reading.check_size(len(content))
+    return content

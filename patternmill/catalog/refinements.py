@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.text import UNSAFE, shown
 
@@ -80,7 +81,7 @@ def _extend(cell: str) -> dict[str, Any]:
 
 
 def _edit(cell: str) -> dict[str, Any]:
-    return {"prompt": cell}
+    return {"prompt": normalised(cell)}
 
 
 @dataclass(frozen=True, slots=True)

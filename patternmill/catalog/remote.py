@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import http.client
 import io
 import posixpath
 import re
 import urllib.request
-import zlib
 from collections.abc import Mapping
 from email.message import Message
 from pathlib import Path
@@ -18,15 +16,16 @@ from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
+from patternmill.catalog.csv_reader import CatalogFile, stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading, ReadLimits, TimedBytes
+from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
+from patternmill.catalog.sheets import parse_sheet
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.text import plain
 
 #: One address inside another, as fsspec has them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")
-_GZIP = b"\x1f\x8b"
 _WEB = frozenset({"http", "https"})
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
@@ -58,7 +57,7 @@ def source_name(address: str) -> str:
 def read_source(
     address: str,
     *,
-    encoding: str | None = None,
+    choices: SheetChoices = NO_CHOICES,
     mapping: ColumnMapping = NO_MAPPING,
     empty: bool = False,
     quoting: bool = True,
@@ -71,10 +70,10 @@ def read_source(
     """
     reading = Reading(plain(shown_address(address), 300), limits)
     raw = reading.in_time(lambda: source_bytes(address, reading))
-    return parse_catalog(
+    return parse_sheet(
         raw,
         name=source_name(address),
-        encoding=encoding,
+        choices=choices,
         mapping=mapping,
         empty=empty,
         reading=reading,
@@ -89,7 +88,7 @@ def source_bytes(address: str, reading: Reading | None = None) -> bytes:
         raw = _fetched(address, reading)
     else:
         raw = stable_bytes(file_path(address), Path.read_bytes, reading)
-    return _decompressed(raw, reading) if raw.startswith(_GZIP) else raw
+    return unpacked(raw, reading)
 
 
 def require_known_kind(address: str) -> None:
@@ -173,17 +172,6 @@ def _stored(address: str, reading: Reading) -> tuple[bytes, str]:
     reading.check_size(len(content))
     # Not its time: a server that makes the content for each reader always sends the present one.
     return content, repr((info.get("size"), info.get("ETag"), info.get("etag")))
-
-
-def _decompressed(raw: bytes, reading: Reading) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=TimedBytes(raw, reading)) as file:
-            content = file.read(reading.limits.size + 1)
-    except (OSError, EOFError, zlib.error):
-        message = f"{reading.name} is a gzip archive that is cut short or damaged."
-        raise refusal(FileCode.FILE_UNREADABLE, message, "Make it again.") from None
-    reading.check_size(len(content))
-    return content
 
 
 def _scheme(address: str) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 
+from patternmill.catalog.any_category import AnyCategory
 from patternmill.catalog.csv_reader import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import (
     OptionColumns,
+    WrittenSelection,
     did_you_mean,
     mojibake_finding,
     offered,
@@ -22,6 +25,7 @@ from patternmill.catalog.selections import (
     resolve,
     unfit_finding,
 )
+from patternmill.catalog.slips import error_finding, placeholder_finding, shortened_number_finding
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -77,8 +81,9 @@ def check_rows(
     extras = extras or Extras()
     checker = _RowChecker(file, offer, prompt_limit, extras)
     entries = tuple(map(checker.check, file.records))
-    note = UNCHECKED if offer is None else offer.note
-    return CheckedCatalog(file, entries, tuple(filter(None, (note, extras.note))), offer, extras)
+    read_as = f"Read as {file.layout.text}." if file.layout is not None else None
+    notes = (read_as, *file.notes, UNCHECKED if offer is None else offer.note, extras.note)
+    return CheckedCatalog(file, entries, tuple(filter(None, notes)), offer, extras)
 
 
 def categories_written(file: CatalogFile) -> frozenset[str]:
@@ -96,6 +101,8 @@ class _Resolved:
     id: str
     category: Category | None
     finding: Finding | None
+    #: The category that was probably meant, where it is not known: what else is wrong with the row goes by it.
+    meant: Category | None = None
 
 
 class _RowChecker:
@@ -109,23 +116,36 @@ class _RowChecker:
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
         self._error_code = _error_code_column(file)
         self._shared_texts: dict[str, str] = {}
+        self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)
-        self._other_columns = OptionColumns(file, lambda cell: self._resolve_category(cell).category)
+        self._other_columns = OptionColumns(
+            file, lambda cell: self._resolve_category(cell).category, self._nearest
+        )
+        self._any_category = AnyCategory(offer, self._nearest)
 
     def check(self, record: Record) -> Entry:
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
-            return _refused(record, sku, [misfit, *self._duplicates(record, sku)])
+            entry = _refused(record, sku, [misfit])
+            return replace(entry, problems=(*entry.problems, *self._problems_of_present(record, sku)))
         return self._check_cells(record, sku)
+
+    def _problems_of_present(self, record: Record, sku: str) -> Iterator[Problem]:
+        """Of the cells that a row which does not fit has in their place: all of one that ends too early."""
+        missing = len(self._header) - len(record.cells)
+        if missing <= 0:
+            yield from (one.at(record.line, sku or None) for one in self._duplicates(record, sku))
+            return
+        present = self._header[: len(record.cells)]
+        whole = self._check_cells(replace(record, cells=record.cells + ("",) * missing), sku)
+        yield from (problem for problem in whole.problems if problem.column in present)
 
     def _check_cells(self, record: Record, sku: str) -> Entry:
         cells, columns = record.cells, self._columns
-        prompt, written = tidy(cells[columns.prompt]), tidy(cells[columns.category])
+        prompt, written = normalised(cells[columns.prompt]), tidy(cells[columns.category])
         category = self._resolve_category(cells[columns.category])
         choices, misread = read_choices(cells, columns, self._header)
-        misplaced = self._other_columns.misplaced(cells, category.category, choices)
-        elsewhere = [name for name, _ in misplaced if name]
-        selections, mismatched = resolve(choices, category.category, self._nearest, elsewhere)
+        selections, mismatched = self._selections(cells, category, choices)
         extras = self._extra_columns.read(cells)
         findings = [
             *self._sku_findings(record, sku),
@@ -133,9 +153,12 @@ class _RowChecker:
             *filter(None, [category.finding]),
             *misread,
             *mismatched,
-            *(finding for _, finding in misplaced),
             *extras.findings,
         ]
+        if faults := self._faults.get(record.line):
+            # What else its text may be wrong in is not what the cell holds.
+            named = {fault.column for fault in faults}
+            findings = [*faults, *(finding for finding in findings if finding.column not in named)]
         if findings:
             return _refused(record, sku, findings)
         as_written = {tidy(one.option): tidy(one.value) for one in choices}
@@ -156,6 +179,23 @@ class _RowChecker:
             refinements=extras.refinements,
         )
         return Entry(record, row, ())
+
+    def _selections(
+        self, cells: tuple[str, ...], category: _Resolved, choices: Sequence[WrittenSelection]
+    ) -> tuple[dict[str, str], list[Finding]]:
+        """The selections, and what is wrong with them: by the row's category, or the one that was probably meant."""
+        known = category.category or category.meant
+        misplaced = self._other_columns.misplaced(cells, known, choices)
+        elsewhere = [name for name, _ in misplaced if name]
+        fill_in = partial(self._other_columns.fill_in, known)
+        selections, mismatched = resolve(choices, known, self._nearest, elsewhere, fill_in=fill_in)
+        if known is None and category.finding is not None:
+            like_options = self._other_columns.like_options(cells)
+            mismatched = (*self._any_category.findings(choices), *self._any_category.values(like_options))
+        findings = [*mismatched, *(finding for _, finding in misplaced)]
+        if category.category is None and known is not None:
+            findings = [_if_meant(finding, known) for finding in findings]
+        return selections, findings
 
     def _shared(self, text: str) -> str:
         """One object for equal texts."""
@@ -191,7 +231,9 @@ class _RowChecker:
         column = self._header[self._columns.sku]
         if is_blank(sku):
             return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", _OWN_SKU)]
-        unfit = unfit_finding(column, record.cells[self._columns.sku])
+        unfit = unfit_finding(column, record.cells[self._columns.sku]) or shortened_number_finding(
+            column, sku
+        )
         return [*filter(None, [unfit]), *self._duplicates(record, sku)]
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
@@ -203,14 +245,15 @@ class _RowChecker:
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
         message = f"the sku {shown(sku)} is in row {named} too"
         remedy = f"{_OWN_SKU} (case and spaces do not distinguish skus)"
-        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy)]
+        return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
     def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:
         column = self._header[self._columns.prompt]
         if is_blank(prompt):
             return [Finding(column, RowCode.EMPTY_PROMPT, "the prompt is empty", "describe the pattern")]
-        if misread := mojibake_finding(column, cell):
-            return [misread]
+        fault = mojibake_finding(column, cell) or error_finding(column, cell)
+        if fault := fault or placeholder_finding(column, prompt):
+            return [fault]
         if len(prompt) <= self._prompt_limit:
             return []
         message = f"the prompt has {len(prompt)} characters; {self._prompt_limit} are allowed"
@@ -223,20 +266,25 @@ class _RowChecker:
             known = self._offer.categories if self._offer else None
             names = tuple(category.name for category in known or ())
             remedy = offered(names) if names else "write the category's name or ID"
-            empty = Finding(column, RowCode.EMPTY_CATEGORY, "the category is empty", remedy)
+            message = "the category is empty"
+            empty = Finding(column, RowCode.EMPTY_CATEGORY, message, remedy, offered=names)
             return _Resolved(text, None, empty)
         if unfit := unfit_finding(column, cell):
             return _Resolved(text, None, unfit)
         if self._offer is None or self._offer.categories is None:
-            return _Resolved(text, None, None)
+            return _Resolved(normalised(text), None, None)
         found = self._offer.find(text)
         if len(found) == 1:
             return _Resolved(found[0].id, found[0], None)
         if found:
-            message = f"the category {shown(text)} can be {', '.join(shown(one.id) for one in found)}"
-            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, "write the ID that is meant")
+            ids = tuple(one.id for one in found)
+            message = f"the category {shown(text)} can be {', '.join(map(shown, ids))}"
+            remedy = "write the ID that is meant"
+            ambiguous = Finding(column, RowCode.AMBIGUOUS_CATEGORY, message, remedy, text, None, ids)
             return _Resolved(text, None, ambiguous)
-        return _Resolved(text, None, self._not_found(column, text, self._offer))
+        finding = self._not_found(column, text, self._offer)
+        meant = self._offer.find(finding.suggestion) if finding.suggestion else ()
+        return _Resolved(text, None, finding, meant[0] if len(meant) == 1 else None)
 
     def _not_found(self, column: str, text: str, offer: Offer) -> Finding:
         if not offer.complete:
@@ -248,8 +296,13 @@ class _RowChecker:
         names = tuple(dict.fromkeys(category.name for category in known))
         ids_too = (*names, *(category.id for category in known if category.id not in names))
         message = f"unknown category {shown(text)}; {offered(names)}"
-        remedy = did_you_mean(self._nearest.find(text, ids_too), "choose one of them")
-        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy)
+        near = self._nearest.find(text, ids_too)
+        remedy = did_you_mean(near, "choose one of them")
+        return Finding(column, RowCode.UNKNOWN_CATEGORY, message, remedy, text, near, names)
+
+
+def _if_meant(finding: Finding, category: Category) -> Finding:
+    return replace(finding, message=f"{finding.message} (if {shown(category.name)} is meant)")
 
 
 def _refused(record: Record, sku: str, findings: Iterable[Finding]) -> Entry:

@@ -10,12 +10,12 @@ import hashlib
 import io
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from patternmill.catalog.csv_reader import CatalogFile, Record, parse_catalog
-from patternmill.catalog.problems import RowCode
+from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import BYTE_ORDER_MARK, header_key, is_blank, sku_key
 from patternmill.text import contrasted
 
@@ -268,7 +268,19 @@ def _rewritten(file: CatalogFile, changed: Mapping[int, Mapping[str, str]]) -> C
             # A row that lacks cells keeps lacking them, and one with too many has too many.
             writer.writerow([*cells, *([""] * len(added) if len(cells) >= width else [])])
     raw = BYTE_ORDER_MARK + text.getvalue().encode("utf-8")
-    return parse_catalog(raw, name=file.name, mapping=file.mapping, empty=True)
+    merged = parse_catalog(raw, name=file.name, mapping=file.mapping, empty=True)
+    places = {number: {indexes[name] for name in cells if name != SHAPE} for number, cells in changed.items()}
+    return replace(merged, layout=file.layout, faults=_left(file, places), notes=file.notes)
+
+
+def _left(file: CatalogFile, places: Mapping[int, Collection[int]]) -> dict[int, tuple[Finding, ...]]:
+    """The faults of cells that were not corrected."""
+    names = {number: {file.header[i] for i in of if i < len(file.header)} for number, of in places.items()}
+    left = {
+        number: tuple(one for one in faults if one.column not in names.get(number, ()))
+        for number, faults in file.faults.items()
+    }
+    return {number: faults for number, faults in left.items() if faults}
 
 
 def _corrected(

@@ -76,6 +76,11 @@ def header_key(text: str) -> str:
     return f"{prefix.rstrip()}:{name.strip()}" if prefix.rstrip() + colon in _PREFIXES else folded
 
 
+def is_catalog_column(key: str) -> bool:
+    """Whether a header of this key is read under its own name: as part of the row, or as a result of an earlier run."""
+    return _is_known(key) or key in _OPTIONAL or key in RESULT_COLUMNS or bool(_NAMES_REFINEMENT.match(key))
+
+
 def is_ours(header: Sequence[str]) -> bool:
     return {header_key(cell) for cell in header} >= MARKERS
 
@@ -105,7 +110,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
     """Raises InputRefused when a needed column is missing, double, contradictory or not to be read."""
     keys = [header_key(cell) for cell in header]
     _refuse_unknown(keys, header, name)
-    _refuse_duplicates(keys, header, name)
+    refuse_duplicates(header, name)
     _refuse_conflicts(keys, name)
     _refuse_missing(keys, header, name)
     options = tuple(
@@ -167,9 +172,9 @@ def _refuse_unknown(keys: Sequence[str], header: Sequence[str], name: str) -> No
     )
 
 
-def _refuse_duplicates(keys: Sequence[str], header: Sequence[str], name: str) -> None:
+def refuse_duplicates(header: Sequence[str], name: str) -> None:
     seen: dict[str, int] = {}
-    for index, key in enumerate(keys):
+    for index, key in enumerate(map(header_key, header)):
         if key and key in seen:
             first = seen[key]
             raise refusal(

@@ -7,10 +7,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from patternmill.catalog.column_mapping import NOTE_PREFIX
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import Columns, column_letter, header_key, is_blank, tidy
+from patternmill.catalog.rows import OPTION_PREFIX, Columns, column_letter, header_key, is_blank, tidy
+from patternmill.catalog.slips import error_finding
 from patternmill.text import UNSAFE, contrasted, plain, shown
 
 _EXAMPLE = 'write it as {"size": "large", "fabric": "linen"}'
@@ -49,10 +52,13 @@ def resolve(
     category: Category | None,
     nearest: Nearest,
     elsewhere: Collection[str] = (),
+    *,
+    fill_in: Callable[[Option], str] = lambda option: f"fill in `option:{option.name}`",
 ) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """The selections in the offered spelling, sorted by name, and everything that is wrong with them.
 
-    `elsewhere`: the names of options in another column, which is a fault of its own.
+    `elsewhere`: the names of options in another column, which is a fault of its own; `fill_in`: the remedy where
+    one is missing.
     """
     selections: dict[str, str] = {}
     findings: list[Finding] = []
@@ -66,7 +72,7 @@ def resolve(
             findings.append(Finding(choice.column, RowCode.DUPLICATE_OPTION, message, "keep one of the two"))
         else:
             selections[result[0]] = result[1]
-    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere))
+    return dict(sorted(selections.items())), (*findings, *_missing(choices, category, elsewhere, fill_in))
 
 
 def resolved(
@@ -118,13 +124,19 @@ def _malformed(column: str, message: str) -> Finding:
 
 
 def unfit_finding(column: str, cell: str) -> Finding | None:
-    """The fault of a cell, or a name, with characters that are never written on purpose."""
-    if misread := mojibake_finding(column, cell):
-        return misread
+    """The fault of a cell, or a name, with what is never written on purpose."""
+    if found := mojibake_finding(column, cell) or error_finding(column, cell):
+        return found
     if not UNSAFE.search(cell.strip(" \t\r\n")):
         return None
     message = f"invisible or control characters in {shown(cell)}"
-    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, "type it by hand instead of pasting it")
+    remedy = "type it by hand instead of pasting it"
+    return Finding(column, RowCode.UNSAFE_CHARACTERS, message, remedy, cell, _visible_only(cell) or None)
+
+
+def _visible_only(cell: str) -> str:
+    """The cell without what cannot be seen; a line break or tab in it is a space."""
+    return " ".join(UNSAFE.sub("", re.sub(r"\s", " ", cell)).split())
 
 
 def mojibake_finding(column: str, cell: str) -> Finding | None:
@@ -134,12 +146,13 @@ def mojibake_finding(column: str, cell: str) -> Finding | None:
     meant = unscrambled(cell) or cell
     if LOST in meant:
         message = f"a character was lost (U+FFFD) in {shown(cell[max(cell.find(LOST) - 20, 0) :])}"
-        return Finding(column, RowCode.MOJIBAKE, message, f"write it again; {_AS_UTF_8}")
+        return Finding(column, RowCode.MOJIBAKE, message, f"write it again; {_AS_UTF_8}", cell)
     if meant == cell:
         return None
     was, suggested = contrasted(cell, tidy(meant))
     message = f"{was} was read in the wrong encoding by some program, and saved like that"
-    return Finding(column, RowCode.MOJIBAKE, message, f"it was probably {suggested}: write that; {_AS_UTF_8}")
+    remedy = f"it was probably {suggested}: write that; {_AS_UTF_8}"
+    return Finding(column, RowCode.MOJIBAKE, message, remedy, cell, tidy(meant))
 
 
 def _matched(
@@ -147,7 +160,7 @@ def _matched(
 ) -> tuple[str, str] | Finding:
     name, value = tidy(choice.option), tidy(choice.value)
     if category is None or category.options is None:
-        return name, value
+        return normalised(name), normalised(value)
     found = category.find_option(name)
     if found is None:
         return _unknown_option(choice.column, name, category, nearest)
@@ -155,33 +168,40 @@ def _matched(
     offered_value = option.find_value(value)
     if offered_value is None:
         return _unknown_value(choice.column, option, value, nearest)
-    return spelling, offered_value
+    return spelling, offered_value if option.values is not None else normalised(value)
 
 
 def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
     names = tuple(option.name for option in category.options or ())
     message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
-    remedy = did_you_mean(nearest.find(name, names), "leave its cell empty")
-    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy)
+    near = nearest.find(name, names)
+    remedy = did_you_mean(near, "leave its cell empty")
+    return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
 
 def _unknown_value(column: str, option: Option, value: str, nearest: Nearest) -> Finding:
     values = option.values or ()
     message = f"unknown value {shown(value)} for option {shown(option.name)}; {offered(values)}"
-    remedy = did_you_mean(nearest.find(value, values), "choose one of them")
-    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy)
+    near = nearest.find(value, values)
+    remedy = did_you_mean(near, "choose one of them")
+    return Finding(column, RowCode.UNKNOWN_VALUE, message, remedy, value, near, values)
 
 
 def _missing(
-    choices: Iterable[WrittenSelection], category: Category | None, elsewhere: Collection[str]
+    choices: Iterable[WrittenSelection],
+    category: Category | None,
+    elsewhere: Collection[str],
+    fill_in: Callable[[Option], str],
 ) -> Iterator[Finding]:
     """Required options without a cell. One that was chosen wrongly is not missing as well."""
     written = {offer_key(choice.option) for choice in choices}
     for option in (category.options if category else None) or ():
         spellings = {offer_key(name) for name in (option.name, *option.spellings)}
         if option.required and option.name not in elsewhere and not written & spellings:
-            message = f"option {shown(option.name)} is required; {offered(option.values or ())}"
-            yield Finding(None, RowCode.MISSING_OPTION, message, f"fill in `option:{option.name}`")
+            values = option.values or ()
+            message = f"option {shown(option.name)} is required; {offered(values)}"
+            only = values[0] if len(values) == 1 else None
+            yield Finding(None, RowCode.MISSING_OPTION, message, fill_in(option), option.name, only, values)
 
 
 LOST = "\ufffd"
@@ -259,13 +279,12 @@ def _is_end_of_word(text: str, match: re.Match[str]) -> bool:
     )
 
 
-NOTE_PREFIX = "note:"
 #: What options are often called, for where the offer is not known.
 _COMMON = frozenset({"size", "color", "fabric", "material", "finish"})
 #: What a column of selections in JSON may be called by mistake.
 _NEAR_SELECTIONS = frozenset({"selection", "option", "choice"})
 #: Cells that do not show what their column is.
-_ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
+ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
 _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
 _ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
@@ -280,10 +299,13 @@ Place = tuple[str, int]
 class OptionColumns:
     """The carried columns of one file, compared with the options of the rows' categories."""
 
-    def __init__(self, file: CatalogFile, category_of: Callable[[str], Category | None]) -> None:
-        self._file, self._category_of = file, category_of
-        self._carried = [index for index in file.columns.carried if not is_note(file.header[index])]
-        self._names = {index: _name_key(file.header[index]) for index in self._carried}
+    def __init__(
+        self, file: CatalogFile, category_of: Callable[[str], Category | None], nearest: Nearest
+    ) -> None:
+        self._file, self._category_of, self._nearest = file, category_of, nearest
+        names = file.mapping.applied(file.header)
+        self._carried = [index for index in file.columns.carried if not is_note(names[index])]
+        self._names = {index: option_key(file.header[index]) for index in self._carried}
         self._common = [index for index, name in self._names.items() if name in _COMMON]
         self._near = [index for index, name in self._names.items() if name in _NEAR_SELECTIONS]
         self._by_values = self._found_by_values()
@@ -306,8 +328,25 @@ class OptionColumns:
         for index in self._near:
             if cells[index].lstrip().startswith("{"):
                 message = f"the selections in column {shown(self._file.header[index])} choose nothing"
-                found.append((None, self._finding(index, message, "rename the column to `selections`")))
+                found.append((None, self._finding(index, message, "selections")))
         return found
+
+    def like_options(self, cells: tuple[str, ...]) -> Iterator[WrittenSelection]:
+        """What the row would choose by carried columns that have the name of a common option."""
+        for index in self._common:
+            if not is_blank(cells[index]):
+                yield WrittenSelection(self._file.header[index], self._names[index], cells[index])
+
+    def fill_in(self, category: Category | None, option: Option) -> str:
+        """How a row of the category chooses an option that it does not choose yet."""
+        place = self._right_place(category, option) if category is not None else None
+        if place is not None:
+            return f"fill in `option:{plain(option.name)}`" if self._file.columns.options else place
+        for index, name in self._names.items():
+            if category is not None and option in _named(category, name):
+                header = shown(self._file.header[index])
+                return f"rename the column {header} to `{OPTION_PREFIX}{plain(option.name)}`, and fill in its cell"
+        return f"fill in `{OPTION_PREFIX}{plain(option.name)}`, a column that the file does not have yet"
 
     def _columns_of(self, category: Category) -> Mapping[int, tuple[Option, ...]]:
         if category.id not in self._by_category:
@@ -323,31 +362,50 @@ class OptionColumns:
         column = shown(header) if header.strip() else column_letter(index)
         message = (
             f"{shown(cell)} in column {column} chooses nothing, but {shown(option.name)} is an option of category"
-            f" {shown(category.name)}"
+            f" {shown(category.name)}{self._unless_offered(cell, option)}"
         )
-        return self._finding(index, message, self._right_place(category, option), note=option.name)
+        place = self._right_place(category, option)
+        name = f"{OPTION_PREFIX}{option.name}" if place is None else None
+        return self._finding(index, message, name, place or "", note=option.name)
+
+    def _unless_offered(self, cell: str, option: Option) -> str:
+        """What a cell would have to be in its right place."""
+        if option.find_value(tidy(cell)) is not None:
+            return ""
+        values = option.values or ()
+        near = self._nearest.find(tidy(cell), values)
+        return f", and is none of its values; {offered(values)}" + (
+            f"; did you mean {shown(near)}?" if near else ""
+        )
 
     def _unknown(self, index: int) -> Finding:
         """Of a column that has the name of a common option, where the offered options are unknown."""
         header = self._file.header[index]
         message = f"the options are not known, and column {shown(header)} chooses nothing as it is named"
-        return self._finding(index, message, f"rename the column to `option:{plain(header.strip())}`")
+        return self._finding(index, message, f"{OPTION_PREFIX}{header.strip()}")
 
-    def _finding(self, index: int, message: str, remedy: str, *, note: str = "") -> Finding:
-        """`note`: what a column without a name may be called as a remark."""
+    def _finding(
+        self, index: int, message: str, name: str | None, place: str = "", *, note: str = ""
+    ) -> Finding:
+        """`name`: what the column should be called; None where `place` says how its cells belong elsewhere.
+
+        `note`: what a column without a name may be called as a remark.
+        """
         header = self._file.header[index]
-        rename = "to" if remedy.startswith("rename the column") else "rename the column to"
+        remedy = f"rename the column to `{plain(name)}`" if name else place
+        rename = "to" if name else "rename the column to"
         remark = f"{rename} `{NOTE_PREFIX}{plain(header.strip() or note)}` if it is only a remark"
-        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}")
+        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}", header, name)
 
-    def _right_place(self, category: Category, option: Option) -> str:
+    def _right_place(self, category: Category, option: Option) -> str | None:
+        """Where the row's choice belongs, in a file that has a place for it; None: in a column of its own."""
         if self._file.columns.selections is not None:
             return f"write {shown(option.name)} into the selections"
         for column in self._file.columns.options:
             found = category.find_option(tidy(column.name))
             if found is not None and found[1].name == option.name:
                 return f"write it into the column {shown(self._file.header[column.index])}"
-        return f"rename the column to `option:{plain(option.name)}`"
+        return None
 
     def _found_by_values(self) -> dict[Place, tuple[Option, ...]]:
         """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
@@ -391,7 +449,7 @@ def is_note(header: str) -> bool:
 
 def _options_with(category: Category, cells: set[str]) -> tuple[Option, ...]:
     """The options that offer each of these cells as a value."""
-    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= _ANYWHERE:
+    if not cells or len(cells) > _MOST_VALUES or {offer_key(cell) for cell in cells} <= ANYWHERE:
         return ()
     return tuple(
         option
@@ -410,11 +468,11 @@ def _named(category: Category, name: str) -> tuple[Option, ...]:
     return tuple(
         option
         for option in category.options or ()
-        if name and name in map(_name_key, (option.name, *option.spellings))
+        if name and name in map(option_key, (option.name, *option.spellings))
     )
 
 
-def _name_key(text: str) -> str:
+def option_key(text: str) -> str:
     """What common names of one option share: `Colour`, `colors`, `Color (inside)`."""
     key = _CALLED_OPTION.sub("", offer_key(_ASIDE.sub(" ", text))) or offer_key(text)
     words = (_PLURAL.sub("", word) if len(word) > 3 else word for word in key.split())

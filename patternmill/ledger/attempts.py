@@ -77,6 +77,21 @@ class ItemTable(Tables):
             )
         ]
 
+    def pattern_texts(
+        self, environment: str, catalog: str, stage: Stage
+    ) -> Iterator[tuple[ItemKey, ItemKey | None, str]]:
+        """Of all patterns, or all refinements, the oldest first: key, what each is built on, content as JSON."""
+        for key, parent, content in self.database.stream(
+            "SELECT key, pattern_key, content FROM items WHERE environment = :environment AND catalog = :catalog "
+            "AND stage = :stage ORDER BY created_at, key",
+            {"environment": environment, "catalog": catalog, "stage": stage.value},
+        ):
+            yield ItemKey(key), ItemKey(parent) if parent else None, content
+
+    def pattern_contents(self, key: ItemKey) -> tuple[Mapping[str, Any], ...]:
+        """Of the pattern, then of its refinements up to this one."""
+        return self._patterns_before(Stage.REFINEMENT, key)
+
     def _patterns_before(self, stage: str, key: str | None) -> tuple[Mapping[str, Any], ...]:
         """The contents of the patterns that a refinement is built on, the first one first."""
         if stage != Stage.REFINEMENT or key is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from pydantic import TypeAdapter
 
@@ -79,6 +79,8 @@ class RecordedChange:
     verdict: ChangeVerdict | None
     product_id: str | None
     pattern_id: str | None
+    #: By field: the old and the new text. Empty in ledgers of versions that kept the names of the fields alone.
+    old_and_new: Mapping[str, str] = field(default_factory=dict)
 
 
 class CatalogRowTables(ItemTable):
@@ -157,7 +159,7 @@ class CatalogRowTables(ItemTable):
                     "position": position,
                     "sku": change.sku,
                     "kind": change.kind.value,
-                    "fields": json.dumps(change.fields, ensure_ascii=False),
+                    "fields": json.dumps(change.old_and_new(), ensure_ascii=False),
                     "verdict": change.verdict.value if change.verdict else None,
                     "product_id": change.before.product_id if change.before else None,
                     "pattern_id": change.before.pattern_id if change.before else None,
@@ -176,6 +178,7 @@ class CatalogRowTables(ItemTable):
                 ChangeVerdict(verdict) if verdict else None,
                 product_id,
                 pattern_id,
+                _old_and_new(json.loads(fields)),
             )
             for sku, kind, fields, verdict, product_id, pattern_id in self.database.rows(
                 "SELECT sku, kind, fields, verdict, product_id, pattern_id FROM run_changes "
@@ -183,6 +186,10 @@ class CatalogRowTables(ItemTable):
                 {"run_id": run_id},
             )
         ]
+
+
+def _old_and_new(fields: Mapping[str, str] | Sequence[str]) -> Mapping[str, str]:
+    return fields if isinstance(fields, Mapping) else {}
 
 
 def _content(row: str) -> Content:

@@ -21,6 +21,7 @@ from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailabl
 from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
+from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
 from patternmill.ledger.forecasts import ForecastTable
@@ -37,6 +38,7 @@ class Ledger(
     CheckoutTables,
     CorrectionTable,
     ForecastTable,
+    MappingTable,
     OfferTable,
     PartTable,
     RunRowTable,

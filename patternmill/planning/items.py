@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 from uuid import UUID, uuid5
 
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.rows import Row, tidy
 from patternmill.identifiers import ItemKey, RequestId
@@ -41,7 +42,7 @@ def pattern_content(
     parameters: dict[str, Any] = {"model": model} if model else {}
     if reference:
         parameters["references"] = [reference]
-    content: dict[str, Any] = {"prompt": tidy(prompt), "parameters": parameters}
+    content: dict[str, Any] = {"prompt": normalised(prompt), "parameters": parameters}
     return content | {"edition": edition} if edition else content
 
 

@@ -18,6 +18,7 @@ COLUMNS = (
     "old_pattern_id",
     "new_pattern_id",
     "status",
+    "old_and_new",
 )
 
 
@@ -38,6 +39,7 @@ def _cells(change: RecordedChange, by_sku: Mapping[str, RowResult]) -> list[str]
         change.pattern_id or "",
         (row.pattern_id if row else None) or "",
         _status(change.verdict, row),
+        "; ".join(f"{field}: {text}" for field, text in change.old_and_new.items() if text),
     ]
 
 

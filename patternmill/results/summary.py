@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 
+from patternmill.catalog.problems import OF_A_WORD
 from patternmill.errors import PatternmillError
 from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
@@ -45,12 +46,12 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Rows that failed alike: one code, and messages that differ only in names and numbers."""
+    """Rows that failed alike: one code, and messages that differ in names and numbers, or one word that is wrong."""
 
     code: str
     signature: str
     count: int
-    #: The first few, in the order of the file.
+    #: The first few, in the order of the file; `row 7` for a row without one.
     skus: tuple[str, ...]
     #: The message and the remedy of the first of them.
     message: str
@@ -74,7 +75,9 @@ def failures_by_cause(rows: Iterable[RowResult]) -> list[Cause]:
 
 
 def cause_key(row: RowResult) -> tuple[str, str]:
-    return row.error_code or row.status.value, signature(row.error or "")
+    code, message = row.error_code or row.status.value, row.error or ""
+    # A word that is wrong in the file is the cause, not what distinguishes the rows that share one.
+    return code, message if code in OF_A_WORD else signature(message)
 
 
 def signature(message: str) -> str:
@@ -92,7 +95,7 @@ class _Group:
     def add(self, row: RowResult) -> None:
         self.count += 1
         if len(self.skus) < SKUS_SHOWN:
-            self.skus.append(row.sku)
+            self.skus.append(row.sku or f"row {row.line}")
 
     def cause(self, code: str, signature: str) -> Cause:
         return Cause(

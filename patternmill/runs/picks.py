@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.catalog.csv_reader import check_text, choose_encoding, stable_bytes
+from patternmill.catalog.csv_reader import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.rows import header_key, is_ours, refuse_other_delimiter, restore, sku_key, tidy
+from patternmill.catalog.rows import header_key, is_ours, restore, sku_key, tidy
+from patternmill.catalog.sheets import read_table
+from patternmill.catalog.tables import Table
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
@@ -70,45 +70,33 @@ def picks_of(request: OrderRequest) -> Picks:
 def read_picks(path: Path, quantity: int) -> Picks:
     """`quantity`: of rows that name none. Raises InputRefused."""
     name = plain(path.name, 200)
-    rows = _rows(stable_bytes(path, Path.read_bytes), name)
-    header = next((row for row in rows if any(row[1])), None)
-    if header is None:
-        raise refusal(FileCode.EMPTY_FILE, f"{name} is empty.", "Is it the right file?")
-    columns = _columns(header[1], name)
+    table = _with_picks(read_table(stable_bytes(path, Path.read_bytes), name))
+    columns = _columns(table.header, name)
     picks: list[Pick] = []
     problems: list[str] = []
-    for line, cells in rows:
-        if not any(cells):
-            continue
-        if is_ours(header[1]):
-            cells = [restore(cell) for cell in cells]
+    for line, written in table.records:
+        cells = [tidy(restore(cell) if is_ours(table.header) else cell) for cell in written]
         read = {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}
+        unfit = table.sheet.unfit.get((line, columns["sku"]))
         pick = _pick(read, f"{name}, row {line}", quantity)
-        if isinstance(pick, Pick):
+        if isinstance(pick, Pick) and unfit is not None:
+            problems.append(
+                f"{pick.place}: {table.address(line, columns['sku'])} holds {unfit.what}; {unfit.remedy}"
+            )
+        elif isinstance(pick, Pick):
             picks.append(pick)
         elif pick is not None:
             problems.append(pick)
     return Picks(tuple(picks), tuple(problems))
 
 
-def _rows(raw: bytes, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows with their numbers, from 1 as a spreadsheet shows them; cells without outer spaces."""
-    encoding = choose_encoding(raw, name, None)
-    check_text(raw, name, encoding)
-    text = raw.decode(encoding)
-    refuse_other_delimiter(next(iter(text.splitlines()), ""), name)
-    reader, number = csv.reader(io.StringIO(text, newline=""), strict=True), 0
-    while True:
-        number += 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise refusal(
-                FileCode.STRAY_QUOTE, f"{name}: row {number} cannot be read: {error}.", "Look at that row."
-            ) from None
-        if row is None:
-            return
-        yield number, [tidy(cell) for cell in row]
+def _with_picks(table: Table) -> Table:
+    """With the header that names what is needed, if there is one."""
+    headers = {
+        number: set(map(header_key, cells)) for number, cells in table.rows if number in table.header_rows
+    }
+    found = next((number for number in table.header_rows if headers[number] >= set(_NEEDED)), None)
+    return table if found is None else table.with_header(found)
 
 
 def _columns(header: Sequence[str], name: str) -> Mapping[str, int]:

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from patternmill.catalog.changes import Changes
-from patternmill.catalog.csv_reader import CatalogFile, read_catalog
+from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
-from patternmill.catalog.remote import read_source, require_writable, write_files
+from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.row_corrections import NO_OVERLAY
 from patternmill.catalog.rows import header_key
@@ -31,6 +31,7 @@ from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.corrected_input import notes_of, read_corrections
 from patternmill.runs.failure_reports import send_run_feedback
+from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
@@ -45,18 +46,6 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 logger = logging.getLogger(__name__)
-
-
-def read_input(spec: RunSpec) -> CatalogFile:
-    """The input as it is now, unless it was read already. Raises InputRefused."""
-    if spec.file is not None:
-        return spec.file
-    quoting, encoding, mapping = not spec.by_deployment, spec.encoding, spec.mapping
-    if spec.refresh is not None:
-        return read_source(
-            spec.refresh.address, encoding=encoding, mapping=mapping, empty=True, quoting=quoting
-        )
-    return read_catalog(spec.source, encoding=encoding, mapping=mapping, quoting=quoting)
 
 
 class Pipeline:
@@ -120,6 +109,7 @@ class Pipeline:
         origin = self.spec.origin
         first = [
             origin.sentence() if origin else None,
+            self._file.mapping.sentence(self._file.header),
             await asyncio.to_thread(approval.looser_limits, self.spec),
         ]
         notes = (*filter(None, first), *notes_of(self._overlay), *checked.notes)

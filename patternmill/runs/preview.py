@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
-from typing import TypedDict
+from typing import Any, TypedDict
 
-from patternmill.catalog.changes import Content, described
+from patternmill.catalog.changes import Content, old_and_new
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
 from patternmill.catalog.rows import Row, sku_key
@@ -19,6 +20,7 @@ from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports import track_record
@@ -36,7 +38,7 @@ from patternmill.planning.plan import (
     make_plan,
     restricted,
 )
-from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, visible_text
+from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, same_refinements
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.spec import RunSpec
@@ -122,13 +124,31 @@ def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]
         known = ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku)
         if known and row.entry.row is not None:
             old = Content.of_items(known[0].content, known[0].pattern_contents)
-            yield row.sku, tuple(described(old, Content.of(row.entry.row)))
+            texts = old_and_new(old, Content.of(row.entry.row))
+            yield row.sku, tuple(f"{field}: {text}" for field, text in texts.items())
 
 
 class _ItemTerms(TypedDict):
     edition: str | None
     picture_of: PictureOf
     unstated: Unstated
+
+
+@dataclass(frozen=True)
+class _EarlierItems:
+    """The items of one catalog in its ledger."""
+
+    ledger: Ledger
+    scope: Scope
+
+    def products_of(self, sku: str) -> Sequence[KnownProduct]:
+        return self.ledger.products_of(self.scope.environment, self.scope.catalog, sku)
+
+    def pattern_texts(self, stage: Stage) -> Iterator[tuple[ItemKey, ItemKey | None, str]]:
+        return self.ledger.pattern_texts(self.scope.environment, self.scope.catalog, stage)
+
+    def pattern_contents(self, key: ItemKey) -> Sequence[Mapping[str, Any]]:
+        return self.ledger.pattern_contents(key)
 
 
 def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
@@ -141,15 +161,12 @@ def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCat
     scope = spec.scope
     memory = remembered(ledger, scope, spec.options) if ledger is not None else Memory()
 
-    def products_of(sku: str) -> Sequence[KnownProduct]:
-        return ledger.products_of(scope.environment, scope.catalog, sku) if ledger is not None else ()
-
     pictures = checked.extras.bytes_of
     terms = _ItemTerms(edition=spec.edition, picture_of=pictures.__getitem__, unstated=spec.unstated)
     items = ContentItems(scope, **terms)
     # Where nothing was requested yet, nothing can be recognized.
-    if memory.last_attempts or memory.products_by_sku:
-        items = RecognizedItems(scope, memory, products_of, checked.offer, **terms)
+    if ledger is not None and (memory.last_attempts or memory.products_by_sku):
+        items = RecognizedItems(scope, memory, _EarlierItems(ledger, scope), checked.offer, **terms)
     return memory, make_plan(scope, checked.entries, memory, retry=spec.retry, only=spec.only, items=items)
 
 
@@ -310,11 +327,9 @@ def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
     """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
     if visible_text(theirs.prompt) != visible_text(ours.prompt):
         return False
-    if (theirs.model, theirs.reference, theirs.refinements) != (
-        ours.model,
-        ours.reference,
-        ours.refinements,
-    ):
+    if (theirs.model, theirs.reference) != (ours.model, ours.reference):
+        return False
+    if not same_refinements(map(asdict, theirs.refinements), map(asdict, ours.refinements)):
         return False
     if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
         return True
@@ -332,12 +347,15 @@ class CurrentOffer:
     known: Offer
 
 
-async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile) -> CurrentOffer:
-    """Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered."""
+async def current_offer(api: StudioApi, settings: Settings, file: CatalogFile | None) -> CurrentOffer:
+    """`file`: its categories are asked for too where the list cannot be read whole; None: the list alone.
+
+    Raises ServiceStopped when the key is refused, or when the service is unavailable and no offer is remembered.
+    """
     # Off the event loop: a database may take as long as an answer may.
     before = await asyncio.to_thread(_remembered, settings)
     try:
-        read = await api.offer(categories_written(file))
+        read = await api.offer(categories_written(file) if file is not None else frozenset())
     except ServiceStopped as stopped:
         if stopped.code != UNREACHABLE or before is None:
             raise

@@ -92,7 +92,7 @@ def change_lines(changes: Changes, most: int) -> Iterator[str]:
         replaces = f"  replaces {change.before.product_id}" if change.fields and change.before else ""
         kind = change.verdict or change.kind
         yield f"  {readable(kind.value):14} {change.sku}{fields}{replaces}"
-        yield from (f"  {'':14} {line}" for line in change.old_and_new())
+        yield from (f"  {'':14} {field}: {text}" for field, text in change.old_and_new().items() if text)
     yield from more(len(noteworthy), most)
 
 

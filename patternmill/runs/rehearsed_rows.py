@@ -130,7 +130,8 @@ class _Table:
 
     def __init__(self, file: CatalogFile, folder: Path | None) -> None:
         self._columns, self._folder = file.columns, folder
-        self._header = list(file.header)
+        # The rehearsal's file is read without a mapping.
+        self._header = list(file.mapping.applied(file.header))
         self._width = len(file.header)
         #: Cells as they are read, and those in columns that were added, by their place.
         self._rows: list[tuple[Sequence[str], dict[int, str]]] = []

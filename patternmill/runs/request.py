@@ -90,6 +90,13 @@ class ImportRequest(RunRequest):
     encoding: str | None = Field(
         None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
+    worksheet: str | None = Field(
+        None, description="Of a workbook: the worksheet's name, if several could be meant."
+    )
+    mapping: Path | None = Field(
+        None,
+        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
+    )
     out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
 
 
@@ -117,6 +124,13 @@ class RefreshRequest(RunRequest):
     )
     encoding: str | None = Field(
         None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
+    )
+    worksheet: str | None = Field(
+        None, description="Of a workbook: the worksheet's name, if several could be meant."
+    )
+    mapping: Path | None = Field(
+        None,
+        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
     )
     out: str | None = Field(
         None,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from patternmill.catalog.changes import ChangeVerdict
+from patternmill.catalog.changes import ChangeVerdict, Content, differing
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
@@ -20,7 +20,6 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentItem, PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
-from patternmill.ledger.runs import row_content
 from patternmill.planning.plan import amount_of
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import whole_catalog, whole_rows
@@ -190,7 +189,7 @@ def refuse_superseded(
     unedited = {
         row.sku: asked[row.sku][1]
         for row in checked.rows
-        if row.sku in asked and asked[row.sku][0] == row_content(row)
+        if row.sku in asked and not differing(Content.from_json(asked[row.sku][0]), Content.of(row))
     }
     superseded = superseded_rows(ledger, record, unedited)
     entries = tuple(

@@ -18,6 +18,7 @@ from patternmill.catalog.column_mapping import MAPPING
 from patternmill.catalog.offer import Offer, merged
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.sheet_choices import READING
 from patternmill.engine.engine import Engine
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
@@ -426,6 +427,8 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:
         options["notes"] = list(checked.notes)
+    if checked.file.layout is not None:
+        options[READING] = checked.file.layout.on_record()
     if checked.file.mapping.columns:
         options[MAPPING] = dict(checked.file.mapping.columns)
     return options

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
+from patternmill.catalog.corrected_copy import source_stem
 from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_file import named_mapping
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
@@ -40,8 +43,8 @@ class RunSpec:
     catalog: str
     settings: Settings
     options: RunOptions
-    encoding: str | None = None
-    #: Of the columns of the input; confirmed by a person.
+    choices: SheetChoices = NO_CHOICES
+    #: Of the columns of the input, where a person named one or its run has one; else the remembered one is used.
     mapping: ColumnMapping = NO_MAPPING
     #: Where the results go; None: results/<catalog>/<run>/.
     out: Path | None = None
@@ -102,6 +105,7 @@ def import_spec(request: ImportRequest, *, by_deployment: bool = False) -> RunSp
     settings = read_settings()
     if by_deployment:
         require_allowed_path(request.file, settings)
+        require_allowed_path(request.mapping, settings)
         require_allowed_path(request.out, settings)
     return replace(
         _spec_of_file(request, request.file, settings), out=request.out, by_deployment=by_deployment
@@ -121,6 +125,7 @@ def refresh_spec(request: RefreshRequest, *, by_deployment: bool = False) -> Run
     place = request.out if request.out and is_remote(request.out) else None
     out = file_path(request.out) if request.out and place is None else None
     if by_deployment:
+        require_allowed_path(request.mapping, settings)
         require_allowed_path(None if named or is_remote(address) else file_path(address), settings)
         require_allowed_path(out, settings)
     limit = RetireLimit.parse(request.retire_at_most or settings.retire_at_most)
@@ -150,7 +155,6 @@ def retry_spec(
         catalog=record.catalog,
         settings=settings,
         options=_options(request, settings),
-        encoding=record.input_encoding,
         out=request.out,
         edition=record.options.get("edition") or None,
         model=record.options.get("model") or None,
@@ -170,13 +174,16 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
     name, sure = (request.catalog, True) if request.catalog else catalog_name(source)
     _require_folder_name(name)
     edition = origin.edition if request.edition is None and origin else request.edition
+    choices = SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
+    named = named_mapping(request.mapping, str(source))
     return RunSpec(
         source=source,
         catalog=name,
         catalog_named=sure,
         settings=settings,
         options=_options(request, settings),
-        encoding=request.encoding,
+        choices=choices.completed(named.choices),
+        mapping=named.mapping if origin is None or request.mapping else origin.mapping,
         edition=edition or None,
         model=_model(request, origin, settings),
         edition_named=request.edition is not None,
@@ -220,12 +227,13 @@ def catalog_name(file: Path) -> tuple[str, bool]:
     """The catalog that a file belongs to when none is named, and whether that is sure.
 
     A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
-    name, in lower case and dashes. Raises ConfigurationError when nothing of it is left.
+    name, in lower case and dashes; a corrected copy (`check --fix`), for that of its source. Raises
+    ConfigurationError when nothing of the name is left.
     """
     manifest = file.resolve().parent / MANIFEST
     if manifest.exists():
         return read_manifest(manifest).catalog, True
-    name = re.sub(r"[^a-z0-9]+", "-", file.stem.lower()).strip("-")[:63]
+    name = re.sub(r"[^a-z0-9]+", "-", source_stem(file).lower()).strip("-")[:63]
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."
@@ -258,6 +266,8 @@ class Origin:
     environment: str
     edition: str | None
     model: str | None = None
+    #: By which the columns of its run's input were found.
+    mapping: ColumnMapping = NO_MAPPING
     #: Its rows are of several runs: the catalog's, as of that run.
     whole: bool = False
 
@@ -281,8 +291,17 @@ def origin_of(source: Path) -> Origin | None:
     except ManifestUnreadable:
         return None
     edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
-    whole = bool(manifest.options.get(WHOLE_CATALOG))
-    return Origin(source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model, whole)
+    mapping = ColumnMapping(manifest.options.get(MAPPING) or {})
+    return Origin(
+        source.name,
+        manifest.run_id,
+        manifest.catalog,
+        manifest.environment,
+        edition,
+        model,
+        mapping,
+        whole=bool(manifest.options.get(WHOLE_CATALOG)),
+    )
 
 
 def environment_of(origin: Origin | None, environment: str | None) -> str | None:

@@ -61,6 +61,7 @@ TABLES: dict[str, tuple[str, str]] = {
         "at, run_id, source_row, field",
     ),
     "merged_corrections": ("run_id, position, sku, field, was, value, made_by", "run_id, position"),
+    "column_mappings": ("catalog, columns, reading, confirmed_by, confirmed_at", "catalog"),
     "offers": ("environment, offer, read_at", "environment"),
 }
 _TIMES = frozenset(
@@ -77,9 +78,10 @@ _TIMES = frozenset(
         "since",
         "retired_at",
         "read_at",
+        "confirmed_at",
     ]
 )
-_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer"})
+_JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer", "columns", "reading"})
 
 
 def jsonl(ledger: Ledger, tables: Iterable[str]) -> Generator[bytes, None, None]:

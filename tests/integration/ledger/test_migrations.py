@@ -162,7 +162,14 @@ def _as_of_version_3(ledger: Ledger) -> None:
     """Take back what later versions added, as far as it matters here."""
     run = ledger.database.execute
     with ledger.transaction():
-        for table in ("checkout_lines", "orders", "forecasts", "corrections", "merged_corrections"):
+        for table in (
+            "checkout_lines",
+            "orders",
+            "forecasts",
+            "corrections",
+            "merged_corrections",
+            "column_mappings",
+        ):
             run(f"DROP TABLE {table}")
         for table, column in (("items", "written"), ("attempts", "uptime"), ("runs", "number")):
             run(f"ALTER TABLE {table} DROP COLUMN {column}")

@@ -18,7 +18,7 @@ from cli.commands.rehearse import write_certificate
 from cli.file_rehearsal import FileRehearsal
 from cli.killed_imports import IMPORT_COMMAND
 from patternmill.results.certificate import CERTIFICATE_JSON, CERTIFICATE_PAGE, Certificate
-from patternmill.runs.pipeline import read_input
+from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
 

@@ -20,14 +20,36 @@ def test_causes_come_before_the_list() -> None:
         "spring.csv: 4 rows, 1 accepted, 3 refused, 1 blank row skipped.",
         "",
         "Causes:",
-        "  unknown_category in `category`: 2 rows (2-3)",
+        "  unknown_category `Nope` in `category`: 2 rows (2-3)",
         "  empty_prompt in `prompt`: 1 row (4)",
         "",
         "Problems:",
         "  row 2 (A), category: unknown category `Nope`; offered: Cushion, Mug, Tote bag; choose one of them"
         " [unknown_category]",
-        "  and 2 more problems",
+        "  and 2 more problems; `patternmill check --all` lists them",
     ]
+
+
+def test_causes_are_counted_by_what_is_wrong() -> None:
+    """Each wrong word is a cause of its own, with what was probably meant."""
+    rows = "A,b,Cusion,,linen,\nB,b,Cusion,,linen,\nC,b,Mugg,,,\nD,b,Mug,12oz,,\n"
+    report = report_lines(checked(f"{HEADER}\n{rows}"))
+    assert report[2:7] == [
+        "Causes:",
+        "  unknown_category `Cusion` in `category`: 2 rows (2-3), did you mean `Cushion`?",
+        "  unknown_category `Mugg` in `category`: 1 row (4), did you mean `Mug`?",
+        "  unknown_value `12oz` in `option:size`: 1 row (5), did you mean `15oz`?",
+        "",
+    ]
+
+
+def test_long_lists_of_causes_say_how_to_see_all() -> None:
+    """With a limit for every problem they are whole."""
+    rows = "".join(f"S{number},b,Kind {number}x,,,\n" for number in range(40))
+    short = report_lines(checked(f"{HEADER}\n{rows}"))
+    whole = report_lines(checked(f"{HEADER}\n{rows}"), limit=None)
+    assert "  and 10 more causes; `patternmill check --all` lists them" in short
+    assert not any("more causes" in line or "more problems" in line for line in whole)
 
 
 def test_notes_are_reported() -> None:

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.csv_reader import parse_catalog, read_catalog, stable_bytes
+from patternmill.catalog.csv_reader import parse_catalog, stable_bytes
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.rows import column_letter, defuse
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import InputRefused
 
 from .samples import catalog
@@ -25,7 +27,7 @@ CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 def refused(path: Path, encoding: str | None = None) -> InputRefused:
     with pytest.raises(InputRefused) as caught:
-        read_catalog(path, encoding=encoding)
+        read_catalog(path, choices=SheetChoices(encoding=encoding))
     return caught.value
 
 

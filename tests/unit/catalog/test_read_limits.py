@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, read_catalog
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.read_limits import ReadLimits
 from patternmill.catalog.remote import read_source
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import InputRefused
 
 pytestmark = pytest.mark.slow
@@ -147,7 +149,7 @@ def test_host_name_encodings_are_refused(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "spring.csv"
     file.write_bytes(HEAD + ROW)
     with pytest.raises(InputRefused) as refused:
-        read_catalog(file, encoding=encoding)
+        read_catalog(file, choices=SheetChoices(encoding=encoding))
     assert refused.value.code == "unknown_encoding"
 
 

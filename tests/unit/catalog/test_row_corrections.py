@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_corrections import (
     SHAPE,
     Correction,
@@ -172,3 +173,12 @@ def test_whatever_is_corrected_is_what_the_next_run_reads(
     assert set(overlay.merged) == set(corrections)
     again, second = merge(source, corrections)
     assert (again.raw, second) == (merged.raw, overlay)
+
+
+def test_corrected_cells_of_a_workbook_have_no_fault_any_more() -> None:
+    """A cell that is displayed otherwise than it is refuses its row until its text is corrected; others still do."""
+    date, number = (Finding(name, RowCode.NOT_TEXT, "a date", "") for name in ("prompt", "option:size"))
+    source = replace(BEFORE, faults={2: (date, number), 3: (date,)}, notes=("from a workbook",))
+    merged, _ = merge(source, found(BEFORE, catalog("A,blue herons at dawn,Cusion,S,x")))
+    assert merged.faults == {2: (number,), 3: (date,)}
+    assert merged.notes == source.notes

@@ -17,8 +17,7 @@ PROMPT = Correction("sku:h-2", "sku:h-2", "H-2", "prompt", "TBD", "blue herons")
 
 
 @pytest.fixture
-def corrected(past: Past, monkeypatch: pytest.MonkeyPatch) -> Past:
-    monkeypatch.delenv("COLUMNS", raising=False)
+def corrected(past: Past) -> Past:
     run = past.begin(HERON)
     with past.ledger.transaction():
         past.ledger.add_corrections(run.record, [CATEGORY, PROMPT])
@@ -53,20 +52,20 @@ def test_corrections_are_written_into_a_copy(
     corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Only where the sheet has the old text; other columns and rows stay, and so does the sheet."""
-    sheet, out = tmp_path / "spring.csv", tmp_path / "fixed.csv"
-    sheet.write_text("Note,sku,Prompt,category\n,H-1,blue herons,Cusion\nx,H-2,green ferns,Mug\n")
+    sheet = tmp_path / "spring.csv"
+    sheet.write_text("Note;sku;Prompt;category\n;H-1;blue herons;Cusion\nx;H-2;green ferns;Mug\n")
     before = sheet.read_bytes()
-    assert "fixed.csv: spring.csv with 1 correction." in shown(
-        capsys, "--write", str(sheet), "--out", str(out)
-    )
-    with out.open(encoding="utf-8-sig", newline="") as lines:
-        assert list(csv.reader(lines)) == [
+    text = shown(capsys, "--write", str(sheet))
+    assert "spring.corrected.csv: spring.csv with 1 correction.\n  1 cell there already" in text
+    with (tmp_path / "spring.corrected.csv").open(encoding="utf-8-sig", newline="") as lines:
+        assert list(csv.reader(lines, delimiter=";")) == [
             ["Note", "sku", "Prompt", "category"],
             ["", "H-1", "blue herons", "Cushion"],
             ["x", "H-2", "green ferns", "Mug"],
         ]
     assert sheet.read_bytes() == before
-    assert main.run(["corrections", "spring", "--write", str(sheet), "--out", str(sheet)]) == 2
+    again = shown(capsys, "--write", str(tmp_path / "spring.corrected.csv"))
+    assert "spring.corrected.csv has none of the texts that were corrected: no copy was written." in again
 
 
 def test_status_counts_the_corrections(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from cli import main
 from tests.unit.cli.test_main import HEAVY
 
 VERBS = [
+    ["map"],
     ["results"],
     ["status"],
     ["explain"],
@@ -21,6 +22,9 @@ VERBS = [
     ["conformance"],
     ["call"],
     ["feedback"],
+    ["check"],
+    ["offer"],
+    ["template"],
 ]
 UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 

@@ -12,7 +12,7 @@ from cli import launcher, main
 from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError
-from patternmill.runs.pipeline import read_input
+from patternmill.runs.input_mapping import read_input
 from patternmill.runs.request import RetryRequest, RunRequest
 from patternmill.runs.retry import RETRIABLE, Purchases, RetrySelection, RowFilter, choose, cost, statuses_of
 from patternmill.runs.spec import RunSpec

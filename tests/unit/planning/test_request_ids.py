@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.refinements import Refinement
-from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import (
@@ -178,7 +178,7 @@ def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
 @given(texts, texts)
 def test_different_prompts_have_different_request_ids(one: str, other: str) -> None:
     """Texts that differ after normalising never collide."""
-    same = tidy(one) == tidy(other)
+    same = normalised(one) == normalised(other)
     assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
 
 

@@ -75,7 +75,15 @@ def test_empty_catalog_is_a_table_without_rows(form: Format) -> None:
 def test_changes_have_the_old_and_new_ids() -> None:
     """A line a change; new IDs as far as they were made."""
     changes = [
-        RecordedChange("A-1", ChangeKind.CHANGED, ("prompt", "option:size"), None, "prd-old", "pat-old"),
+        RecordedChange(
+            "A-1",
+            ChangeKind.CHANGED,
+            ("prompt", "option:size"),
+            None,
+            "prd-old",
+            "pat-old",
+            {"prompt": "`a` -> `b`", "option:size": "`S` -> `M`"},
+        ),
         RecordedChange("A-9", ChangeKind.REMOVED, (), ChangeVerdict.WITHHELD, "prd-9", "pat-9"),
     ]
     lines = list(csv.reader(io.StringIO(b"".join(changes_file(changes, [row("A-1")])).decode("utf-8-sig"))))
@@ -88,5 +96,6 @@ def test_changes_have_the_old_and_new_ids() -> None:
         "pat-old",
         "pat-A-1",
         "succeeded",
+        "prompt: `a` -> `b`; option:size: `S` -> `M`",
     ]
-    assert lines[2] == ["A-9", "removed", "", "prd-9", "", "pat-9", "", "withheld"]
+    assert lines[2] == ["A-9", "removed", "", "prd-9", "", "pat-9", "", "withheld", ""]

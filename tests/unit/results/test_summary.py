@@ -55,6 +55,25 @@ def test_same_message_under_two_codes_is_two_causes() -> None:
     assert len(failures_by_cause(rows)) == 2
 
 
+def test_each_wrong_word_of_a_file_is_a_cause() -> None:
+    """A count beside a word is of that word alone."""
+    words = ("Cusion", "Cusion", "Pillow")
+    rows = [
+        refused(str(number), error_code="unknown_category", error=f"unknown category `{word}`")
+        for number, word in enumerate(words)
+    ]
+    assert [(cause.count, cause.message) for cause in failures_by_cause(rows)] == [
+        (2, "unknown category `Cusion`"),
+        (1, "unknown category `Pillow`"),
+    ]
+
+
+def test_rows_without_a_sku_are_named_by_their_number() -> None:
+    """Else a list of them is a list of commas."""
+    rows = [refused("", line=number, error_code="empty_sku", error="the sku is empty") for number in (4, 7)]
+    assert failures_by_cause(rows)[0].skus == ("row 4", "row 7")
+
+
 def test_rows_not_started_have_no_cause() -> None:
     """Nor have those that succeeded; rows that wait for the service have one."""
     causes = failures_by_cause([row(status.value, status) for status in RowStatus])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from patternmill.errors import InputRefused
@@ -50,6 +51,32 @@ def test_results_file_with_a_further_column(tmp_path: Path) -> None:
     assert pick.sku == "-12"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sku;picked\nA;yes\n",
+        "Auswahl\n\nsku\tpicked\nB\t\nA\tyes\n",
+        '{"sku": "A", "picked": "yes"}',
+        "sep=|\nsku|picked\nA|x\n",
+    ],
+)
+def test_any_sheet_may_have_picks(tmp_path: Path, text: str) -> None:
+    """As a catalog may: other delimiters, a title, JSON."""
+    (pick,) = read_picks(file(tmp_path, text), 1).picks
+    assert pick.sku == "A"
+
+
+def test_picked_number_that_is_displayed_otherwise_is_refused(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.worksheets[0]
+    for row in (("sku", "picked"), (4006381333931, "yes"), (12, "yes")):
+        sheet.append(row)
+    book.save(tmp_path / "picks.xlsx")
+    found = read_picks(tmp_path / "picks.xlsx", 1)
+    assert [pick.sku for pick in found.picks] == ["12"]
+    assert "Sheet!A2 holds the number 4006381333931" in found.problems[0]
+
+
 def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
     text = "sku,picked,quantity\nA,maybe,\n,yes,1\nB,yes,1.5\nC,yes,0\nD,yes,\nd ,yes,\n\nE,yes,2\n"
     problems = picks_of(OrderRequest(picks=file(tmp_path, text))).problems
@@ -70,7 +97,6 @@ def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
         ("", "empty_file"),
         ("sku,prompt\nA,herons\n", "missing_column"),
         ("picked\nyes\n", "missing_column"),
-        ("sku;picked\nA;yes\n", "wrong_delimiter"),
         ("sku,picked,Picked\nA,yes,no\n", "duplicate_header"),
         ('sku,picked\n"A"B,yes\n', "stray_quote"),
         (b"sku,picked\n\xff,yes\n", "unreadable_encoding"),

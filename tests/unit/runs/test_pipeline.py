@@ -12,7 +12,8 @@ import pytest
 
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import ConfigurationError, InputRefused, Overlap, PatternmillError
-from patternmill.runs.pipeline import Pipeline, read_input
+from patternmill.runs.input_mapping import read_input
+from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.run import Run
 from patternmill.runs.spec import catalog_name, import_spec

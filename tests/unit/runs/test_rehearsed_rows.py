@@ -70,7 +70,7 @@ def test_rows_that_only_the_offer_refuses_have_a_stand_in() -> None:
 def test_without_stand_ins_the_rows_stay_as_they_are() -> None:
     rows = rehearsed(OPTIONS, stand_in=False)
     assert rows.stand_ins == 0
-    assert refused(checked(rows)) == ["unknown_category", "empty_prompt"]
+    assert refused(checked(rows)) == ["unknown_category", "unknown_value", "empty_prompt"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""The verb `map`: says once which column of a file is which column of the catalog; spends nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.run_options import checked_request
+from cli.terminal import echo
+from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+
+if TYPE_CHECKING:
+    from patternmill.catalog.mapping_proposal import MappingProposal
+    from patternmill.catalog.sheet_choices import SheetChoices
+    from patternmill.runs.input_mapping import UnmappedSheet
+    from patternmill.runs.spec import RunSpec
+    from patternmill.settings import Settings
+
+_DONE = EXIT_CODES[Outcome.COMPLETED]
+
+
+@click.command("map")
+@click.argument("file")
+@click.option("--catalog", help="The catalog that it is remembered for. Default: named after the file.")
+@click.option("--environment", help="staging, production, ...: whose categories and options are compared.")
+@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
+@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
+@click.option("--header-row", type=click.IntRange(1), metavar="N", help="The row that names the columns.")
+@click.option(
+    "--set",
+    "answers",
+    multiple=True,
+    metavar="COLUMN=NAME",
+    help='What one column is, by its name or letter: "Prompt text=prompt", "D=option:size", "E=note". Repeatable.',
+)
+@click.option("--yes", is_flag=True, help="Accept what is shown without a question.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write the mapping to this file too, as FILE.mapping.toml, for --mapping and for people.",
+)
+@click.option("--show", is_flag=True, help="Only show what is remembered for the catalog.")
+@click.option("--forget", is_flag=True, help="Forget what is remembered for the catalog.")
+def command(
+    file: str, answers: tuple[str, ...], yes: bool, out: Path | None, show: bool, forget: bool, **asked: Any
+) -> int:
+    """Say once which column of FILE is which column of the catalog. Spends nothing.
+
+    A proposal is made from the columns' names, from what the service offers, and from what is in them. Once it is
+    confirmed, it is remembered with the catalog: `import`, `refresh`, `check` and `rehearse` read the catalog's files
+    by it. A file spring.mapping.toml next to spring.csv, or --mapping, goes before what is remembered.
+
+    \b
+    Examples:
+      patternmill map spring.csv
+      patternmill map spring.csv --set "Prompt text=prompt" --set "Remark=note" --yes
+      patternmill map spring.csv --yes --out spring.mapping.toml
+      patternmill map spring.csv --show
+
+    \b
+    Exit codes: 0 remembered, or shown; 2 not confirmed, or the file cannot be read.
+    """
+    header_row = asked.pop("header_row")
+    spec = _spec(file, asked)
+    if show or forget:
+        return _forget(spec.settings, spec.catalog) if forget else _show(spec.settings, spec.catalog)
+    from dataclasses import replace
+
+    choices = replace(spec.choices, header_row=header_row or spec.choices.header_row)
+    return _map(file, replace(spec, choices=choices), _Answers(answers, yes, out))
+
+
+def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
+    """As of an import of the file, or as of a refresh from an address. Raises ConfigurationError."""
+    from patternmill.catalog.remote import is_remote
+    from patternmill.runs.request import ImportRequest, RefreshRequest
+    from patternmill.runs.spec import import_spec, refresh_spec
+
+    if not is_remote(file):
+        return import_spec(checked_request(ImportRequest, {"file": Path(file), **asked}))
+    if asked["catalog"] is None:
+        raise ConfigurationError(
+            "Which catalog this address is the source of is not known.", remedy="Name it with --catalog."
+        )
+    return refresh_spec(checked_request(RefreshRequest, {"source": file, **asked}))
+
+
+class _Answers:
+    """What the command line says about the proposal."""
+
+    def __init__(self, columns: tuple[str, ...], yes: bool, out: Path | None) -> None:
+        self.columns, self.yes, self.out = columns, yes, out
+
+
+def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
+    from cli.mapping_prompt import proposed, remember, with_answer
+    from patternmill.catalog.mapping_file import mapping_file_of
+
+    found = proposed(spec)
+    proposal = found.proposal
+    for answer in answers.columns:
+        proposal = with_answer(proposal, answer)
+    confirmed = _confirmed(found.sheet, proposal, answers.yes)
+    if confirmed is None:
+        return EXIT_REFUSED
+    remember(spec.settings, spec.catalog, confirmed, found.choices)
+    if answers.out is not None:
+        _write(answers.out, found.sheet, confirmed, found.choices)
+    elif (beside := mapping_file_of(Path(file))) is not None:
+        echo(f"Note: {beside} goes before what is remembered. Write it anew with --out {beside}.")
+    return _DONE
+
+
+def _confirmed(sheet: UnmappedSheet, proposal: MappingProposal, yes: bool) -> MappingProposal | None:
+    """As a person accepts it; without a terminal, or with --yes, what is shown, where that needs no answer."""
+    from cli.mapping_prompt import accepted, show
+
+    if not yes and sys.stdin.isatty():
+        return accepted(sheet, proposal)
+    show(sheet, proposal)
+    echo("")
+    if proposal.missing:
+        raise InputRefused(
+            f"{sheet.name} has no column for {' and none for '.join(map(str, proposal.missing))}.",
+            code="unconfirmed_mapping",
+            remedy=f'Say which it is: --set "COLUMN={proposal.missing[0]}". Nothing was remembered.',
+        )
+    if proposal.questions and yes:
+        names = ", ".join(f'--set "{one.name}={one.target}"' for one in proposal.questions)
+        raise InputRefused(
+            "Some columns can be read in two ways (marked with ?), and --yes does not decide.",
+            code="unconfirmed_mapping",
+            remedy=f"Say what they are, for instance {names}. Nothing was remembered.",
+        )
+    if not yes:
+        echo("Nothing was remembered: there is no terminal to ask on. Add --yes to accept this.", err=True)
+        return None
+    return proposal
+
+
+def _show(settings: Settings, catalog: str) -> int:
+    from patternmill.ledger.ledger import ledger_if_any
+    from patternmill.text import in_columns, moment, plain
+
+    with ledger_if_any(settings) as ledger:
+        known = ledger.confirmed_mapping(catalog) if ledger is not None else None
+    if known is None:
+        raise ConfigurationError(
+            f"Nothing is remembered of the columns of catalog {catalog!r}.",
+            remedy="`patternmill map FILE` proposes what they are.",
+        )
+    echo(f"Catalog {catalog}: confirmed by {known.confirmed_by}, {moment(known.confirmed_at)} UTC.")
+    for line in in_columns([(f"  {plain(header)}", target) for header, target in known.columns.items()]):
+        echo(line)
+    for name, value in known.reading.items():
+        echo(f"  read with {name.replace('_', ' ')} {value}")
+    return _DONE
+
+
+def _forget(settings: Settings, catalog: str) -> int:
+    from patternmill.ledger.ledger import has_ledger, open_ledger
+
+    forgotten = False
+    if has_ledger(settings):
+        with open_ledger(settings) as ledger, ledger.transaction():
+            forgotten = ledger.forget_mapping(catalog)
+    echo(f"Forgotten: the columns of catalog {catalog}." if forgotten else "Nothing was remembered.")
+    return _DONE
+
+
+def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: SheetChoices) -> None:
+    from patternmill.catalog.mapping_file import mapping_text
+    from patternmill.files import write_whole
+
+    try:
+        write_whole(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
+    except OSError as error:
+        raise ConfigurationError(
+            f"{out} cannot be written: {error.strerror or type(error).__name__}."
+        ) from None
+    echo(f"Written: {out}")

@@ -1,0 +1,44 @@
+"""The verb `offer`: what an environment offers, as a check compares with it."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from cli.terminal import echo
+from patternmill.states import EXIT_CODES, Outcome
+
+
+@click.command("offer")
+@click.argument("categories", nargs=-1, metavar="[CATEGORY]...")
+@click.option("--environment", help="staging, production, ...; category IDs differ between them.")
+@click.option("--json", "as_json", is_flag=True, help="Write the offer as JSON, for programs.")
+def command(categories: tuple[str, ...], environment: str | None, as_json: bool) -> int:
+    """Show the categories that can be made, with their options and values. Spends nothing.
+
+    CATEGORY is a name or an ID; without one, all are shown. They are those of the service at PATTERNMILL_STUDIO_URL, or
+    else of the embedded studio, and what `patternmill check` compares a file with.
+
+    \b
+    Examples:
+      patternmill offer
+      patternmill offer Cushion "tote bag" --environment production
+      patternmill offer --json
+
+    \b
+    Exit codes: 0 shown; 2 the service could not be asked, or has no such category.
+    """
+    from cli.offered import offer_of
+    from patternmill.catalog.offer_text import chosen_categories, offer_json, offer_lines
+    from patternmill.settings import load_settings
+
+    settings = load_settings(environment=environment)
+    offer = offer_of(settings)
+    found = chosen_categories(offer, categories, settings.environment)
+    if as_json:
+        click.echo(json.dumps(offer_json(offer, found, settings.environment), ensure_ascii=False, indent=2))
+        return EXIT_CODES[Outcome.COMPLETED]
+    for line in offer_lines(offer, found, settings.environment):
+        echo(line)
+    return EXIT_CODES[Outcome.COMPLETED]

@@ -1,0 +1,169 @@
+"""The questions of `check --fix`: each wrong text once, however many rows have it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from cli.terminal import echo
+from patternmill.catalog.check_report import line_ranges, report_lines, summary
+from patternmill.catalog.corrected_copy import write_corrected
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
+from patternmill.catalog.problems import RowCode
+from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.errors import ConfigurationError
+from patternmill.text import contrasted, plural, shown
+
+_WIDTH = 78
+_KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
+
+
+def fix(
+    source: Path,
+    checked: CheckedCatalog,
+    check: Callable[[CatalogFile], CheckedCatalog],
+    *,
+    asking: bool,
+    naming: bool,
+) -> CheckedCatalog:
+    """Correct a copy of the source, and say what is wrong in it still; the catalog as it is in the copy.
+
+    `naming`: the columns get the names that a catalog has, because nobody has confirmed what they are.
+    Raises ConfigurationError when the copy cannot be written.
+    """
+    echo(summary(checked))
+    begun = column_names(checked.file) if naming else NO_EDITS
+    for index, name in begun.header.items():
+        echo(f"  column {shown(checked.file.header[index])} -> {shown(name)}")
+    found = fixed(checked, check, Asker() if asking else certain_answer, begun)
+    if not found.edits:
+        echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
+        return checked
+    place, copy = _written(source, checked.file, found.edits)
+    echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
+    result = check(copy)
+    for line in report_lines(result):
+        echo(line)
+    echo("")
+    again = "check" if result.refused_count else "import"
+    by_hand = "correct these rows there by hand, then: " if result.refused_count else ""
+    echo(f"Next: {by_hand}patternmill {again} {shlex.quote(str(place))}")
+    return result
+
+
+def _written(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
+    try:
+        return write_corrected(source, file, edits)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(
+            f"The copy cannot be written next to {source}: {reason}.", remedy="Copy the file elsewhere first."
+        ) from None
+
+
+def _counted(edits: Edits) -> str:
+    cells, names = len(edits.cells), len(edits.header)
+    rows = len({line for line, _ in edits.cells})
+    parts = [f"{plural(cells, 'cell')} in {plural(rows, 'row')}"] if cells else []
+    return " and ".join([*parts, *([plural(names, "column name")] if names else [])])
+
+
+def certain_answer(question: Question) -> str | None:
+    """The suggestion, where nothing else can be meant."""
+    if not question.is_certain:
+        return None
+    echo(f"  {_where(question)}: {_change(question)}")
+    return question.suggestion
+
+
+class Asker:
+    """Asks on the terminal until the person has had enough."""
+
+    def __init__(self) -> None:
+        self._is_first, self._skips = True, False
+
+    def __call__(self, question: Question) -> str | None:
+        """The answer; None: the rows stay as they are."""
+        if self._skips:
+            return None
+        if self._is_first:
+            self._is_first = False
+            echo(_KEYS)
+        echo("")
+        return self._suggested(question) if question.suggestion else self._chosen(question)
+
+    def _suggested(self, question: Question) -> str | None:
+        default = "y" if question.is_certain else ""
+        more = "/other" if len(question.choices) > 1 else ""
+        keys = f"[{'Y' if default else 'y'}/n{more}/skip]"
+        text = _answered(f"{_where(question)}: {_change(question)}? {keys}", default)
+        if text.casefold() in ("y", "yes"):
+            return question.suggestion
+        if text.casefold() in ("o", "other"):
+            return self._chosen(question)
+        return self._other(question, text)
+
+    def _chosen(self, question: Question) -> str | None:
+        if question.choices == (NOTHING,):
+            prompt = f"{_where(question)}: {_fault(question)}. Empty {_cells(question)}? [y/N/skip]"
+            text = _answered(prompt, "")
+            return NOTHING if text.casefold() in ("y", "yes") else self._other(question, text)
+        echo(f"{_where(question)}: {_fault(question)}. Instead:")
+        echo(_numbered(question.choices))
+        return self._other(question, _answered("A name or number; Enter leaves it as it is", ""))
+
+    def _other(self, question: Question, text: str) -> str | None:
+        """The choice that was typed, asked again until it is one."""
+        while text.casefold() not in ("", "n", "no"):
+            if text.casefold() in ("s", "skip"):
+                self._skips = True
+                return None
+            if (found := question.find_choice(text)) is not None:
+                return found
+            text = _answered(f"{shown(text)} is not among them. A name or number; Enter leaves it", "")
+        return None
+
+
+def _answered(prompt: str, default: str) -> str:
+    text: str = click.prompt(prompt, default=default, show_default=False, prompt_suffix=" ")
+    return text.strip()
+
+
+def _where(question: Question) -> str:
+    return f"{plural(len(question.lines), 'row')} ({line_ranges(question.lines, 3)})"
+
+
+def _change(question: Question) -> str:
+    value, suggestion = question.first.value or "", question.suggestion or ""
+    if question.code is RowCode.MISSING_OPTION:
+        return f"{shown(value)} is missing, and only {shown(suggestion)} is offered: fill it in"
+    if question.code in (RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION):
+        return f"column {shown(question.first.column or value)} -> {shown(suggestion)}"
+    if question.code in (RowCode.MOJIBAKE, RowCode.UNSAFE_CHARACTERS):
+        was, meant = contrasted(value, suggestion, 30)
+        return f"garbled text, {was} -> {meant}" + (" and the like" if len(question.problems) > 1 else "")
+    return f"{shown(question.first.column or '')} {shown(value)} -> {shown(suggestion)}"
+
+
+def _fault(question: Question) -> str:
+    value = question.first.value or ""
+    if question.code is RowCode.MISSING_OPTION:
+        return f"{shown(value)} has to be chosen"
+    if question.code is RowCode.EMPTY_CATEGORY:
+        return "the category is empty"
+    if question.code is RowCode.UNKNOWN_OPTION:
+        return question.first.message.partition(";")[0]
+    return f"{shown(question.first.column or '')} {shown(value)} is not offered"
+
+
+def _cells(question: Question) -> str:
+    return "its cell" if len(question.lines) == 1 else "its cells"
+
+
+def _numbered(choices: tuple[str, ...]) -> str:
+    named = "   ".join(f"{number} {name or '(empty)'}" for number, name in enumerate(choices, 1))
+    return click.wrap_text(named, width=_WIDTH, initial_indent="  ", subsequent_indent="  ")

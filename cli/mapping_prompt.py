@@ -1,0 +1,174 @@
+"""A person's confirmation of what the columns of a sheet are: asked on a terminal, remembered with the catalog."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from getpass import getuser
+from socket import gethostname
+
+import click
+
+from cli.mapping_text import proposal_lines
+from cli.terminal import echo
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_proposal import MappingProposal
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.rows import column_letter, header_key
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
+from patternmill.runs.input_mapping import (
+    MAPPABLE,
+    UnmappedSheet,
+    map_command,
+    read_input,
+    read_sheet,
+    remember_mapping,
+    remembered_mapping,
+)
+from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings
+from patternmill.text import shown
+
+
+def confirmed_input(spec: RunSpec) -> CatalogFile:
+    """The input of a run; on a terminal a person is asked for its columns, where nobody confirmed them.
+
+    Raises what `read_input` raises: without a terminal, and where the proposal is not accepted.
+    """
+    try:
+        return read_input(spec)
+    except InputRefused as refused:
+        if refused.code not in MAPPABLE or spec.mapping.columns or not sys.stdin.isatty():
+            raise
+        echo(refused.message)
+        found = proposed(spec)
+        proposal = accepted(found.sheet, found.proposal)
+        if proposal is None:
+            raise
+    remember(spec.settings, spec.catalog, proposal, found.choices)
+    return read_input(spec)
+
+
+@dataclass(frozen=True)
+class ProposedInput:
+    """The input of a run with what its columns would be, and how it was read."""
+
+    sheet: UnmappedSheet
+    proposal: MappingProposal
+    choices: SheetChoices
+
+
+def proposed(spec: RunSpec) -> ProposedInput:
+    """From what was confirmed before, where it still fits, the names, the offer and the cells. Raises InputRefused."""
+    before = remembered_mapping(spec.settings, spec.catalog)
+    mapping = spec.mapping if spec.mapping.columns else before.mapping
+    choices = spec.choices.completed(before.choices)
+    address = spec.refresh.address if spec.refresh is not None else str(spec.source)
+    sheet = read_sheet(address, choices, mapping)
+    return ProposedInput(sheet, sheet.propose(offer_if_any(spec.settings), mapping), choices)
+
+
+@dataclass(frozen=True)
+class CheckInput:
+    """A file to check, and a note where its columns are read as proposed, because nobody confirmed them."""
+
+    file: CatalogFile
+    unconfirmed: str | None = None
+
+
+def check_input(spec: RunSpec) -> CheckInput:
+    """The input of a run to check it alone: read as proposed, where none of its columns is a question.
+
+    Raises what `read_input` raises, with the proposal shown first where there is one.
+    """
+    try:
+        return CheckInput(read_input(spec))
+    except InputRefused as refused:
+        if refused.code not in MAPPABLE or spec.mapping.columns:
+            raise
+        found = proposed(spec)
+        proposal = found.proposal
+        if not proposal.is_decided:
+            if proposal.is_found:
+                echo("Its columns could be these:")
+                show(found.sheet, proposal)
+                echo("")
+            raise
+        file = read_input(replace(spec, mapping=proposal.mapping))
+        sentence = file.mapping.sentence(file.header)
+        command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
+        note = f"Checked as if confirmed. {sentence} Nothing is bought until you confirm them: `{command}`."
+        return CheckInput(file, note)
+
+
+def remember(settings: Settings, catalog: str, proposal: MappingProposal, choices: SheetChoices) -> None:
+    remember_mapping(settings, catalog, proposal.mapping, choices, f"{getuser()}@{gethostname()}")
+    echo(f"Remembered for catalog {catalog}.")
+
+
+def offer_if_any(settings: Settings) -> Offer | None:
+    """None, and a note, where the service does not answer: names alone are gone by then."""
+    from cli.offered import offer_of
+
+    try:
+        return offer_of(settings)
+    except ServiceStopped as stopped:
+        echo(f"Note: columns are proposed without the offer: {stopped.message}")
+        return None
+
+
+def accepted(sheet: UnmappedSheet, proposal: MappingProposal) -> MappingProposal | None:
+    """The proposal as a person accepts it on the terminal, with any changes; None where they stop."""
+    show(sheet, proposal)
+    while True:
+        answer = click.prompt(_question(proposal), default="", show_default=False).strip()
+        if answer.lower() in ("y", "yes") and not proposal.missing:
+            return proposal
+        if answer.lower() in ("s", "stop", "n", "no", "q", "quit"):
+            echo("Nothing was remembered, and nothing was bought.", err=True)
+            return None
+        changed = _changed(proposal, answer)
+        if changed is not None:
+            proposal = changed
+            show(sheet, proposal)
+
+
+def show(sheet: UnmappedSheet, proposal: MappingProposal) -> None:
+    for line in proposal_lines(sheet, proposal):
+        echo(line)
+
+
+def _question(proposal: MappingProposal) -> str:
+    accept = "" if proposal.missing else "y accepts this; "
+    return f"\n{accept}B=prompt changes column B (or =note, =carried); s stops"
+
+
+def _changed(proposal: MappingProposal, answer: str) -> MappingProposal | None:
+    """With one answer like `B=prompt`; None, and a sentence, where it cannot be."""
+    try:
+        return with_answer(proposal, answer)
+    except ConfigurationError as error:
+        echo(f"{error.message} {error.remedy}".strip(), err=True)
+        return None
+
+
+def with_answer(proposal: MappingProposal, answer: str) -> MappingProposal:
+    """The proposal with `COLUMN=what it is`; the column by its name, or by its letter. Raises ConfigurationError."""
+    name, equals, target = answer.rpartition("=")
+    column = _column_index(proposal, name)
+    if not equals or column is None:
+        wrong = (
+            f"There is no column {shown(name.strip())}." if equals else f"{shown(answer)} was not understood."
+        )
+        raise ConfigurationError(
+            wrong, remedy="Write a column's name or letter, =, and what it is: B=prompt."
+        )
+    return proposal.with_target(column, target.strip())
+
+
+def _column_index(proposal: MappingProposal, name: str) -> int | None:
+    by_name = {header_key(column.header): column.index for column in reversed(proposal.columns)}
+    by_letter = {column_letter(column.index): column.index for column in proposal.columns}
+    found = by_name.get(header_key(name)) if header_key(name) else None
+    return found if found is not None else by_letter.get(name.strip().upper())

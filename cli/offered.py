@@ -1,0 +1,88 @@
+"""What an environment offers a file now: asked of its service, or read from the embedded studio without starting it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.extras import Extras
+    from patternmill.catalog.offer import Offer
+    from patternmill.catalog.reference_files import ReferencePlace
+    from patternmill.settings import Settings
+
+
+def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tuple[Offer, Extras]:
+    """What an import would check against now, offers in the ledger included."""
+    from patternmill.runs.capabilities import reference_place
+
+    place = reference_place(str(file), settings)
+    if settings.studio_url is None:
+        return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
+    import asyncio
+
+    from patternmill.planning.unstated import read_unstated
+    from patternmill.runs.capabilities import extras_of
+    from patternmill.runs.preview import current_offer
+    from patternmill.runs.safeguards import refuse_known_other_service
+    from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
+
+    unstated = read_unstated(settings.operations_file, settings.environment)
+
+    async def ask() -> tuple[Offer, Extras]:
+        async with StudioApi.from_settings(settings) as api:
+            offer = (await current_offer(api, settings, catalog)).known
+            return offer, await extras_of(
+                api, settings, catalog, place, model=settings.model, unstated=unstated
+            )
+
+    return asyncio.run(ask())
+
+
+def offer_of(settings: Settings) -> Offer:
+    """The list of categories with their options, before it is known what a file needs.
+
+    Raises ServiceStopped when the service does not answer and no offer is remembered.
+    """
+    if settings.studio_url is None:
+        return embedded_offer(settings.environment)
+    import asyncio
+
+    from patternmill.runs.preview import current_offer
+    from patternmill.runs.safeguards import refuse_known_other_service
+    from patternmill.service.studio_api import StudioApi
+
+    refuse_known_other_service(settings)
+
+    async def ask() -> Offer:
+        async with StudioApi.from_settings(settings) as api:
+            return (await current_offer(api, settings, None)).known
+
+    return asyncio.run(ask())
+
+
+def embedded_offer(environment: str) -> Offer:
+    """The embedded studio's offer, without starting it."""
+    from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
+    from studio.offer import categories_get, categories_list
+
+    listed = categories_list(environment)
+    categories = read_category_list(listed)
+    assert categories is not None, "the embedded studio's own answer can be read"
+    answers = {category.id: categories_get(environment, category.id) for category in categories.categories}
+    return assemble_offer(listed, answers)
+
+
+def embedded_extras(catalog: CatalogFile, place: ReferencePlace, *, model: str | None) -> Extras:
+    """The embedded studio has every operation. `model`: of rows that name none."""
+    from patternmill.catalog.extras import Extras, references_written
+    from patternmill.catalog.offer_shapes import read_models
+    from patternmill.catalog.reference_files import read_references
+    from studio.models import MODELS
+
+    models = read_models([{"modelId": model.model_id, "name": model.name} for model in MODELS])
+    return Extras(models, model, read_references(references_written(catalog), place))

@@ -1,0 +1,44 @@
+"""The one spelling of texts that no person tells apart: of prompts and options, as they are bought and sent."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+#: What programs put in place of the characters of a keyboard.
+_TYPOGRAPHIC = {
+    "'": "\u2018\u2019\u201a\u201b\u02bc",
+    '"': "\u201c\u201d\u201e\u201f",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    "...": "\u2026",
+    "\n": "\r\x0b\x0c\x85\u2028\u2029",
+}
+_AS_PLAIN = {ord(one): plain for plain, characters in _TYPOGRAPHIC.items() for one in characters}
+#: Control characters, and what has no picture of its own but for joiners, which shape letters and emoji.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+)
+_JOINERS = re.compile("[\u200c\u200d]")
+#: Behind letters of scripts, and signs, that cannot be joined.
+_STRAY_JOINERS = re.compile("(?<![\u0600-\u1fff\u2070-\U0010ffff])[\u200c\u200d]")
+_SPACES = re.compile(r"[^\S\n]+")
+_AROUND_LINE_END = re.compile(" ?\n ?")
+#: Most texts have nothing of this.
+_UNUSUAL = re.compile(r"[^ -~\n]|  | \n|\n |\A[ \n]|[ \n]\Z")
+
+
+def normalised(text: str) -> str:
+    """Composed (NFC), with plain quotes, apostrophes, dashes, line ends (LF) and spaces, each space once.
+
+    Without outer spaces and invisible characters; case, line breaks and other signs stay. Twice is the same as once.
+    """
+    if not _UNUSUAL.search(text):
+        return text
+    plain = _INVISIBLE.sub("", text.replace("\r\n", "\n").translate(_AS_PLAIN))
+    plain = _STRAY_JOINERS.sub("", unicodedata.normalize("NFC", plain))
+    return _AROUND_LINE_END.sub("\n", _SPACES.sub(" ", unicodedata.normalize("NFC", plain))).strip()
+
+
+def visible_text(text: str) -> str:
+    """What a person can see of a text: normalised, without joiners, and with line breaks as spaces."""
+    return " ".join(_JOINERS.sub("", normalised(text)).split())

@@ -1,0 +1,102 @@
+"""The offer of an environment as people and programs read it, category by category."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed
+from patternmill.errors import InputRefused
+from patternmill.text import plain, shown
+
+_WIDTH = 79
+#: A narrow column for the names of options; longer ones push their line to the right.
+_LONGEST_NAME = 20
+_NEEDED = {True: "required", False: "optional", None: "optional"}
+
+
+def chosen_categories(offer: Offer, names: Sequence[str], environment: str) -> tuple[Category, ...]:
+    """The categories of these names or IDs, in their order; without names all. Raises InputRefused."""
+    if offer.categories is None:
+        raise InputRefused(
+            f"The categories of {environment} cannot be read.",
+            code="unreadable_offer",
+            remedy=offer.note or "",
+        )
+    if not names:
+        return offer.categories
+    found = (_category(offer, name, environment) for name in names)
+    return tuple(dict.fromkeys(found))
+
+
+def _category(offer: Offer, name: str, environment: str) -> Category:
+    found = offer.find(name)
+    if len(found) == 1:
+        return found[0]
+    known = tuple(one.name for one in offer.categories or ())
+    if found:
+        message = f"{shown(name)} can be {', '.join(shown(one.id) for one in found)}."
+        remedy = "Name its ID."
+    else:
+        message = f"{environment} offers no category {shown(name)}; offered: {listed(known)}."
+        near = Nearest().find(name, known)
+        remedy = f"Did you mean {shown(near)}?" if near else "Name one of them."
+    raise InputRefused(message, code="unknown_category", remedy=remedy)
+
+
+def offer_lines(offer: Offer, categories: Sequence[Category], environment: str) -> Iterator[str]:
+    """Each category with its options, at most 79 columns wide."""
+    count = len(offer.categories or ())
+    yield f"{environment} offers {count:,} {'category' if count == 1 else 'categories'}."
+    if offer.note:
+        yield f"Note: {plain(offer.note, 400)}"
+    for category in categories:
+        yield ""
+        yield f"{plain(category.name)}  ({plain(category.id)})"
+        yield from _option_lines(category)
+
+
+def _option_lines(category: Category) -> Iterator[str]:
+    if category.options is None:
+        yield "  Its options cannot be read: what is written is not checked."
+        return
+    if not category.options:
+        yield "  It has no options."
+    width = max((min(len(plain(one.name)), _LONGEST_NAME) for one in category.options), default=0)
+    for option in category.options:
+        begin = f"  {plain(option.name).ljust(width)}  {_NEEDED[option.required]}  "
+        values = "any text" if option.values is None else ", ".join(plain(one) for one in option.values)
+        yield from textwrap.wrap(
+            values or "(no values)",
+            _WIDTH,
+            initial_indent=begin,
+            subsequent_indent=" " * len(begin),
+            break_on_hyphens=False,
+        )
+
+
+def offer_json(offer: Offer, categories: Sequence[Category], environment: str) -> dict[str, Any]:
+    """`required` and `values` are null where the service does not say."""
+    return {
+        "schema_version": 1,
+        "environment": environment,
+        "complete": offer.complete,
+        "note": offer.note,
+        "categories": [
+            {
+                "id": one.id,
+                "name": one.name,
+                "options": None if one.options is None else list(map(_option_json, one.options)),
+            }
+            for one in categories
+        ],
+    }
+
+
+def _option_json(option: Option) -> dict[str, Any]:
+    return {
+        "name": option.name,
+        "required": option.required,
+        "values": None if option.values is None else list(option.values),
+    }

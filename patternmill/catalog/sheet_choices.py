@@ -1,0 +1,83 @@
+"""How a file is read: what a person chose about it, and what was read in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from patternmill.text import plain
+
+#: The name in a run's options under which the layout of its input is on record.
+READING = "reading"
+
+DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+
+
+@dataclass(frozen=True, slots=True)
+class SheetChoices:
+    """What a person chose about how a file is read. None: as the file shows it."""
+
+    encoding: str | None = None
+    #: Of a workbook: the worksheet's name.
+    worksheet: str | None = None
+    #: The number of the row that names the columns, as a spreadsheet shows it.
+    header_row: int | None = None
+    delimiter: str | None = None
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Self:
+        """From a JSON object with any of the fields; what else it has is not read."""
+        return cls(**{name: record.get(name) for name in cls.__slots__})
+
+    def on_record(self) -> dict[str, Any]:
+        """The choices that are made."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def completed(self, more: SheetChoices) -> SheetChoices:
+        """With those of `more` where none is made."""
+        return SheetChoices.of(more.on_record() | self.on_record())
+
+
+NO_CHOICES = SheetChoices()
+
+
+@dataclass(frozen=True, slots=True)
+class SheetLayout:
+    """How a file was read: enough for a person to see whether that is what is meant."""
+
+    #: What the file is, as people call it: `CSV`, `Excel workbook`, `JSON lines`.
+    format: str
+    #: Of the file as it was, in hexadecimal: the catalog's own bytes may be a conversion of it.
+    sha256: str
+    #: Of text files.
+    encoding: str | None = None
+    delimiter: str | None = None
+    #: Of workbooks.
+    worksheet: str | None = None
+    #: None: the columns are named by the format itself.
+    header_row: int | None = None
+
+    @property
+    def choices(self) -> SheetChoices:
+        """Read with these, the same file is read the same way."""
+        return SheetChoices(self.encoding, self.worksheet, self.header_row, self.delimiter)
+
+    @property
+    def text(self) -> str:
+        """`Excel workbook, worksheet “Artikel”, header in row 3`."""
+        return ", ".join(self._parts())
+
+    def on_record(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    def _parts(self) -> Iterator[str]:
+        yield self.format
+        if self.worksheet is not None:
+            yield f"worksheet “{plain(self.worksheet)}”"
+        if self.delimiter is not None:
+            yield f"columns separated by {DELIMITERS.get(self.delimiter, self.delimiter)}"
+        if self.encoding is not None:
+            yield self.encoding.removesuffix("-sig").upper()
+        if (self.header_row or 1) > 1:
+            yield f"header in row {self.header_row}"

@@ -1,0 +1,168 @@
+"""Sheets of every format: the bytes of a file become the rows of a catalog, or the file is refused.
+
+CSV with commas is read as it is. Anything else is converted to such CSV first, in which each row keeps its number: so
+the ledger keeps what every later version reads the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from patternmill.catalog.archives import ZIP
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
+from patternmill.catalog.delimited_text import text_table
+from patternmill.catalog.json_rows import json_sheet, looks_like_json
+from patternmill.catalog.parquet_rows import PARQUET, parquet_sheet
+from patternmill.catalog.problems import FileCode
+from patternmill.catalog.read_limits import Reading, unpacked
+from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
+from patternmill.catalog.shopify import is_shopify, with_products
+from patternmill.catalog.tables import Table, table_of
+from patternmill.catalog.text_encodings import check_text, encoding_of
+from patternmill.catalog.workbooks import workbook_table
+from patternmill.errors import InputRefused
+from patternmill.text import plain
+
+_LONGEST_NAME = 1000
+_BEGINNING = 4096
+
+
+def read_catalog(
+    path: Path,
+    *,
+    choices: SheetChoices = NO_CHOICES,
+    mapping: ColumnMapping = NO_MAPPING,
+    quoting: bool = True,
+) -> CatalogFile:
+    """Read and parse the whole file, or raise InputRefused with one of the codes of FileCode.
+
+    `quoting`: the refusal of a file that is no catalog may quote its first row.
+    """
+    reading = Reading(plain(path.name, _LONGEST_NAME))
+    raw = stable_bytes(path, Path.read_bytes, reading)
+    return parse_sheet(
+        raw,
+        name=path.name.removesuffix(".gz"),
+        choices=choices,
+        mapping=mapping,
+        reading=reading,
+        quoting=quoting,
+    )
+
+
+def parse_sheet(
+    raw: bytes,
+    *,
+    name: str,
+    reading: Reading,
+    choices: SheetChoices = NO_CHOICES,
+    mapping: ColumnMapping = NO_MAPPING,
+    empty: bool = False,
+    quoting: bool = True,
+) -> CatalogFile:
+    """The same from the bytes alone. `empty`: a header without rows is accepted."""
+    raw = unpacked(raw, reading)
+    if _may_be_plain(raw, choices):
+        try:
+            file = parse_catalog(
+                raw,
+                name=name,
+                encoding=choices.encoding,
+                mapping=mapping,
+                empty=empty,
+                reading=reading,
+                quoting=quoting,
+            )
+            if not is_shopify(file.header):
+                return file
+        except InputRefused as refused:
+            if refused.code not in _READ_OTHERWISE:
+                raise
+    table = read_table(raw, name, choices, mapping=mapping, reading=reading, quoting=quoting)
+    return _catalog(table, mapping, reading, empty=empty, quoting=quoting)
+
+
+def read_table(
+    raw: bytes,
+    name: str,
+    choices: SheetChoices = NO_CHOICES,
+    *,
+    mapping: ColumnMapping = NO_MAPPING,
+    reading: Reading | None = None,
+    quoting: bool = True,
+) -> Table:
+    """The rows of a file of any format, whatever its columns are called. Raises InputRefused when it has none."""
+    name = plain(name, _LONGEST_NAME)
+    reading = reading or Reading(name)
+    raw = unpacked(raw, reading)
+    layout = SheetLayout("", hashlib.sha256(raw).hexdigest())
+    if raw.startswith(ZIP):
+        table = workbook_table(
+            raw, name, layout, choices=choices, mapping=mapping, reading=reading, quoting=quoting
+        )
+    elif raw.startswith(PARQUET):
+        table = table_of(parquet_sheet(raw, reading), name, replace(layout, format="Parquet"), _FIRST_ROW)
+    elif (text := _json_text(raw, name, choices, quoting)) is not None:
+        kind, sheet = json_sheet(text, name, reading)
+        table = table_of(sheet, name, replace(layout, format=kind), _FIRST_ROW)
+    else:
+        table = text_table(
+            raw, name, layout, choices=choices, mapping=mapping, reading=reading, quoting=quoting
+        )
+    return with_products(table) if is_shopify(table.header) else table
+
+
+_FIRST_ROW = SheetChoices(header_row=1)
+#: What these refuse may make sense in another reading: with another delimiter, or under title lines.
+_READ_OTHERWISE = frozenset(
+    {
+        FileCode.NOT_CSV,
+        FileCode.NUL_BYTES,
+        FileCode.UNREADABLE_ENCODING,
+        FileCode.WRONG_DELIMITER,
+        FileCode.NO_KNOWN_COLUMNS,
+        FileCode.MISSING_COLUMN,
+        FileCode.DUPLICATE_HEADER,
+        FileCode.RESERVED_COLUMN,
+        FileCode.HEADER_ONLY,
+        FileCode.OPEN_QUOTE,
+        FileCode.STRAY_QUOTE,
+    }
+)
+
+
+def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
+    return (
+        not raw.startswith((ZIP, PARQUET))
+        and choices.delimiter in (None, ",")
+        and choices.header_row in (None, 1)
+    )
+
+
+def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> str | None:
+    """None when it does not begin as JSON does."""
+    if not looks_like_json(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1")):
+        return None
+    encoding = encoding_of(raw, name, choices.encoding, quoting)
+    check_text(raw, name, encoding)
+    return raw.decode(encoding)
+
+
+def _catalog(
+    table: Table, mapping: ColumnMapping, reading: Reading, *, empty: bool, quoting: bool
+) -> CatalogFile:
+    canonical = table.canonical()
+    reading.check_size(len(canonical))
+    file = parse_catalog(
+        canonical,
+        name=table.name,
+        encoding="utf-8",
+        mapping=mapping,
+        empty=empty,
+        reading=reading,
+        quoting=quoting,
+    )
+    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)

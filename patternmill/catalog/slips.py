@@ -1,0 +1,164 @@
+"""What a spreadsheet or a person left in a cell where something else was meant: errors, short numbers, placeholders."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.text import shown
+
+#: By the language of the program; English ones appear in all.
+_ERRORS_OF = {
+    "English": "#NULL! #DIV/0! #VALUE! #REF! #NAME? #NUM! #N/A #SPILL! #CALC! #FIELD! #BLOCKED! #CONNECT! #BUSY! "
+    "#UNKNOWN! #EXTERNAL! #PYTHON! #GETTING_DATA #ERROR!",
+    "German": "#WERT! #BEZUG! #ZAHL! #NV #ÜBERLAUF! #KALK! #FELD! #BLOCKIERT! #VERBINDEN!",
+    "French": "#NUL! #VALEUR! #NOM? #NOMBRE! #PROPAGATION! #EPARS! #CHAMP!",
+    "Spanish": "#¡NULO! #¡DIV/0! #¡VALOR! #¡REF! #¿NOMBRE? #¡NUM! #N/D #¡DESBORDAMIENTO! #¡CALC! #¡CAMPO!",
+    "Italian": "#NULLO! #VALORE! #RIF! #NOME? #ESPANSIONE!",
+    "Portuguese": "#NULO! #VALOR! #NÚM! #DESPEJAR!",
+    "Romanian": "#VALOARE! #NUME?",
+    "Dutch": "#LEEG! #DEEL/0! #WAARDE! #VERW! #NAAM? #GETAL! #N/B #OVERLOPEN!",
+    "Swedish": "#SKÄRNING! #DIVISION/0! #VÄRDEFEL! #REFERENS! #NAMN? #OGILTIGT! #SAKNAS!",
+    "Danish, Norwegian": "#VÆRDI! #REFERENCE! #NAVN? #TAL! #I/T #VERDI!",
+    "Finnish": "#TYHJÄ! #JAKO/0! #ARVO! #VIITTAUS! #NIMI? #LUKU! #PUUTTUU!",
+    "Polish": "#ZERO! #DZIEL/0! #ARG! #ADR! #NAZWA? #LICZBA! #ROZLANIE!",
+    "Czech, Slovak": "#DĚLENÍ_NULOU! #HODNOTA! #ODKAZ! #NÁZEV? #ČÍSLO! #PŘESAH! #DELENIENULOU! #NÁZOV? #NEDOSTUPNÝ",
+    "Hungarian": "#NULLA! #ZÉRÓOSZTÓ! #ÉRTÉK! #HIV! #NÉV? #SZÁM! #HIÁNYZIK",
+    "Russian": "#ПУСТО! #ДЕЛ/0! #ЗНАЧ! #ССЫЛКА! #ИМЯ? #ЧИСЛО! #Н/Д #ПЕРЕНОС!",
+    "Greek": "#ΚΕΝΟ! #ΔΙΑΙΡ/0! #ΤΙΜΗ! #ΑΝΑΦ! #ΟΝΟΜΑ? #ΑΡΙΘ! #Δ/Υ",
+    "Turkish": "#BOŞ! #SAYI/0! #DEĞER! #BAŞV! #AD? #SAYI! #YOK #TAŞMA!",
+}
+_ERRORS = frozenset(word for words in _ERRORS_OF.values() for word in words.split())
+_CODED_ERROR = re.compile(r"Err:[1-9]\d\d")
+_TOO_NARROW = re.compile("#{3,}")
+#: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
+_SHORTENED = re.compile(r"\d(?:[.,\u066b]\d+)?E\+\d{2,3}")
+
+#: In characters, of what is looked at as a placeholder.
+_LONGEST = 60
+_WORDS = re.compile(r"[^\W_]+")
+#: Nobody pays for a picture of these words.
+_TO_DO = frozenset(
+    {
+        *(
+            "tbd",
+            "tba",
+            "tbc",
+            "todo",
+            "fixme",
+            "t b d",
+            "to do",
+            "to be done",
+            "to be decided",
+            "to be defined",
+        ),
+        *(
+            "to be determined",
+            "to be confirmed",
+            "to be announced",
+            "xxx",
+            "lorem ipsum",
+            "lorem ipsum dolor sit amet",
+        ),
+    }
+)
+#: Few want one of these.
+_DOUBTFUL = frozenset(
+    {
+        *(
+            "prompt",
+            "prompts",
+            "your prompt here",
+            "enter prompt",
+            "description",
+            "text",
+            "placeholder",
+            "untitled",
+        ),
+        *(
+            "test",
+            "testing",
+            "a test",
+            "example",
+            "sample",
+            "dummy",
+            "foo",
+            "bar",
+            "baz",
+            "asdf",
+            "qwerty",
+            "abc",
+        ),
+        *(
+            "n a",
+            "na",
+            "nan",
+            "null",
+            "none",
+            "nil",
+            "unknown",
+            "empty",
+            "missing",
+            "pending",
+            "same",
+            "ditto",
+            "idem",
+        ),
+        *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
+    }
+)
+_IN_BRACKETS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]|\$?\{.+\}|%[^%]+%")
+
+
+def error_finding(column: str, cell: str) -> Finding | None:
+    """An error of a spreadsheet's formula in place of its result."""
+    text = cell.strip()
+    if not text.startswith(("#", "Err:")):
+        return None
+    if _TOO_NARROW.fullmatch(text):
+        message = f"{shown(text)} is what a spreadsheet shows where a column is too narrow"
+        return Finding(
+            column, RowCode.SPREADSHEET_ERROR, message, "widen the column and save the file again", text
+        )
+    if unicodedata.normalize("NFC", text) not in _ERRORS and not _CODED_ERROR.fullmatch(text):
+        return None
+    message = f"{shown(text)} is a spreadsheet's error, not what its formula was to find"
+    return Finding(
+        column, RowCode.SPREADSHEET_ERROR, message, "correct the formula, or type what belongs there", text
+    )
+
+
+def shortened_number_finding(column: str, sku: str) -> Finding | None:
+    """A number as a spreadsheet shows a longer one: its last digits are lost, and others may read the same."""
+    if not _SHORTENED.fullmatch(sku):
+        return None
+    message = f"{shown(sku)} is how a spreadsheet shows a long number in short: digits of it are missing"
+    remedy = "format the column as Text, put the whole number in again, and save the file"
+    return Finding(column, RowCode.NUMBER_AS_SHOWN, message, remedy, sku)
+
+
+def placeholder_finding(column: str, prompt: str) -> Finding | None:
+    """A normalised prompt that says no more than that there is none yet."""
+    if not _is_to_do(prompt):
+        return None
+    message = f"{shown(prompt)} stands for a prompt that is not written yet"
+    remedy = "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`"
+    return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
+
+
+def _is_to_do(prompt: str) -> bool:
+    if len(prompt) > _LONGEST:
+        return False
+    words = " ".join(_WORDS.findall(prompt.casefold()))
+    if words:
+        return words in _TO_DO or (len(words) > 3 and not words.strip("x"))
+    return all(unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace())
+
+
+def is_doubtful(prompt: str) -> bool:
+    """Whether a normalised prompt looks like a placeholder, though it may be meant."""
+    if len(prompt) > _LONGEST:
+        return False
+    words = " ".join(_WORDS.findall(prompt.casefold())).rstrip(" 0123456789")
+    return words in _DOUBTFUL or _IN_BRACKETS.fullmatch(prompt) is not None

@@ -1,0 +1,129 @@
+"""Workbooks: which kind of archive a file is, and which of its worksheets is meant."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Protocol
+
+from patternmill.catalog.archives import damaged, part_name
+from patternmill.catalog.column_mapping import ColumnMapping
+from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.read_limits import Reading
+from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
+from patternmill.catalog.tables import Sheet, Table, looks_tabular, names_columns, table_of
+from patternmill.errors import InputRefused
+from patternmill.text import plain, plural, shown
+
+_MOST_NAMED = 8
+
+
+class Workbook(Protocol):
+    format: str
+    #: Of worksheets that a person sees, and of the others.
+    names: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+    def read(self, name: str) -> Sheet: ...
+
+
+def workbook_table(
+    raw: bytes,
+    name: str,
+    layout: SheetLayout,
+    *,
+    choices: SheetChoices,
+    mapping: ColumnMapping,
+    reading: Reading,
+    quoting: bool,
+) -> Table:
+    """The worksheet that was chosen, or the only one that can be meant. Raises InputRefused."""
+    book = _opened(raw, reading)
+    layout = SheetLayout(book.format, layout.sha256)
+    tables = {
+        worksheet: table_of(
+            sheet, name, SheetLayout(book.format, layout.sha256, worksheet=worksheet), choices, mapping
+        )
+        for worksheet, sheet in _sheets(book, name, choices).items()
+    }
+    meant = _meant(tables, mapping)
+    if len(meant) == 1:
+        return meant[0]
+    raise _several(name, meant, quoting)
+
+
+def _sheets(book: Workbook, name: str, choices: SheetChoices) -> dict[str, Sheet]:
+    """The worksheets with something in them; of those that a person sees, unless one was chosen."""
+    if choices.worksheet is not None:
+        return {worksheet: book.read(worksheet) for worksheet in [_chosen(book, name, choices.worksheet)]}
+    read = {worksheet: book.read(worksheet) for worksheet in book.names}
+    filled = {worksheet: sheet for worksheet, sheet in read.items() if sheet.rows}
+    if filled:
+        return filled
+    raise refusal(
+        FileCode.EMPTY_FILE, f"{name} has no worksheet with anything in it.", "Is it the right file?"
+    )
+
+
+def _chosen(book: Workbook, name: str, asked: str) -> str:
+    every = (*book.names, *book.hidden)
+    for same in (asked.__eq__, lambda one: one.strip().casefold() == asked.strip().casefold()):
+        if found := next(filter(same, every), None):
+            return found
+    raise refusal(
+        FileCode.SEVERAL_WORKSHEETS,
+        f"{name} has no worksheet {shown(asked)}; it has {', '.join(map(shown, every[:_MOST_NAMED]))}.",
+        "Name one of them with `--worksheet`.",
+    )
+
+
+def _meant(tables: dict[str, Table], mapping: ColumnMapping) -> list[Table]:
+    exact = [table for table in tables.values() if names_columns(table.header, mapping)]
+    tabular = [table for table in tables.values() if looks_tabular(table.sheet)]
+    return exact or tabular or list(tables.values())
+
+
+def _several(name: str, tables: list[Table], quoting: bool) -> InputRefused:
+    found = "; ".join(_described(table, quoting) for table in tables[:_MOST_NAMED])
+    first = tables[0].layout.worksheet or ""
+    return refusal(
+        FileCode.SEVERAL_WORKSHEETS,
+        f"{name} has {plural(len(tables), 'worksheet')} that could be meant: {found}.",
+        f"Name one, as in `--worksheet '{plain(first)}'`.",
+    )
+
+
+def _described(table: Table, quoting: bool) -> str:
+    header = ", ".join(plain(cell, 20) for cell in table.header[:6] if cell)
+    columns = f": {header}" if quoting else ""
+    return f"“{plain(table.layout.worksheet or '')}” ({plural(len(table.records), 'row')}{columns})"
+
+
+def _opened(raw: bytes, reading: Reading) -> Workbook:
+    """What each kind of archive has in it says what it is."""
+    # Slow to import: loaded for a workbook alone.
+    from patternmill.catalog.excel_workbooks import WORKBOOK, ExcelWorkbook
+    from patternmill.catalog.opendocument import CONTENT, OpenDocument
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            names = set(map(part_name, archive.namelist()))
+    except Exception as error:
+        raise damaged(reading) from error
+    if WORKBOOK in names:
+        return ExcelWorkbook(raw, reading)
+    if CONTENT in names:
+        return OpenDocument(raw, reading)
+    raise refusal(
+        FileCode.NOT_CSV,
+        f"{reading.name} is {_kind(names)}, which is not read here.",
+        "Save it as .xlsx or as `CSV UTF-8 (comma delimited)`, and try that.",
+    )
+
+
+def _kind(names: set[str]) -> str:
+    if "xl/workbook.bin" in names:
+        return "a binary Excel workbook (.xlsb)"
+    if any(name.startswith(("index/", "index.zip")) for name in names):
+        return "a Numbers document"
+    return "a ZIP archive without a workbook in it"

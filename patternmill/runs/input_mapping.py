@@ -1,0 +1,125 @@
+"""The input of a run: read as a person chose, its columns found by the mapping that is named or remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.column_words import name_rank, option_called
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
+from patternmill.catalog.mapping_proposal import MappingProposal, propose
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.problems import FileCode
+from patternmill.catalog.remote import read_source, shown_address, source_bytes, source_name
+from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
+from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.sheets import read_catalog, read_table
+from patternmill.catalog.tables import Table
+from patternmill.errors import InputRefused
+from patternmill.ledger.ledger import ledger_if_any, open_ledger
+from patternmill.ledger.records import ConfirmedMapping
+from patternmill.runs.spec import RunSpec
+from patternmill.settings import Settings
+
+#: What a mapping mends.
+MAPPABLE = frozenset({FileCode.NO_KNOWN_COLUMNS, FileCode.MISSING_COLUMN, FileCode.MAPPING_CHANGED})
+#: Rows that a proposal looks at.
+_MOST_ROWS = 5_000
+
+
+def read_input(spec: RunSpec) -> CatalogFile:
+    """The input as it is now, unless it was read already. Raises InputRefused."""
+    if spec.file is not None:
+        return spec.file
+    mapping, choices = spec.mapping, spec.choices
+    if not mapping.columns:
+        remembered = remembered_mapping(spec.settings, spec.catalog)
+        mapping, choices = remembered.mapping, choices.completed(remembered.choices)
+    quoting, refresh = not spec.by_deployment, spec.refresh
+    try:
+        if refresh is not None:
+            return read_source(refresh.address, choices=choices, mapping=mapping, empty=True, quoting=quoting)
+        return read_catalog(spec.source, choices=choices, mapping=mapping, quoting=quoting)
+    except InputRefused as refused:
+        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
+
+
+def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
+    """What a person confirmed of this catalog's files; without columns where nobody did."""
+    with ledger_if_any(settings) as ledger:
+        confirmed = ledger.confirmed_mapping(catalog) if ledger is not None else None
+    if confirmed is None:
+        return NO_MAPPING_FILE
+    return MappingFile(ColumnMapping(confirmed.columns, is_strict=True), SheetChoices.of(confirmed.reading))
+
+
+def remember_mapping(
+    settings: Settings, catalog: str, mapping: ColumnMapping, choices: SheetChoices, by: str
+) -> None:
+    """In the ledger of the runs: without a service's address that is the embedded studio's, also before the first."""
+    settings = settings.model_copy(update={"embedded": settings.embedded or settings.studio_url is None})
+    reading = choices.on_record()
+    with open_ledger(settings) as ledger, ledger.transaction():
+        ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))
+
+
+def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputRefused:
+    """The refusal with the command that mends it, where a mapping does. `catalog`: where it is named."""
+    if refused.code not in MAPPABLE:
+        return refused
+    command = map_command(address, catalog)
+    remedy = f"{refused.remedy} Or say once which column is which: `{command}`."
+    if refused.code == FileCode.MAPPING_CHANGED:
+        remedy = f"{refused.remedy} Confirm them: `{command}`."
+    return InputRefused(refused.message, code=refused.code, remedy=remedy)
+
+
+def map_command(address: str, catalog: str | None) -> str:
+    """What a person types to confirm the columns of a file. `catalog`: where it is named."""
+    named = f" --catalog {_word(catalog)}" if catalog else ""
+    return f"patternmill map {_word(shown_address(address))}{named}"
+
+
+def _word(text: str) -> str:
+    return f'"{text}"' if " " in text else text
+
+
+@dataclass(frozen=True)
+class UnmappedSheet:
+    """A file's table, before it is known what its columns are."""
+
+    table: Table
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    def propose(self, offer: Offer | None, remembered: ColumnMapping = NO_MAPPING) -> MappingProposal:
+        """Raises InputRefused when two columns have one name: no mapping can tell them apart."""
+        header = self.table.header
+        refuse_duplicates(header, self.name)
+        rows = islice((cells for _, cells in self.table.records if len(cells) == len(header)), _MOST_ROWS)
+        return propose(header, list(rows), offer, remembered)
+
+
+def read_sheet(address: str, choices: SheetChoices, mapping: ColumnMapping = NO_MAPPING) -> UnmappedSheet:
+    """`mapping` may show which row names the columns.
+
+    Raises InputRefused, and ConfigurationError for an address that cannot be read.
+    """
+    table = read_table(source_bytes(address), source_name(address), choices, mapping=mapping)
+    return UnmappedSheet(table if choices.header_row else table.with_header(_header_row(table)))
+
+
+def _header_row(table: Table) -> int:
+    """Of the rows that may name the columns, the one with most names that the trade uses; the likeliest, else."""
+    cells = dict(table.rows)
+    return max(table.header_rows, key=lambda number: sum(map(_is_name, cells.get(number, ()))))
+
+
+def _is_name(cell: str) -> bool:
+    if is_catalog_column(header_key(cell)) or option_called(cell) is not None:
+        return True
+    return any(name_rank(column, cell) > 1 for column in ("sku", "prompt", "category"))

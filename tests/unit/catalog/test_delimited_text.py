@@ -1,0 +1,140 @@
+"""Text of every kind that spreadsheets save: delimiters, encodings, title lines; what is unsure is shown."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+import pytest
+
+from patternmill.catalog.column_mapping import ColumnMapping
+from patternmill.catalog.csv_reader import parse_catalog
+from patternmill.catalog.problems import FileCode
+from patternmill.catalog.sheets import read_table
+from patternmill.errors import InputRefused
+
+from .sheet_files import HEADER, ROWS, TABLE, delimited, read
+
+
+def refused(raw: bytes, **choices: Any) -> InputRefused:
+    with pytest.raises(InputRefused) as caught:
+        read(raw, **choices)
+    return caught.value
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(b"", "utf-8"), (codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (b"", "utf-16-le")],
+)
+def test_table_is_read_in_every_dialect(delimiter: str, mark: bytes, encoding: str) -> None:
+    """Of Excel's: CSV with the system's delimiter, and Unicode text, with its mark and without."""
+    file = read(mark + delimited(TABLE, delimiter, encoding))
+    assert file.header == HEADER
+    assert [record.cells for record in file.records] == list(ROWS)
+    assert parse_catalog(file.raw, name="spring", encoding=file.encoding).records == file.records
+
+
+def test_german_excel_needs_the_encoding_alone() -> None:
+    """Semicolons, a title line, cp1252: the refusal shows the file's words in each likely encoding."""
+    raw = delimited([["Frühjahr 2025"], [], *TABLE], ";", "cp1252")
+    fault = refused(raw)
+    assert fault.code == FileCode.UNREADABLE_ENCODING
+    assert fault.remedy is not None
+    assert "`--encoding cp1252` (Windows, Western Europe) reads “Frühjahr”, “über”" in fault.remedy
+    assert fault.remedy.index("cp1252") < fault.remedy.index("mac_roman")
+    file = read(raw, encoding="cp1252")
+    assert [record.line for record in file.records] == [4, 5]
+    assert file.layout is not None
+    assert file.layout.text == "CSV, columns separated by semicolons, CP1252, header in row 3"
+
+
+@pytest.mark.parametrize(
+    ("word", "codec"), [("Łódź źle", "cp1250"), ("žluťoučký", "cp1250"), ("Größe", "mac_roman")]
+)
+def test_likeliest_encoding_is_proposed_first(word: str, codec: str) -> None:
+    remedy = refused(f"sku,prompt,category\nA,{word},Mug\n".encode(codec)).remedy or ""
+    assert remedy.index(codec) == min(map(remedy.index, ("cp1252", "cp1250", "mac_roman")))
+
+
+def test_line_that_names_the_delimiter_is_no_row() -> None:
+    """As in Excel, which does not show it."""
+    file = read(b"\xef\xbb\xbfsep=;\r\n" + delimited(TABLE, ";"))
+    assert [record.line for record in file.records] == [2, 3]
+
+
+def test_two_readings_are_both_shown() -> None:
+    fault = refused(b"a;b,c;d,e;f\n1;2,3;4,5;6\n")
+    assert fault.code == FileCode.WRONG_DELIMITER
+    assert (
+        "with commas a;b | c;d | e;f" in fault.message
+        and "with semicolons a | b,c | d,e | f" in fault.message
+    )
+    assert "sep=" in (fault.remedy or "")
+
+
+def test_exact_header_decides_between_delimiters() -> None:
+    rows = [("sku", "prompt", "category", "a,b,c"), ("A", "x", "Mug", "1,2,3")]
+    raw = "\n".join(";".join(row) for row in rows).encode()
+    assert read(raw).records[0].cells == rows[1]
+
+
+def test_header_is_found_below_titles() -> None:
+    """The rows above it are not rows of the catalog; the numbers stay those of the file."""
+    file = read(delimited([["Spring list"], ["by", "Ann"], [], *TABLE]))
+    assert [record.line for record in file.records] == [5, 6]
+    assert file.layout is not None and file.layout.header_row == 4
+    table = [["x", "y", "z"], ["1", "2", "3"], *TABLE]
+    assert read(delimited(table)).notes == ("2 rows of a table above the header not read.",)
+
+
+def test_header_is_found_by_the_mapping() -> None:
+    mapping = ColumnMapping.of({"Art.": "sku", "Text": "prompt", "Typ": "category"})
+    file = read(delimited([["Liste"], ["Art.", "Text", "Typ"], ["A", "Rosen", "Mug"]], ";"), mapping)
+    assert (file.columns.prompt, file.records[0].line) == (1, 3)
+
+
+def test_table_shows_what_a_mapping_is_proposed_from() -> None:
+    """Unknown columns are no refusal here."""
+    raw = delimited(
+        [["Liste 2025"], ["Art.", "Text", "Typ"], ["A", "Rosen", "Mug"], ["B", "Lilien", "Mug"]], ";"
+    )
+    table = read_table(raw, "spring.csv")
+    assert (table.header, table.layout.header_row, table.layout.delimiter) == (
+        ("Art.", "Text", "Typ"),
+        2,
+        ";",
+    )
+    assert table.header_rows[0] == 2 and set(table.header_rows) == {1, 2, 3, 4}
+    assert [number for number, _ in table.records] == [3, 4]
+    assert table.with_header(3).header == ("A", "Rosen", "Mug")
+
+
+def test_header_row_may_be_chosen() -> None:
+    assert [record.line for record in read(delimited([*TABLE, *TABLE]), header_row=4).records] == [5, 6]
+    assert refused(delimited(TABLE), header_row=9).code == FileCode.NO_KNOWN_COLUMNS
+
+
+def test_plain_csv_is_read_as_it_is() -> None:
+    """The bytes are kept, and nothing is said."""
+    raw = delimited(TABLE)
+    file = read(raw)
+    assert (file.raw, file.layout, file.notes) == (raw, None, ())
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"Art.;Text;Typ\nA;Rosen;Mug\n", FileCode.NO_KNOWN_COLUMNS),
+        (b"sku;Text;Typ\nA;Rosen;Mug\n", FileCode.MISSING_COLUMN),
+        (b"sku;prompt;category;SKU\nA;Rosen;Mug;A\n", FileCode.DUPLICATE_HEADER),
+        (b'sku;prompt;category\nA;"Rosen;Mug\n', FileCode.OPEN_QUOTE),
+        (b'sku;prompt;category\nA;"Ro"sen;Mug\n', FileCode.STRAY_QUOTE),
+        (b"sku;prompt;category\n", FileCode.HEADER_ONLY),
+        (b"sep=;\n", FileCode.EMPTY_FILE),
+        (b'sep="\nsku\n', FileCode.WRONG_DELIMITER),
+        (b"", FileCode.EMPTY_FILE),
+    ],
+)
+def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:
+    assert refused(raw).code == code

@@ -1,0 +1,153 @@
+"""What can be corrected once for many rows, what is certain of it, and which cells an answer changes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from patternmill.catalog.fixes import NOTHING, Fixed, Question, fixed, questions
+from patternmill.catalog.problems import RowCode
+from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+
+from .samples import HEADER, OFFER, checked
+
+check = partial(check_rows, offer=OFFER, prompt_limit=100)
+
+
+def found(rows: str, header: str = HEADER) -> CheckedCatalog:
+    return checked(f"{header}\n{rows}")
+
+
+def sure(question: Question) -> str | None:
+    return question.suggestion if question.is_certain else None
+
+
+def fixed_by(rows: str, *answers: str | None, header: str = HEADER) -> Fixed:
+    """With the answers in the order of the questions; what follows them is left as it is."""
+    left = list(answers)
+    return fixed(found(rows, header), check, lambda question: left.pop(0) if left else None)
+
+
+def cells(result: Fixed) -> list[tuple[str, ...]]:
+    return [record.cells for record in result.checked.file.records]
+
+
+def test_one_question_for_all_rows_with_a_word() -> None:
+    """The most frequent first; what nobody can answer for many rows is not asked."""
+    asked = questions(found("A,b,Mugg,,,\nB,b,Cusion,,,\nC,b,Cusion,,,\nD,,Mug,,,\nE,b,Mug,,,\ne,b,Mug,,,\n"))
+    assert [(one.first.value, one.suggestion, one.lines) for one in asked] == [
+        ("Cusion", "Cushion", (3, 4)),
+        ("Mugg", "Mug", (2,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "certain"),
+    [
+        ("A,b,Cusion,,linen,", True),
+        ("A,b,Mug,12oz,,", False),
+        ("A,b,Mug,11 oz.,,", True),
+        ("A,b,Tote,,,", False),
+        ("A,b,Cushion,,velvit,", True),
+        ("A,L\u00c3\u00bcneburg heath,Mug,,,", True),
+    ],
+    ids=["letters", "digits", "same digits", "half a name", "a letter", "garbled"],
+)
+def test_only_what_can_mean_nothing_else_is_certain(row: str, certain: bool) -> None:
+    """A number is never taken for another one, however near it is."""
+    (question,) = questions(found(row + "\n"))
+    assert question.suggestion is not None
+    assert question.is_certain is certain
+
+
+def test_category_without_a_near_name_is_known_by_its_options() -> None:
+    """Where one category alone has them; it is asked for, not taken as certain."""
+    (question,) = questions(found("A,b,Pillow,S,linen,\nB,b,Pillow,M,velvet,\n"))
+    assert (question.suggestion, question.is_certain) == ("Cushion", False)
+    (question,) = questions(found("A,b,Pillow,,,\n"))
+    assert question.suggestion is None
+
+
+def test_options_that_an_unknown_category_hid_are_asked_for_next() -> None:
+    """In one go, until there is nothing new to ask."""
+    result = fixed(found("A,b,Cusion,S,Linnen,\nB,b,Cusion,M,linen,\n"), check, sure)
+    assert [question.first.value for question, _ in result.answered] == ["Cusion", "Linnen"]
+    assert result.checked.refused_count == 0
+    assert cells(result)[0] == ("A", "b", "Cushion", "S", "linen", "")
+
+
+def test_options_are_not_asked_for_while_the_category_is_unknown() -> None:
+    """What is wrong with them depends on it."""
+    (question,) = questions(found("A,b,Cusion,S,Linnen,\n"))
+    assert question.code is RowCode.UNKNOWN_CATEGORY
+
+
+def test_row_keeps_what_was_not_answered() -> None:
+    """And is not asked about again."""
+    result = fixed_by("A,b,Cusion,,linen,\n", None)
+    assert not result.edits
+    assert cells(result) == [("A", "b", "Cusion", "", "linen", "")]
+
+
+def test_missing_option_is_filled_in() -> None:
+    """In its column; in a new one where the file has none."""
+    assert cells(fixed_by("A,b,Cushion,S,,\n", "linen")) == [("A", "b", "Cushion", "S", "linen", "")]
+    result = fixed_by("A,b,Cushion\nB,b,Mug\n", "linen", header="sku,prompt,category")
+    assert result.checked.file.header == ("sku", "prompt", "category", "option:fabric")
+    assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b", "Mug", "")]
+    assert result.checked.refused_count == 0
+
+
+def test_column_is_renamed_where_all_its_rows_mean_another_option() -> None:
+    header = "sku,prompt,category,option:sice,option:fabric"
+    result = fixed_by("A,b,Cushion,S,linen\nB,b,Mug,11oz,\n", "option:size", "option:size", header=header)
+    assert result.checked.file.header[3] == "option:size"
+    assert result.checked.refused_count == 0
+
+
+def test_cell_of_an_option_that_a_category_lacks_is_emptied() -> None:
+    """Only in the rows of that category, and never as a certain correction."""
+    rows = "A,b,Mug,11oz,linen,\nB,b,Cushion,S,linen,\n"
+    (question,) = questions(found(rows))
+    assert (question.choices, question.is_certain) == ((NOTHING,), False)
+    assert [row[4] for row in cells(fixed_by(rows, NOTHING))] == ["", "linen"]
+
+
+def test_column_that_looks_like_an_option_is_renamed() -> None:
+    """To the option or to a remark."""
+    header, row = "sku,prompt,category,Size", "A,b,Mug,11oz\n"
+    for name in ("option:size", "note:Size"):
+        result = fixed_by(row, name, header=header)
+        assert (result.checked.file.header[3], result.checked.refused_count) == (name, 0)
+
+
+def test_selections_in_json_keep_what_is_right_in_them() -> None:
+    header = "sku,prompt,category,selections"
+    row = 'A,b,Cushion,"{""fabric"": ""Linnen"", ""size"": ""S""}"\n'
+    assert cells(fixed_by(row, "linen", header=header))[0][3] == '{"fabric": "linen", "size": "S"}'
+    assert cells(fixed_by("A,b,Cushion,\n", "linen", header=header))[0][3] == '{"fabric": "linen"}'
+
+
+def test_garbled_cells_are_one_question() -> None:
+    """Each gets its own text back."""
+    rows = "A,caf\u00c3\u00a9 scene,Mug,,,\nB,L\u00c3\u00bcneburg heath,Mug,,,\n"
+    (question,) = questions(found(rows))
+    assert question.code is RowCode.MOJIBAKE
+    assert [row[1] for row in cells(fixed_by(rows, question.suggestion))] == [
+        "caf\u00e9 scene",
+        "L\u00fcneburg heath",
+    ]
+
+
+@pytest.mark.parametrize("text", ["2", "tote bag", "TOTE-BAG"])
+def test_choices_are_found_by_number_and_name(text: str) -> None:
+    (question,) = questions(found("A,b,Pillow,,,\n"))
+    assert question.find_choice({"2": "3"}.get(text, text)) == "Tote bag"
+    assert question.find_choice("9") is None
+
+
+def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
+    """Also where a column is added to the others."""
+    result = fixed_by("A,b,Cushion\nB,b\n", "linen", header="sku,prompt,category")
+    assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b")]

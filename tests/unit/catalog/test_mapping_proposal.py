@@ -1,0 +1,196 @@
+"""What columns are taken for: headers as spreadsheets, shops and people write them, and what is left to a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from cli.offered import embedded_offer
+from patternmill.catalog.column_mapping import ColumnMapping
+from patternmill.catalog.mapping_proposal import Certainty, MappingProposal, propose
+from patternmill.errors import ConfigurationError
+
+OFFER = embedded_offer("staging")
+
+
+def proposal(
+    header: str, *rows: str, offered: bool = True, remembered: dict[str, str] | None = None
+) -> MappingProposal:
+    mapping = ColumnMapping.of(remembered or {})
+    return propose(header.split("|"), [row.split("|") for row in rows], OFFER if offered else None, mapping)
+
+
+def targets(found: MappingProposal) -> dict[str, str]:
+    """What is read of the columns, by header."""
+    return {one.header: one.target for one in found.columns if one.target != "carried"}
+
+
+REAL = [
+    (
+        "Art.-Nr.|Prompt-Text|Produktart|Größe (cm)|Stoff|Preis (€)|Bemerkung",
+        ("K-1|blaue Reiher im Schilf|Cushion|50x50|linen|39,90|neu", "K-2|rote Rosen|Cushion|40x40|cotton|34,90|"),
+        "Art.-Nr.=sku, Prompt-Text=prompt, Produktart=category, Größe (cm)=option:size, Stoff=option:fabric",
+    ),
+    (
+        "Artikelnummer|Beschreibung|Warengruppe|Farbe|Größe|Ausführung",
+        ("T-1|blaue Reiher im Schilf|Mug|navy|11oz|glossy",),
+        "Artikelnummer=sku, Beschreibung=prompt, Warengruppe=category, Farbe=option:colour, Größe=option:size,"
+        "Ausführung=option:finish",
+    ),
+    (
+        "SKU|Prompt text|Product type|Colour|Size|Finish|Qty",
+        ("M-1|blue herons among reeds|Mug|navy|11oz|glossy|3",),
+        "SKU=sku, Prompt text=prompt, Product type=category, Colour=option:colour, Size=option:size,"
+        "Finish=option:finish",
+    ),
+    (
+        "Référence article|Description du motif|Catégorie|Taille|Tissu",
+        ("C-1|hérons bleus dans les roseaux|Cushion|50x50|linen",),
+        "Référence article=sku, Description du motif=prompt, Catégorie=category, Taille=option:size,"
+        "Tissu=option:fabric",
+    ),
+    (
+        "Código|Descripción|Tipo de producto|Tamaño|Tejido",
+        ("C-1|garzas azules en los juncos|Cushion|50x50|linen",),
+        "Código=sku, Descripción=prompt, Tipo de producto=category, Tamaño=option:size, Tejido=option:fabric",
+    ),
+    (
+        "Codice articolo|Descrizione|Tipo prodotto|Misura|Tessuto",
+        ("C-1|aironi azzurri tra le canne|Cushion|50x50|linen",),
+        "Codice articolo=sku, Descrizione=prompt, Tipo prodotto=category, Misura=option:size, Tessuto=option:fabric",
+    ),
+    (
+        "Artikelcode|Omschrijving|Productgroep|Maat|Stof",
+        ("C-1|blauwe reigers in het riet|Cushion|50x50|linen",),
+        "Artikelcode=sku, Omschrijving=prompt, Productgroep=category, Maat=option:size, Stof=option:fabric",
+    ),
+    (
+        "Handle|Title|Vendor|Type|Option1 Name|Option1 Value|Variant SKU|Variant Price|Size",
+        (
+            "reiher|Blue herons among reeds|Us|Cushion|Size|50x50|C-1|39.90|50x50",
+            "reiher|Blue herons|Us|Cushion|Size|40x40|C-2|34.90|40x40",
+        ),
+        "Title=prompt, Type=category, Variant SKU=sku, Size=option:size",
+    ),
+    (
+        "item_no|ProductType|pattern_prompt|fabric_option",
+        ("C-1|Cushion|blue herons|linen",),
+        "item_no=sku, ProductType=category, pattern_prompt=prompt, fabric_option=option:fabric",
+    ),
+    (
+        "№|PROMPT|Warengruppe|Papierart|Rahmen|Format",
+        ("P-1|blue herons among reeds|Poster|matte|oak|A3",),
+        "№=sku, PROMPT=prompt, Warengruppe=category, Papierart=option:paper, Rahmen=option:frame, Format=option:size",
+    ),
+    (
+        "sku|prompt|category|Colour|finish|Size",
+        ("M-1|blue herons|Mug|navy|glossy|11oz",),
+        "sku=sku, prompt=prompt, category=category, Colour=option:colour, finish=option:finish, Size=option:size",
+    ),
+    ("sku|prompt|category_id|selections|Size", ("M-1|herons|Mug|{}|11oz",), "sku=sku, prompt=prompt,"
+     "category_id=category_id, selections=selections"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "rows", "expected"), REAL, ids=[row[0][:30] for row in REAL])
+def test_columns_are_found(header: str, rows: tuple[str, ...], expected: str) -> None:
+    """Those that are needed, and the options; nothing twice."""
+    found = proposal(header, *rows)
+    wanted = dict(pair.strip().rsplit("=", 1) for pair in expected.split(","))
+    assert targets(found) == wanted
+    assert (found.missing, found.questions) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "both"),
+    [
+        (
+            "SKU|Title|Description|Type",
+            ("A|blue herons|by a pond|Mug", "B|red roses|in a vase|Mug"),
+            {"Title", "Description"},
+        ),
+        (
+            "Artikelnummer|Bestellnummer|Prompt|Kategorie",
+            ("A1|B1|herons|Mug", "A2|B2|roses|Mug"),
+            {"Artikelnummer", "Bestellnummer"},
+        ),
+        ("sku|prompt|category|Colour|Farbe", ("A|herons|Mug|navy|red",), {"Colour", "Farbe"}),
+    ],
+)  # fmt: skip
+def test_two_columns_for_one_are_a_question(header: str, rows: tuple[str, ...], both: set[str]) -> None:
+    """Only one of them is proposed, and both are shown; a person's answer settles it, either way."""
+    found = proposal(header, *rows)
+    assert {one.header for one in found.questions} == both
+    named = [one for one in found.questions if one.target != "carried"]
+    assert len(named) == 1
+    for chosen in found.questions:
+        answered = found.with_target(chosen.index, named[0].target)
+        assert answered.questions == ()
+        assert answered.columns[chosen.index].target == named[0].target
+        assert [one.target for one in answered.columns].count(named[0].target) == 1
+
+
+def test_what_only_looks_right_by_its_cells_is_a_question() -> None:
+    """Such a column is never confirmed without a look."""
+    found = proposal(
+        "A|B|C|D", "X1|Mug|blue herons among the reeds|navy", "X2|Mug|red roses on a white wall|red"
+    )
+    assert targets(found) == {"A": "sku", "B": "category", "C": "prompt", "D": "option:colour"}
+    assert [one.header for one in found.questions] == ["A", "C", "D"]
+
+
+def test_numbers_are_no_skus() -> None:
+    """Prices, dates and counts differ in each row too."""
+    header = "Price|Date|Count|Prompt|Type"
+    found = proposal(header, "3.90|2026-11-22|1|herons|Mug", "4.90|2026-11-23|2|roses|Mug")
+    assert found.missing == ("sku",)
+
+
+def test_option_by_name_with_values_of_another_kind_is_not_certain() -> None:
+    found = proposal("sku|prompt|category|Size", "A|herons|Mug|huge")
+    (size,) = [one for one in found.columns if one.header == "Size"]
+    assert (size.target, size.certainty) == ("option:size", Certainty.LIKELY)
+    assert size.why == "0 of 1 values are offered"
+
+
+def test_column_called_like_an_option_that_is_not_offered_is_pointed_out() -> None:
+    found = proposal("sku|prompt|category|Shape", "A|herons|Mug|round")
+    shape = found.columns[3]
+    assert (shape.target, shape.certainty) == ("carried", Certainty.LIKELY)
+
+
+def test_without_an_offer_names_alone_count() -> None:
+    found = proposal("Artikelnummer|Prompt|Kategorie|Farbe", "A1|herons|Mug|navy", offered=False)
+    assert targets(found) == {
+        "Artikelnummer": "sku",
+        "Prompt": "prompt",
+        "Kategorie": "category",
+        "Farbe": "option:color",
+    }
+    assert found.columns[3].certainty is Certainty.LIKELY
+
+
+def test_what_was_confirmed_comes_first() -> None:
+    """Before names and cells; a remark stays one."""
+    remembered = {"Nr": "sku", "Text": "prompt", "Was": "category", "Farbe": "note:Farbe"}
+    found = proposal("Nr|Prompt text|Text|Was|Farbe", "A1|x|herons|Mug|navy", remembered=remembered)
+    assert targets(found) == remembered
+    assert found.is_decided
+
+
+def test_own_names_win() -> None:
+    found = proposal("sku|Artikelnummer|prompt|Description|category|Type", "A|B|x|y|Mug|Mug")
+    assert targets(found) == {"sku": "sku", "prompt": "prompt", "category": "category"}
+    assert not found.is_needed
+
+
+def test_answer_that_is_no_column_is_refused() -> None:
+    found = proposal("Nr|Prompt|Type", "A1|herons|Mug")
+    with pytest.raises(ConfigurationError, match="`colour`, for the column `Nr`, is no column"):
+        found.with_target(0, "colour")
+
+
+def test_empty_and_odd_tables_are_proposed_for() -> None:
+    """No rows, columns without names, names twice."""
+    assert propose([], []).missing == ("sku", "prompt", "category")
+    assert proposal("||", "1|2|3").missing == ("sku", "prompt", "category")
+    assert targets(proposal("Prompt text|Prompt text|SKU", "a|b|c"))["SKU"] == "sku"

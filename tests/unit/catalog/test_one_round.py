@@ -1,0 +1,85 @@
+"""Everything that is wrong with a row is named at once, also where its category or its number of cells is wrong."""
+
+from __future__ import annotations
+
+from patternmill.catalog.offer import Category, Offer
+
+from .samples import CUSHION, HEADER, MUG, checked, checked_row, codes
+
+WHOLE = Offer((CUSHION, MUG), options_checked=True, note=None)
+
+
+def test_mixed_mistakes_of_eight_rows_are_named_in_one_round() -> None:
+    """The mistakes of all rows, those behind other mistakes too."""
+    wrong = [
+        "A,,Cusion,XL,linnen,",
+        "B,TBD,Cushon,S,,",
+        "C,b,Pillow,XXL,linen,",
+        "#REF!,b,Mugg,12oz,,",
+        "1.23E+05,b,Cushion,L,,",
+        "F,b,,S,silk,",
+        "G,,Mug,11 ounces",
+        "G,b,Cushio,M,velvett,",
+    ]
+    found = checked("\n".join([HEADER, *wrong]) + "\n", WHOLE)
+    assert codes(found) == {
+        2: ["empty_prompt", "unknown_category", "unknown_value", "unknown_value"],
+        3: ["placeholder", "unknown_category", "missing_option"],
+        4: ["unknown_category", "unknown_value"],
+        5: ["spreadsheet_error", "unknown_category", "unknown_value"],
+        6: ["number_as_shown", "unknown_value", "missing_option"],
+        7: ["empty_category", "unknown_value"],
+        8: ["missing_cells", "duplicate_sku", "empty_prompt", "unknown_value"],
+        9: ["duplicate_sku", "unknown_category", "unknown_value"],
+    }
+
+
+def test_rest_of_a_row_is_judged_by_the_category_that_was_probably_meant() -> None:
+    """And the message says so."""
+    problems = checked_row("A,b,Cusion,S,linnen,", WHOLE).problems
+    assert [str(problem) for problem in problems[1:]] == [
+        "unknown value `linnen` for option `fabric`; offered: cotton, linen, velvet (if `Cushion` is meant); "
+        "did you mean `linen`?"
+    ]
+
+
+def test_without_a_near_category_only_what_none_offers_is_wrong() -> None:
+    """A value of any category is passed over, and so is everything where a part of the offer is unknown."""
+    text = f"{HEADER}\nA,b,Pillow,11oz,velvet,\nB,b,Pillow,11 oz!,,\n"
+    found = checked(text, WHOLE)
+    assert codes(found) == {2: ["unknown_category"], 3: ["unknown_category", "unknown_value"]}
+    assert "of every category" in found.problems[2].message
+    for partial in (
+        Offer((CUSHION, MUG, Category("x", "Lamp")), options_checked=False, note=None),
+        Offer((CUSHION, MUG), options_checked=True, note=None, complete=False),
+    ):
+        assert [one.code for one in checked(text, partial).problems].count("unknown_value") == 0  # type: ignore[comparison-overlap]
+
+
+def test_unknown_option_of_every_category_is_found() -> None:
+    found = checked("sku,prompt,category,option:colour\nA,b,Pillow,red\n", WHOLE)
+    assert codes(found) == {2: ["unknown_category", "unknown_option"]}
+
+
+def test_missing_option_says_what_becomes_of_the_column_that_looks_like_it() -> None:
+    """One that has its name; none at all; the one that is there."""
+    remedies = {
+        "Fabric": "rename the column `Fabric` to `option:fabric`, and fill in its cell",
+        "shelf": "fill in `option:fabric`, a column that the file does not have yet",
+        "option:fabric": "fill in `option:fabric`",
+    }
+    for column, remedy in remedies.items():
+        (problem,) = checked(f"sku,prompt,category,option:size,{column}\nA,b,Cushion,S,\n", WHOLE).problems
+        assert problem.remedy == remedy
+
+
+def test_value_in_a_wrong_column_is_checked_as_well() -> None:
+    """So that renaming the column is all that is left to do."""
+    (problem,) = checked("sku,prompt,category,Fabric\nA,b,Cushion,linnen\n", WHOLE).problems
+    assert "is none of its values; offered: cotton, linen, velvet; did you mean `linen`?" in problem.message
+
+
+def test_row_that_ends_too_early_is_checked_as_far_as_it_goes() -> None:
+    """Its cells are in their places."""
+    found = checked(f"{HEADER}\nA,,Mugg,12oz\n", WHOLE)
+    assert codes(found) == {2: ["missing_cells", "empty_prompt", "unknown_category", "unknown_value"]}

@@ -1,0 +1,140 @@
+"""Errors of spreadsheets, numbers in short, and placeholders are refused where they would be paid for."""
+
+from __future__ import annotations
+
+import pytest
+
+from patternmill.catalog.row_checks import check_rows
+from patternmill.catalog.slips import is_doubtful
+
+from .samples import HEADER, OFFER, catalog, checked, checked_row, codes
+
+ERRORS = [
+    "#REF!",
+    "#NAME?",
+    "#N/A",
+    "#NV",
+    "#WERT!",
+    "#BEZUG!",
+    "#DIV/0!",
+    "#VALEUR!",
+    "#\u00a1REF!",
+    "#\u00bfNOMBRE?",
+]
+ERRORS += [
+    "#RIF!",
+    "#N/D",
+    "#ADR!",
+    "#\u0417\u041d\u0410\u0427!",
+    "#SAYI/0!",
+    "#GETTING_DATA",
+    "Err:502",
+    "########",
+    " #REF! ",
+]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_errors_of_formulas_are_found_in_each_column(error: str) -> None:
+    """In place of a sku, a prompt, a category, a value; in a carried column they are carried."""
+    found = checked(
+        f"{HEADER}\n{error},b,Mug,,,\nB,{error},Mug,,,\nC,b,{error},,,\nD,b,Mug,{error},,\nE,b,Mug,,,{error}\n"
+    )
+    assert codes(found) == {line: ["spreadsheet_error"] for line in (2, 3, 4, 5)}
+    assert [problem.column for problem in found.problems] == ["sku", "prompt", "category", "option:size"]
+
+
+def test_errors_are_found_in_models_references_and_refinements() -> None:
+    text = "sku,prompt,category,model,reference,refine:recolor\nA,b,Mug,#REF!,#REF!,#N/A\n"
+    found = check_rows(catalog(text), OFFER, prompt_limit=100)
+    assert codes(found) == {2: ["spreadsheet_error"] * 3}
+
+
+@pytest.mark.parametrize("sku", ["1.23E+05", "4,00638E+12", "1E+12", "4.00638E+100"])
+def test_numbers_in_short_are_no_skus(sku: str) -> None:
+    found = checked_row(f'"{sku}",b,Mug,,,')
+    assert codes(found) == {2: ["number_as_shown"]}
+    assert "as Text" in found.problems[0].remedy
+
+
+@pytest.mark.parametrize(
+    "sku", ["1e5", "1E5", "5E-12", "4006381333931", "1.23", "E+05", "12E+05", "007", "NA", "null"]
+)
+def test_other_skus_are_taken_as_they_are(sku: str) -> None:
+    assert codes(checked_row(f"{sku},b,Mug,,,")) == {}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "TBD",
+        "tbd.",
+        "[TBD]",
+        "T.B.D.",
+        "todo",
+        "To do",
+        "to be decided!",
+        "xxx",
+        "XXXXX",
+        "???",
+        "?",
+        "-",
+        "--",
+        "...",
+        "\u2014",
+        "/",
+        "Lorem ipsum",
+        "<FIXME>",
+    ],
+)
+def test_placeholders_are_no_prompts(prompt: str) -> None:
+    """And the remedy says how such signs are bought on purpose."""
+    found = checked_row(f"A,{prompt},Mug,,,")
+    assert codes(found) == {2: ["placeholder"]}
+    assert "`the letters TBD`" in found.problems[0].remedy
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *(
+            "NA",
+            "null",
+            "None",
+            "the letters TBD",
+            "x",
+            "xx",
+            "todo lists on a kitchen wall",
+            "\U0001f9a9",
+            "\u2665 \u2665",
+            "#1f3a5f",
+        ),
+        *(
+            "b",
+            "007",
+            "\u84dd\u8272",
+            "#LOVE!",
+            "#REF! in neon",
+            "O",
+            "lorem ipsum set in old type on yellow paper",
+        ),
+    ],
+)
+def test_real_prompts_are_not_refused(prompt: str) -> None:
+    assert codes(checked_row(f"A,{prompt},Mug,,,")) == {}
+
+
+@pytest.mark.parametrize(
+    "prompt", ["test", "Test 2", "prompt", "n/a", "NA", "null", "same as above", "<your text>", "{{prompt}}"]
+)
+def test_doubtful_prompts_are_known(prompt: str) -> None:
+    """They are only warned of."""
+    assert is_doubtful(prompt)
+    assert codes(checked_row(f"A,{prompt},Mug,,,")) == {}
+
+
+@pytest.mark.parametrize(
+    "prompt", ["b", "a test of courage", "herons [blue]", "none of the above birds", "12"]
+)
+def test_other_prompts_are_not_doubtful(prompt: str) -> None:
+    assert not is_doubtful(prompt)

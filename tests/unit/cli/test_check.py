@@ -1,0 +1,98 @@
+"""The verb `check`: its report as JSON, its questions, and the corrected copy that they end in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from patternmill.runs.spec import catalog_name
+
+ROWS = """sku,prompt,category,option:size,option:fabric,option:finish
+A-1,blue herons,Cusion,50x50,Linnen,
+A-2,blue herons,Cusion,50x50,linen,
+A-3,,Mug,11oz,,glossy
+A-4,green ferns,Mug,12oz,,matte
+"""
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    path = Path("spring.csv")
+    path.write_text(ROWS, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is typed, one a question; Enter where there is nothing more."""
+    left: list[str] = []
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(
+        "click.prompt", lambda text, default, **kind: (left.pop(0) if left else "") or default
+    )
+    return left
+
+
+def test_report_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing but JSON on the standard output; the exit code is that of the report."""
+    assert main.run(["check", str(file), "--json"]) == 3
+    report = json.loads(capsys.readouterr().out)
+    assert (report["rows"], report["accepted"], report["refused"]) == (4, 0, 4)
+    first = report["problems"][0]
+    assert (first["row"], first["column"], first["cell"], first["sku"]) == (2, "category", "Cusion", "A-1")
+    assert (first["code"], first["suggestion"]) == ("unknown_category", "Cushion")
+    assert "Cushion" in first["offered"]
+    assert report["problems"][-1]["value"] == "12oz"
+
+
+def test_copy_has_the_answers(file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """One question a word; what was left is named with the copy's rows, and the source is as it was."""
+    answers += ["", "11oz", ""]
+    assert main.run(["check", str(file), "--fix"]) == 3
+    shown = capsys.readouterr().out
+    assert "4 cells in 3 rows corrected in a copy, spring.corrected.csv" in shown
+    assert "spring.corrected.csv: 4 rows, 3 accepted, 1 refused." in shown
+    assert "row 4 (A-3), prompt: the prompt is empty" in shown
+    lines = Path("spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert lines[1:3] == ["A-1,blue herons,Cushion,50x50,linen,", "A-2,blue herons,Cushion,50x50,linen,"]
+    assert lines[4] == "A-4,green ferns,Mug,11oz,,matte"
+    assert file.read_text(encoding="utf-8") == ROWS
+
+
+def test_certain_corrections_need_no_answer(file: Path) -> None:
+    """Of a number nothing is certain."""
+    assert main.run(["check", str(file), "--fix", "--yes"]) == 3
+    text = Path("spring.corrected.csv").read_text(encoding="utf-8-sig")
+    assert "A-1,blue herons,Cushion,50x50,linen" in text
+    assert "Mug,12oz" in text
+
+
+def test_skip_leaves_the_rest(file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a single correction there is no copy."""
+    answers += ["skip", "y", "y"]
+    assert main.run(["check", str(file), "--fix"]) == 3
+    assert "no copy was written" in capsys.readouterr().out
+    assert not list(Path().glob("*corrected*"))
+
+
+def test_copy_that_is_right_can_be_imported(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The next command is named; the copy belongs to the catalog of its source."""
+    file.write_text(
+        ROWS.replace("Linnen", "linen").replace("A-3,,", "A-3,x,").replace("12oz", "11oz"), encoding="utf-8"
+    )
+    assert main.run(["check", str(file), "--fix", "--yes"]) == 0
+    assert capsys.readouterr().out.endswith("Next: patternmill import spring.corrected.csv\n")
+    assert catalog_name(Path("spring.corrected.csv")) == ("spring", False)
+
+
+@pytest.mark.parametrize("options", [["--fix"], ["--fix", "--json"], ["--yes"]])
+def test_options_that_cannot_be_followed_are_refused(
+    file: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a terminal there is nobody to ask."""
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    assert main.run(["check", str(file), *options]) == 2
