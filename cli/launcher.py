@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +15,28 @@ from cli.mapping_prompt import confirmed_input
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo
+from cli.terminal import echo, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
-from patternmill.results.gallery import keep_pictures, share_pictures
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import ledger_if_any
+from patternmill.results.kept_pictures import PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
-from patternmill.runs.spec import RunSpec
+from patternmill.runs.spec import RunSpec, runs_of
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
-from prefect_host.connection import PrefectConnection, incomplete_records, mark_incomplete
+from prefect_host.connection import (
+    PrefectConnection,
+    incomplete_records,
+    mark_incomplete,
+    may_go_without,
+)
 from prefect_host.stop_signals import run_in_thread
 
 if TYPE_CHECKING:
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
+_NOT_SHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill ui` shows this run too."
 
 
 def show_plan(spec: RunSpec) -> int:
@@ -76,10 +84,35 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
     watched = _WatchedRun()
+    with ExitStack() as services:
+        if _may_need_no_screen(spec):
+            settings = services.enter_context(available_service(spec.settings))
+            spec = replace(spec, settings=settings)
+            watched.display.step(f"Looking what is to be done for {spec.source.name} …")
+            code = run_in_thread(watched.run_if_nothing_to_do(spec), watched.on_signal)
+            if code is not None:
+                watched.keep_pictures()
+                _print_ending(watched, _NOT_SHOWN)
+                return code
+        return _run_with_screen(request, spec, watched)
+
+
+def _may_need_no_screen(spec: RunSpec) -> bool:
+    """Whether it is worth a look if there is anything to do: not in a catalog's first run."""
+    if spec.spread is not None or not may_go_without(spec.settings.home):
+        return False
+    with ledger_if_any(spec.settings) as ledger:
+        return ledger is not None and any(runs_of(ledger, spec.scope.catalog, spec.scope.environment))
+
+
+def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -> int:
+    """Run it as a flow of the Prefect server that is configured, or of our own."""
     with PrefectConnection(spec.settings.home, watched.display.print) as connection:
-        watched.display.print("Starting …")
         with available_service(spec.settings) as settings:
+            # It starts since before the service did.
+            watched.display.step(connection.what_starts())
             connection.wait()
+            steps.clear()
             flow = _flow_of(request) if connection.is_available else None
             work = watched.run(replace(spec, settings=settings), flow, _parameters(request))
             recorded = _recorded_when_refused(watched, connection)
@@ -87,21 +120,25 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
                 code = run_in_thread(work, watched.on_signal)
             watched.keep_pictures()
             flow_run_id = watched.flow_run_id
+            watched.display.step("Completing the run's record in the Prefect UI …")
             complete = connection.complete_record(flow_run_id, watched.known_ends)
             if complete:
                 repair_records(settings, watched.display.print)
             elif watched.begun is not None and flow_run_id is not None:
-                mark_incomplete(settings.home, watched.begun.record.run_id, settings.environment)
+                mark_incomplete(settings.home, watched.run_id, settings.environment)
         address = connection.run_address(flow_run_id) if complete and flow_run_id else None
-        for line in ending_lines(
-            watched.begun, watched.state_message, address, connection.outlives_run, watched.command
-        ):
-            echo(line)
+        hint = "" if connection.outlives_run else "  (open it with `patternmill ui`)"
+        _print_ending(watched, f"In the Prefect UI: {address}{hint}" if address else None)
     if not connection.delivered:
         # Prefect's client would try for minutes to reach a server that is gone.
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
+    for line in ending_lines(watched.begun, watched.state_message, screen, watched.command):
+        echo(line)
 
 
 def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:
@@ -110,8 +147,11 @@ def repair_records(settings: Settings, print_line: Callable[[str], None]) -> Non
         return
     from tasks.record_repair import complete_earlier_records
 
-    for run_id in asyncio.run(complete_earlier_records(settings)):
-        print_line(f"The record of run {run_id} in the Prefect UI is complete now.")
+    completed = asyncio.run(complete_earlier_records(settings))
+    if len(completed) == 1:
+        print_line(f"The record of run {completed[0]} in the Prefect UI is complete now.")
+    elif completed:
+        print_line(f"The records of {len(completed)} earlier runs in the Prefect UI are complete now.")
 
 
 @contextmanager
@@ -171,8 +211,13 @@ def available_service(settings: Settings) -> Iterator[Settings]:
         return
     from cli.embedded_studio import embedded_studio
 
+    steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
+
+
+def _made_pictures(run: Run) -> Iterator[str]:
+    return (ended.picture_url for ended in run.engine.ended_items() if ended.picture_url)
 
 
 class _WatchedRun:
@@ -184,12 +229,34 @@ class _WatchedRun:
         self.command = command_line()
         self.begun: Run | None = None
         self.state_message = ""
+        self._pictures: PictureKeeper | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def flow_run_id(self) -> str | None:
         return self.begun.record.prefect_flow_run_id if self.begun else self._flow_run_id
+
+    @property
+    def run_id(self) -> RunId:
+        assert self.begun is not None, "a run that has not begun has no ID"
+        return self.begun.record.run_id
+
+    async def run_if_nothing_to_do(self, spec: RunSpec) -> int | None:
+        """Run it without Prefect and return the exit code; None: there is something to do, or to refuse."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            async with Pipeline(spec, self._on_begin_unshown) as work:
+                await work.read()
+                await work.check()
+                if not await work.has_nothing_to_do():
+                    return None
+                await work.carry_out()
+        except PatternmillError:
+            if self.begun is not None:
+                raise
+            return None
+        return self._exit_code()
 
     async def run(self, spec: RunSpec, flow: Flow[..., Any] | None, parameters: dict[str, Any]) -> int:
         """Run it, as a flow unless that is None; returns the exit code.
@@ -239,6 +306,17 @@ class _WatchedRun:
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
         self.display.watch(run)
+        settings = run.spec.settings
+        if settings.embedded:
+            assert settings.studio_url is not None, "the embedded studio has an address"
+            self._pictures = PictureKeeper(picture_cache(settings.home), settings.studio_url)
+            self._pictures.follow(lambda: _made_pictures(run))
+
+    def _on_begin_unshown(self, run: Run) -> None:
+        # At once: it may be killed.
+        settings = run.spec.settings
+        mark_incomplete(settings.home, run.record.run_id, settings.environment, is_shown=False)
+        self._on_begin(run)
 
     def known_ends(self) -> KnownEnds | None:
         """What the Prefect server should show of an ended run."""
@@ -252,15 +330,12 @@ class _WatchedRun:
         return replace(inside, top=top, inside={**inside.inside, **step_states(self.begun)})
 
     def keep_pictures(self) -> None:
-        """Copy the pictures of an embedded studio, which ends with this command, next to the gallery."""
+        """Have the pictures of an embedded studio, which ends with this command, next to the gallery."""
         run = self.begun
-        if run is not None and run.results is not None and run.spec.settings.embedded:
-            settings = run.spec.settings
-            assert settings.studio_url is not None, "the embedded studio has an address"
-            out, cache = run.results.out, settings.home / "pictures"
-            keep_pictures(out, cache, settings.studio_url, self.display.print)
+        if self._pictures is not None and run is not None and run.results is not None:
+            self._pictures.finish(run.results.out, self.display)
             if run.results.whole is not None:
-                share_pictures(run.results.whole, cache)
+                share_pictures(run.results.whole, picture_cache(run.spec.settings.home))
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import FittingFormatter, echo, steps
 from patternmill import __version__
 from patternmill.errors import (
     ApprovalNeeded,
@@ -78,6 +78,10 @@ class Verbs(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl([(verb, summary) for verb, (_, summary) in VERBS.items()])
+
+
+# Of every verb: each makes a context of its own.
+click.Context.formatter_class = FittingFormatter
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -164,6 +168,7 @@ def _exit_code(result: Any) -> int:
 
 
 def _report_error(message: str, remedy: str) -> None:
+    steps.clear()
     click.secho("error: ", fg="red", bold=True, nl=False, err=True)
     echo(message, err=True)
     if remedy:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,12 +13,22 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from cli.terminal import fitted, steps
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.corrected_input import corrections_line
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run, RunEnding, spent_text
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
-from patternmill.text import counted, duration, goods, joined, plural, visible_lines, worth_naming
+from patternmill.text import (
+    counted,
+    duration,
+    duration_range,
+    goods,
+    joined,
+    plural,
+    visible_lines,
+    worth_naming,
+)
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -35,7 +47,15 @@ class Display:
 
     def print(self, text: str) -> None:
         """Print a line above the progress bar."""
-        self._console.print(visible_lines(text), markup=False, highlight=False, soft_wrap=True)
+        steps.clear()
+        shown = visible_lines(text)
+        if self._console.is_terminal:
+            shown = fitted(shown, self._console.width)
+        self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
+
+    def step(self, text: str) -> None:
+        """What is being done before and after the rows are driven."""
+        steps.show(text)
 
     def watch(self, run: Run) -> None:
         if run.forecast is not None:
@@ -44,6 +64,7 @@ class Display:
 
     def showing(self) -> AbstractContextManager[object]:
         """Show the run's progress while the context lasts."""
+        steps.clear()
         if self._console.is_terminal:
             return _ProgressBar(self._console, lambda: self._run)
         return self._progress_lines()
@@ -72,7 +93,7 @@ class _ProgressBar(Progress):
 
     def __init__(self, console: Console, current_run: Callable[[], Run | None]) -> None:
         columns = TextColumn("rows"), BarColumn(), TimeElapsedColumn()
-        self._current_run = current_run
+        self._current_run, self._terminal = current_run, console
         # Rich draws a first frame, without any task, before this returns.
         super().__init__(*columns, console=console, refresh_per_second=4, transient=True)
         self.add_task("rows")
@@ -86,13 +107,23 @@ class _ProgressBar(Progress):
         for task in self.task_ids:
             self.update(task, total=max(1, run.progress.to_do), completed=run.progress.ended)
         yield from super().get_renderables()
-        yield Text(visible_lines(progress_line(run)))
+        yield Text(_wrapped_at_facts(visible_lines(progress_line(run)), self._terminal.width))
+
+
+_NO_BREAK = "\u00a0"
+
+
+def _wrapped_at_facts(line: str, width: int) -> str:
+    """Wrapped after commas and semicolons, unless what is between them is longer than a line."""
+    facts = re.sub(r"(?<![,;]) ", _NO_BREAK, line)
+    if max(map(len, facts.split(" "))) > width:
+        return line
+    return textwrap.fill(facts, width).replace(_NO_BREAK, " ")
 
 
 def progress_line(run: Run) -> str:
     progress, halted = run.progress, run.halt.reason
     done_before = progress.done_before + progress.refused
-    left = progress.seconds_left
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
         *([f"{done_before:,} more needed nothing"] if done_before else []),
@@ -101,18 +132,23 @@ def progress_line(run: Run) -> str:
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
-        "time left not known yet" if left is None else f"about {duration(left)} left",
+        _time_left(run),
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
     return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
 
 
-def ending_lines(
-    run: Run | None, message: str, address: str | None, lasting: bool, command: str
-) -> Iterator[str]:
+def _time_left(run: Run) -> str:
+    left = run.progress.time_left
+    if left is None:
+        return "time left not known yet"
+    return f"{duration_range(*left)} left" if any(left) else "ending"
+
+
+def ending_lines(run: Run | None, message: str, screen: str | None, command: str) -> Iterator[str]:
     """The summary of an ended run: outcome, what was made, where the files are.
 
-    `command`: what resumes a run that did not finish.
+    `screen`: where Prefect shows it. `command`: what resumes a run that did not finish.
     """
     if run is None or run.ending is None or run.results is None:
         yield message or f"The run ended before it was complete. To go on: {command}"
@@ -140,8 +176,8 @@ def ending_lines(
     if run.reported:
         yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
-    if address is not None:
-        yield f"In the Prefect UI: {address}" + ("" if lasting else "  (open it with `patternmill ui`)")
+    if screen is not None:
+        yield screen
     yield from _next_lines(ending, command)
 
 

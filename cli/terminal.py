@@ -2,17 +2,91 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+import textwrap
+import time
 
 import click
 
 from patternmill.text import visible_lines
 
+_ERASE_LINE = "\r\x1b[K"
+
+
+class Steps:
+    """What a command is doing now, on stderr: one line that changes on a terminal, else a line for each step."""
+
+    #: Between lines of the same step, where there is no terminal.
+    SECONDS = 10.0
+
+    def __init__(self) -> None:
+        self._is_shown = False
+        self._step, self._at = "", 0.0
+
+    def show(self, text: str) -> None:
+        """`text` begins with the step's name; how far it is comes after a colon."""
+        if sys.stderr.isatty():
+            columns = shutil.get_terminal_size().columns
+            line = visible_lines(text)
+            self._write(_ERASE_LINE + (line if len(line) < columns else line[: columns - 2] + "…"))
+            self._is_shown = True
+            return
+        step, now = text.partition(":")[0], time.monotonic()
+        if step != self._step or now - self._at >= self.SECONDS:
+            self._step, self._at = step, now
+            click.echo(visible_lines(text), err=True)
+
+    def clear(self) -> None:
+        """Call it before anything else is written."""
+        if self._is_shown:
+            self._is_shown = False
+            self._write(_ERASE_LINE)
+
+    def _write(self, text: str) -> None:
+        # Not by click, which may remove the control characters.
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+#: Of this process.
+steps = Steps()
+
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Write lines, with control and invisible characters as escapes."""
-    click.echo(visible_lines(str(text)), err=err, nl=nl)
+    """Write lines, with control and invisible characters as escapes; wrapped on a terminal."""
+    steps.clear()
+    shown = visible_lines(str(text))
+    if (sys.stderr if err else sys.stdout).isatty():
+        shown = fitted(shown, shutil.get_terminal_size().columns)
+    click.echo(shown, err=err, nl=nl)
+
+
+#: The indentation of a line, with the first column of two.
+_BEGINNING = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
+
+
+def fitted(text: str, width: int) -> str:
+    """The lines wrapped between words; what continues one is below its text. Long words, as paths, stay whole."""
+    return "\n".join(_wrapped(line, width) if len(line) > width else line for line in text.split("\n"))
+
+
+def _wrapped(line: str, width: int) -> str:
+    beginning = _BEGINNING.match(line)
+    indent = beginning.end() if beginning is not None else 0
+    if indent > width // 2:
+        indent = len(line) - len(line.lstrip()) + 2
+    return textwrap.fill(
+        line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+class FittingFormatter(click.HelpFormatter):
+    """Help whose examples and tables, which click leaves as they are, fit the terminal too."""
+
+    def getvalue(self) -> str:
+        return fitted(super().getvalue(), self.width)
 
 
 def terminal_width() -> int | None:
@@ -25,4 +99,5 @@ def confirmed(question: str, refusal: str) -> bool:
     if not sys.stdin.isatty():
         echo(f"{refusal}: there is no terminal to ask on. Add --yes.", err=True)
         return False
+    steps.clear()
     return click.confirm(question, default=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from math import ceil, floor
 
 from patternmill.states import Stage
 
@@ -77,6 +77,19 @@ def duration(time: float | timedelta) -> str:
     return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count) or "0 s"
 
 
+#: What a range of time is said in, from how many seconds on: seconds a unit, and its name.
+_RANGE_UNITS = ((2 * 86_400, 86_400, "d"), (100 * 60, 3600, "h"), (90, 60, "min"), (0, 1, "s"))
+
+
+def duration_range(low: float, high: float) -> str:
+    """A range of seconds in whole units: `2 to 4 min`, `about 5 min`, `up to 2 h`."""
+    unit, name = next((unit, name) for begin, unit, name in _RANGE_UNITS if high >= begin)
+    fewest, most = floor(low / unit), max(1, ceil(high / unit))
+    if fewest == most:
+        return f"about {most} {name}"
+    return f"{fewest} to {most} {name}" if fewest else f"up to {most} {name}"
+
+
 def money(amount: int, currency: str | None) -> str:
     """An amount in minor units as `€500.00`; as `50,000 minor units` where no currency is set.
 
@@ -100,21 +113,6 @@ def shortened(text: str, length: int = 100) -> str:
     """One line of at most `length` characters."""
     text = " ".join(text.split())
     return text if len(text) <= length else text[: length - 1] + "…"
-
-
-def wrapped(line: str, width: int | None) -> list[str]:
-    """A line as lines of at most `width` characters, the further ones indented; long names stay whole."""
-    if width is None or len(line) <= width:
-        return [line]
-    indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.wrap(
-        line.strip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def in_columns(rows: Sequence[Sequence[str]]) -> list[str]:

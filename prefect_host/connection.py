@@ -40,22 +40,44 @@ _INCOMPLETE = (
 )
 #: The runs whose record is incomplete, in the home: a file each, named after the run, with its environment.
 _MARKS = "incomplete-records"
+#: After the environment: the run has no flow run yet.
+_UNSHOWN = "unshown"
+#: So many may be left to a later command; it completes them at once.
+MOST_INCOMPLETE = 20
 
 
-def mark_incomplete(home: Path, run_id: str, environment: str) -> None:
-    """Have a later command of this home complete a run's record; on a full disk it stays as it is."""
+def mark_incomplete(home: Path, run_id: str, environment: str, *, is_shown: bool = True) -> None:
+    """Have a later command of this home complete a run's record; on a full disk it stays as it is.
+
+    `is_shown`: whether the run has a flow run, of which something is missing.
+    """
     with suppress(OSError):
-        write_whole(home / _MARKS / run_id, [environment.encode()])
+        text = environment if is_shown else f"{environment} {_UNSHOWN}"
+        write_whole(home / _MARKS / run_id, [text.encode()])
 
 
 def incomplete_records(home: Path) -> dict[str, str]:
     """The environments of the runs whose record is incomplete, by run."""
+    return {run_id: mark.partition(" ")[0] for run_id, mark in _marks(home).items()}
+
+
+def _marks(home: Path) -> dict[str, str]:
     marks = {}
     for mark in sorted((home / _MARKS).glob("[!.]*")):
         # Another command may complete the same record now.
         with suppress(FileNotFoundError):
             marks[mark.name] = mark.read_text("utf-8").strip()
     return marks
+
+
+def may_go_without(home: Path) -> bool:
+    """Whether a run with nothing to do need not start a Prefect server.
+
+    It need where another is configured, where somebody has ours open, and where earlier records wait for it.
+    """
+    marks = _marks(home).values()
+    waiting = len(marks) >= MOST_INCOMPLETE or any(not mark.endswith(_UNSHOWN) for mark in marks)
+    return not waiting and not os.environ.get(API_URL) and not OwnServer(home).is_running
 
 
 def mark_complete(home: Path, run_id: str) -> None:
@@ -90,6 +112,16 @@ class PrefectConnection:
     def __exit__(self, *error: object) -> None:
         if self._own is not None:
             self._own.stop()
+
+    def what_starts(self) -> str:
+        """What `wait` waits for, and why, for people."""
+        if self._own is None:
+            return f"Asking the Prefect server at {_shown(self._named)} …" if self._named else "Starting …"
+        if not self._own.is_owner:
+            return "Joining the Prefect server of this folder, which runs already …"
+        if self._own.has_database:
+            return "Starting the Prefect server of this folder, which shows the run …"
+        return "Starting the Prefect server of this folder; its first start makes its database …"
 
     def wait(self) -> None:
         """Wait until the server answers, and point Prefect at it. Call it before Prefect is imported."""

@@ -15,7 +15,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from patternmill.files import UMASK
-from prefect_host.own_server import LOGIN_PATH, USER
+from prefect_host.first_database import keeping_first_database, lay_first_database
+from prefect_host.own_server import LOGIN_PATH, USER, template_folder
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -101,13 +102,15 @@ def serve() -> None:
     from prefect.settings import get_current_settings
 
     settings = get_current_settings().server
-    api = settings.api
+    api, directory = settings.api, get_current_settings().home
+    is_laid = lay_first_database(directory, template_folder())
     assert api.auth_string is not None, "our own server never answers without a credential"
     # Before the umask: it may write the UI's files, for all users of that installation of Prefect.
     app = create_app(final=True)
     os.umask(UMASK)
+    guarded = Guard(app, f"{api.host}:{api.port}")
     uvicorn.run(
-        Guard(app, f"{api.host}:{api.port}"),
+        guarded if is_laid else keeping_first_database(guarded, directory, template_folder()),
         host=api.host,
         port=api.port,
         timeout_keep_alive=api.keepalive_timeout,

@@ -12,11 +12,13 @@ import asyncio
 import importlib
 import json
 import os
+import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
@@ -28,6 +30,15 @@ API_URL = "PREFECT_API_URL"
 USER = "patternmill"
 #: The page of our own server that logs a browser in.
 LOGIN_PATH = "/patternmill-login"
+
+
+#: In the server's directory.
+DATABASE = "prefect.db"
+
+
+def template_folder() -> Path:
+    """Where this installation keeps the database of a fresh home: another Prefect makes another one."""
+    return Path(sys.prefix) / "share" / "patternmill" / f"prefect-{version('prefect')}"
 
 
 def use_server(api_url: str, home: Path | None = None) -> None:
@@ -72,6 +83,8 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
     return {
         "PREFECT_HOME": str(directory),
         "PREFECT_PROFILES_PATH": str(directory / "profiles.toml"),
+        # From its working directory: what Prefect remembers of a database goes by this text (first_database.py).
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///prefect.db",
         # Where it listens, and which address its pages call.
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
@@ -143,6 +156,16 @@ class OwnServer:
     @property
     def is_owner(self) -> bool:
         return self._process.child is not None
+
+    @property
+    def has_database(self) -> bool:
+        """Whether it has, or gets a copy of, the database that Prefect would take seconds to make."""
+        return any((place / DATABASE).exists() for place in (self.directory, template_folder()))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether another command serves it now, or its processes use it."""
+        return (self.directory / "server.lock").exists() and self._process.is_alive()
 
     def start(self) -> None:
         """Join the running server, or start one. Does not wait for it to answer."""

@@ -1,10 +1,11 @@
-"""Pictures on demand: drawn by a process of their own when first asked for, then kept on disk."""
+"""Pictures on demand: drawn by processes of their own when first asked for, then kept on disk."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import json
+import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ from studio.design import Design
 #: The widths in pixels that a picture can be asked in; the first for lists, the last is the default.
 WIDTHS = (128, 256, 512)
 #: Part of every file name: raise it when the drawing changes, so that no old picture is served for a new one.
-DRAWING = 2
+DRAWING = 3
+#: Each takes a core, and some hundred megabytes.
+MOST_DRAWERS = 8
 #: A drawing that takes longer is given up, its process ended, in seconds; print files are large.
 DRAWING_LIMIT = 120.0
 PRINT_LIMIT = 600.0
@@ -95,12 +98,34 @@ class _Drawer:
         return self._process
 
 
+class _Drawers:
+    """Several drawing processes, each started when all before it are busy."""
+
+    def __init__(self, count: int, limit: float) -> None:
+        self._all = [_Drawer(limit) for _ in range(count)]
+        self._idle: asyncio.LifoQueue[_Drawer] = asyncio.LifoQueue()
+        for drawer in reversed(self._all):
+            self._idle.put_nowait(drawer)
+
+    async def draw(self, order: Mapping[str, Any], path: Path) -> None:
+        """As one of them does it. Raises PictureFault."""
+        drawer = await self._idle.get()
+        try:
+            await drawer.draw(order, path)
+        finally:
+            self._idle.put_nowait(drawer)
+
+    async def close(self) -> None:
+        for drawer in self._all:
+            await drawer.close()
+
+
 def _is_there(path: Path) -> bool:
     return path.exists()
 
 
 class Pictures:
-    """The pictures in one directory, and the processes that draw them: one for the screen, one for print files.
+    """The pictures in one directory, and the processes that draw them: some for the screen, one for print files.
 
     `references` is where uploaded pictures are kept, by their digests; unless it is named, next to the directory.
     """
@@ -109,7 +134,7 @@ class Pictures:
         self._directory = directory
         self._references = references or directory.with_name("references")
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._drawer = _Drawer(DRAWING_LIMIT)
+        self._drawers = _Drawers(min(os.cpu_count() or 1, MOST_DRAWERS), DRAWING_LIMIT)
         self._printer = _Drawer(PRINT_LIMIT)
 
     async def path(self, order: PictureOrder, width: int) -> Path:
@@ -117,7 +142,8 @@ class Pictures:
         path = self._directory / f"{name(order)}-{width}.png"
         if not path.exists():
             asked = {"task": "picture", **self._body(order), "width": width, "path": str(path)}
-            await self._drawer.draw(asked, path)
+            tile = self._directory / f"{name(PictureOrder(order.design))}-{WIDTHS[-1]}.png"
+            await self._drawers.draw({**asked, "tile": str(tile)}, path)
         return path
 
     async def print_file(
@@ -136,7 +162,7 @@ class Pictures:
         return {**order.body(), "references": references}
 
     async def close(self) -> None:
-        await self._drawer.close()
+        await self._drawers.close()
         await self._printer.close()
 
 

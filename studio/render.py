@@ -29,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a selection")
     parser.add_argument("--width", type=int, choices=WIDTHS, default=max(WIDTHS))
     options = parser.parse_args(argv)
-    from studio.art.drawing import picture, save  # the drawing libraries take a moment to load
+    from studio.art.drawing import picture  # the drawing libraries take a moment to load
+    from studio.art.tile import save
 
     selections = dict(str(pair).split("=", 1) for pair in options.option)
     design = Design(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 
 from patternmill.identifiers import RunId
+from patternmill.ledger.catalog_rows import RETRY_OF, counts_of
 from patternmill.ledger.ledger import open_ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import pattern_name, product_name, reference_name, refinement_name
@@ -25,7 +27,7 @@ from patternmill.runs.run import ActiveRun
 from patternmill.settings import Settings, in_environment
 from patternmill.states import AttemptState, Stage
 from patternmill.text import plural
-from prefect_host.connection import incomplete_records, mark_complete, mark_incomplete
+from prefect_host.connection import MOST_INCOMPLETE, incomplete_records, mark_complete, mark_incomplete
 from prefect_host.event_batches import EventsBatch
 from prefect_host.record import KnownEnds, close_inside, complete_record, correct_flow_runs
 from prefect_host.task_runs import TaskRunRecord, task_run_id
@@ -40,7 +42,7 @@ _PATIENCE = timedelta(seconds=5)
 #: How long a run's last events may take to reach a server that accepts some.
 _SENDING_SECONDS = 10.0
 #: So many runs are completed by one command.
-_MOST_RUNS = 5
+_MOST_RUNS = MOST_INCOMPLETE
 
 
 async def complete_items(run: ActiveRun, settings: Settings) -> None:
@@ -99,22 +101,72 @@ async def _complete(client: PrefectClient, settings: Settings, run_id: RunId) ->
     found = await asyncio.to_thread(_from_ledger, settings, run_id)
     if found is None:
         return True
-    flow_run_id, ends = found
-    await client.read_flow_run(flow_run_id)
+    record, ends = found
+    if record.outcome is None:
+        # It runs now; or it was lost, and the next run of its catalog says so.
+        return False
+    flow_run_id = await _flow_run_of(client, settings, record)
     missing = await complete_record(client, flow_run_id, ends, patience=_PATIENCE)
     await close_inside(client, flow_run_id, ends)
     await correct_flow_runs(client, flow_run_id, ends)
     return not missing
 
 
-def _from_ledger(settings: Settings, run_id: RunId) -> tuple[UUID, KnownEnds] | None:
-    """The flow run of an ended run, and how it and its items ended; None: there is nothing to complete."""
+async def _flow_run_of(client: PrefectClient, settings: Settings, record: RunRecord) -> UUID:
+    """The flow run of a run; made now for one that had none. Raises ObjectNotFound when it is on another server."""
+    if record.prefect_flow_run_id is not None:
+        flow_run_id = UUID(record.prefect_flow_run_id)
+        await client.read_flow_run(flow_run_id)
+        return flow_run_id
+    flow, name = _shown_as(record)
+    made = await client.request(
+        "POST",
+        "/flow_runs/",
+        json={
+            "flow_id": str(await client.create_flow_from_name(flow)),
+            "name": line(name),
+            "state": {"type": StateType.RUNNING.value},
+            # A second try, or another command's, finds the same one.
+            "idempotency_key": record.run_id,
+        },
+    )
+    flow_run_id = UUID(made.json()["id"])
+    await asyncio.to_thread(_put_flow_run_on_record, settings, record.run_id, str(flow_run_id))
+    return flow_run_id
+
+
+def _put_flow_run_on_record(settings: Settings, run_id: RunId, flow_run_id: str) -> None:
+    with open_ledger(settings, must_exist=True) as ledger, ledger.transaction():
+        record = ledger.run(run_id)
+        assert record is not None, "it was found before"
+        ledger.update_run(replace(record, prefect_flow_run_id=flow_run_id))
+
+
+def _shown_as(record: RunRecord) -> tuple[str, str]:
+    """The names of the flow and of the flow run, as in flows/."""
+    if RETRY_OF in record.options:
+        return "retry-failed", f"retry {record.catalog} {record.options[RETRY_OF]}"
+    if counts_of(record) is not None:
+        return "catalog-refresh", f"refresh {record.catalog}"
+    return "bulk-import", f"import {record.source}"
+
+
+def _message(record: RunRecord, rows: Sequence[RowResult]) -> str:
+    ran = None
+    if record.prefect_flow_run_id is None:
+        ran = f"It ran at {record.started_at:%Y-%m-%d %H:%M:%S} UTC, before this record was made"
+    return ". ".join(text for text in (counts_message(counts(rows)), record.reason, ran) if text)
+
+
+def _from_ledger(settings: Settings, run_id: RunId) -> tuple[RunRecord, KnownEnds] | None:
+    """A run, and how it and its items ended; None: there is nothing to complete."""
     with open_ledger(settings, must_exist=True) as ledger:
         record = ledger.run(run_id)
-        if record is None or record.outcome is None or record.prefect_flow_run_id is None:
+        if record is None:
             return None
+        if record.outcome is None:
+            return (record, KnownEnds()) if record.prefect_flow_run_id is None else None
         rows = list(row_results(ledger, record, input_file(ledger, record)))
-    message = ". ".join(text for text in (counts_message(counts(rows)), record.reason) if text)
     every = len(rows) <= settings.item_task_runs_up_to
     task_runs = {
         one.id: one
@@ -123,7 +175,7 @@ def _from_ledger(settings: Settings, run_id: RunId) -> tuple[UUID, KnownEnds] | 
         for one in _task_runs(record, trace, line(name))
         if every or (one.end is not None and one.end.is_failed())
     }
-    return UUID(record.prefect_flow_run_id), KnownEnds(state_of(record.outcome, message), {}, task_runs)
+    return record, KnownEnds(state_of(record.outcome, _message(record, rows)), {}, task_runs)
 
 
 def _named_items(row: RowResult) -> Iterator[tuple[ItemTrace, str]]:

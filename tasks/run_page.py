@@ -27,7 +27,7 @@ from patternmill.results.summary import FAILURES
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import ActiveRun, Run, RunEnding, money_text
 from patternmill.states import RowStatus
-from patternmill.text import duration, goods, joined, plural
+from patternmill.text import duration, duration_range, goods, joined, plural
 from tasks.markup import cell, logged, markdown
 from tasks.prefect_states import counts_message
 
@@ -127,9 +127,9 @@ def _share(run: ActiveRun) -> float:
 
 def _progress_text(run: ActiveRun) -> str:
     progress = run.progress
-    left = progress.seconds_left
+    left = progress.time_left if progress.ended < progress.to_do else None
     parts = [
-        *([f"about {duration(left)} left"] if left else []),
+        *([f"{duration_range(*left)} left"] if left else []),
         f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
         f"made, {plural(progress.failed, 'row')} failed, {plural(progress.in_flight, 'job')} in flight",
     ]

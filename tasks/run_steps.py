@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.runtime import deployment, flow_run
 
 from patternmill.ledger.ledger import open_ledger
-from patternmill.results.gallery import keep_pictures
+from patternmill.results.kept_pictures import PictureKeeper, picture_cache
 from patternmill.runs.pipeline import Pipeline, launched
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection, select_rows
@@ -107,14 +107,20 @@ async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
 async def draw_pictures(work: Pipeline, stopping: Stopping) -> None:
     settings, out = work.spec.settings, work.published.out
     assert settings.studio_url is not None, "the embedded studio has an address"
-    lines: list[str] = []
-    await asyncio.to_thread(
-        keep_pictures,
-        out,
-        settings.home / "pictures",
-        settings.studio_url,
-        lines.append,
-        is_stopped=lambda: stopping.is_requested,
-    )
-    for line in lines:
+    keeper, shown = PictureKeeper(picture_cache(settings.home), settings.studio_url), _Logged()
+    await asyncio.to_thread(keeper.finish, out, shown, is_stopped=lambda: stopping.is_requested)
+    for line in shown.lines:
         logged(line)
+
+
+class _Logged:
+    """Collects lines for the flow run's log, which a thread cannot write."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def print(self, text: str) -> None:
+        self.lines.append(text)
+
+    def step(self, text: str) -> None:
+        """Not in a log."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo, terminal_width
-from patternmill.text import more, plural, wrapped
+from cli.terminal import echo
+from patternmill.text import more, plural
 
 if TYPE_CHECKING:
     from patternmill.catalog.csv_reader import CatalogFile
@@ -95,8 +95,7 @@ def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_jso
         echo(json.dumps([asdict(one) for one in found], indent=2))
         return
     for line in _lines(found, catalog, environment):
-        for part in wrapped(line, terminal_width()):
-            echo(part)
+        echo(line)
 
 
 def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:

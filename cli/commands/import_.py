@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.run_options import approve_option, request_command, run_options
+from cli.terminal import steps
 from patternmill.runs.request import ImportRequest
 
 
@@ -33,6 +34,7 @@ def command(request: ImportRequest, approve: str | None, plan_only: bool) -> int
     Exit codes: 0 every row has its product; 3 completed with failures; 2 refused before anything was
     spent, or the plan was not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
+    steps.show(f"Reading {request.file} …")
     from cli.launcher import run_request, show_plan
     from patternmill.runs.spec import import_spec
 

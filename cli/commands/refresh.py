@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from cli.run_options import approve_option, request_command, run_options
+from cli.terminal import steps
 from patternmill.runs.request import RefreshRequest
 
 
@@ -35,6 +36,7 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
     Exit codes: 0 every row has its product; 3 completed with failures, or rows wait to be retired; 2 refused
     before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """
+    steps.show("Reading the source …")
     from cli.launcher import run_request, show_plan
     from patternmill.runs.spec import refresh_spec
 

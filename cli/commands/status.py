@@ -13,7 +13,7 @@ import click
 
 from cli.terminal import echo, terminal_width
 from patternmill.states import Stage, Verdict
-from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural, wrapped
+from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
 if TYPE_CHECKING:
     from patternmill.ledger.ledger import Ledger
@@ -145,19 +145,7 @@ def status_lines(
     most: int | None,
     width: int | None = None,
 ) -> Iterator[str]:
-    """`most`: how many runs, None for all. `width`: of the lines; None: runs are a table, however wide."""
-    for line in _all_lines(ledger, settings, catalog, environment, most, width):
-        yield from wrapped(line, width)
-
-
-def _all_lines(
-    ledger: Ledger,
-    settings: Settings,
-    catalog: str | None,
-    environment: str | None,
-    most: int | None,
-    width: int | None,
-) -> Iterator[str]:
+    """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
     from patternmill.ledger.reports import overview
     from patternmill.planning.checkout_items import catalog_of
 

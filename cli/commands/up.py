@@ -66,6 +66,7 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
     \b
     Exit codes: 0 stopped by Ctrl-C, 1 something did not start or ended, 2 a setting is wrong.
     """
+    from cli.launcher import repair_records
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
 
@@ -78,6 +79,7 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
         environment = stack.enter_context(_environment(settings))
         asyncio.run(_make_pool())
         worker = stack.enter_context(_worker(settings, environment, limit, stop))
+        repair_records(settings, echo)
         if not stop.is_set():
             _deploy(environment)
         if automations and not stop.is_set():

@@ -52,6 +52,8 @@ class EndedItem:
     began: float
     ended: float
     failure: RowFailed | None = None
+    #: Where the service has its picture, of what was made.
+    picture_url: str | None = None
 
 
 class Engine:
@@ -96,8 +98,8 @@ class Engine:
         return sum(row.product in self._results for row in shard.rows)
 
     def ended_items(self) -> Iterator[EndedItem]:
-        """The items that ended in this run."""
-        yield from self._ended.values()
+        """The items that ended in this run, so far; from another thread too."""
+        yield from tuple(self._ended.values())
 
     def ended(self, item: Item) -> EndedItem | None:
         """None: it has not ended in this run."""
@@ -242,7 +244,8 @@ class Engine:
             assert attempt.result_id is not None, "what succeeded has an ID"
             self._results[item.key] = attempt.result_id
             self.progress.made(item.stage)
-            self._ended[item.key] = EndedItem(item, self._began[item.key], time.time())
+            ended = EndedItem(item, self._began[item.key], time.time(), picture_url=attempt.picture_url)
+            self._ended[item.key] = ended
             return attempt.result_id
         failure = failure_of(item, attempt)
         if isinstance(failure, RowFailed):

@@ -32,6 +32,8 @@ class Progress:
     items_ended: int = 0
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
+    #: From how many seconds to how many its forecast expects it to take.
+    expected: tuple[float, float] | None = None
     #: What is missing on the run's page, in a few words.
     notice: str = ""
 
@@ -68,12 +70,24 @@ class Progress:
         return self.ended / self.seconds if self.seconds > 0 else 0.0
 
     @property
-    def seconds_left(self) -> float | None:
-        """Estimated from this run's own rate; None before the first row has ended."""
+    def time_left(self) -> tuple[float, float] | None:
+        """From how many seconds to how many; None where neither this run nor its forecast says.
+
+        By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
+        """
         left = self.to_do - self.ended
         if not left:
-            return 0.0
-        return left / self.rows_a_second if self.ended else None
+            return 0.0, 0.0
+        if self.ended >= max(_ENOUGH_ROWS, self.in_flight):
+            middle, spread = left / self.rows_a_second, 1 + _USUAL_SPREAD + self.ended**-0.5
+            return middle / spread, middle * spread
+        if self.expected is None or self.seconds > self.expected[1]:
+            return None
+        return max(0.0, self.expected[0] - self.seconds), self.expected[1] - self.seconds
+
+
+#: That a run's rate is known by, and how far the rest differs from it: one part in so many.
+_ENOUGH_ROWS, _USUAL_SPREAD = 5, 0.1
 
 
 #: The gravest first.

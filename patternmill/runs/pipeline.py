@@ -13,7 +13,7 @@ from tempfile import NamedTemporaryFile
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from patternmill.catalog.changes import Changes
+from patternmill.catalog.changes import ChangeKind, Changes
 from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
@@ -25,14 +25,14 @@ from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval
-from patternmill.planning.plan import Plan
+from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.corrected_input import notes_of, read_corrections
 from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.input_mapping import read_input
-from patternmill.runs.preview import Preview, current_offer, preview
+from patternmill.runs.preview import Preview, current_offer, preview, remember_and_plan
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.retry import refuse_superseded
 from patternmill.runs.run import Run, RunEnding
@@ -210,6 +210,17 @@ class Pipeline:
             self.begun.reported = "The failures could not be reported."
         return self.begun.reported
 
+    async def has_nothing_to_do(self) -> bool:
+        """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
+        spec = self._spec_with_retries()
+        _, plan = await asyncio.to_thread(remember_and_plan, spec, self.checked)
+        if plan.counts(TO_DO).total():
+            return False
+        if spec.refresh is None:
+            return True
+        changing = {ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.REMOVED}
+        return changing.isdisjoint(change.kind for change in (await self.changes(plan)).all)
+
     async def run_through(self) -> None:
         """Every step, without Prefect. Raises what the steps raise."""
         if self.spec.spread is not None:
@@ -219,6 +230,10 @@ class Pipeline:
             )
         await self.read()
         await self.check()
+        await self.carry_out()
+
+    async def carry_out(self) -> None:
+        """The steps after the check, without Prefect. Raises what the steps raise."""
         run = await self.plan()
         await run.engine.drive()
         await self.end()

@@ -164,6 +164,8 @@ class Run(ActiveRun):
         self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
         #: What it was expected to take as it began; None where there was nothing to do.
         self.forecast = recorded.forecast
+        if recorded.forecast is not None:
+            self.progress.expected = recorded.forecast.seconds.low, recorded.forecast.seconds.high
         #: What was written, once it has ended.
         self.results: Results | None = None
         #: What came of the reports about its failures, where any were asked for.

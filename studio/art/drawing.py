@@ -18,7 +18,7 @@ from PIL import Image
 
 from studio.art.products import product_image
 from studio.art.references import Traits, measure
-from studio.art.tile import tile_image
+from studio.art.tile import save, tile_image
 from studio.design import Design
 
 Order = Mapping[str, Any]
@@ -33,20 +33,14 @@ def picture(
     selections: Mapping[str, str],
     width: int,
     references: tuple[Traits, ...] = (),
+    kept_tile: Path | None = None,
 ) -> Image.Image:
-    """The picture of a pattern, or of a product when a category is given."""
+    """The picture of a pattern, or of a product when a category is given; then `kept_tile` is as there."""
     if category is not None:
-        return product_image(design, category, selections, width, references)
+        return product_image(design, category, selections, width, references, kept_tile)
     whole = tile_image(design, references)
     height = max(1, round(whole.height * width / whole.width))
     return whole if whole.width == width else whole.resize((width, height), Image.Resampling.BOX)
-
-
-def save(image: Image.Image, path: Path) -> None:
-    """Write the file whole: it appears under its name when it is complete."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    image.save(part, "PNG")
-    part.replace(path)
 
 
 def serve(orders: IO[str], answers: IO[str]) -> None:
@@ -64,9 +58,8 @@ def _answer(order: Order) -> Answer:
 
 
 def _draw(order: Order) -> Answer:
-    image = picture(
-        _design(order), order["category"], order["selections"], int(order["width"]), _traits(order)
-    )
+    what = _design(order), order["category"], order["selections"], int(order["width"]), _traits(order)
+    image = picture(*what, Path(order["tile"]))
     save(image, Path(order["path"]))
     return {}
 
@@ -102,4 +95,6 @@ def _bound() -> None:
 
 if __name__ == "__main__":
     _bound()
+    # What is made goes first; its pictures are drawn beside it.
+    os.nice(5)
     serve(sys.stdin, sys.stdout)

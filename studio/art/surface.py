@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +14,15 @@ from PIL import Image, ImageFilter
 
 from studio.art.raster import rasterise
 
-#: The side at which a picture is composed, to be averaged down after; blurs are given for the largest.
-LARGEST = 1024
-CANVAS: ContextVar[int] = ContextVar("canvas", default=LARGEST)
+#: The side for which blurs are given.
+BLURRED_AT = 1024
+#: The side at which a picture is composed: as it is shown, or larger to be averaged down after.
+CANVAS: ContextVar[int] = ContextVar("canvas", default=512)
 
-Grid = NDArray[np.float64]
+#: Single precision: finer than what a screen shows, and half of the memory to pass through.
+Grid = NDArray[np.floating[Any]]
+#: What the products of a kind have in common, as shadows, handles and furniture, is drawn once: up to a megabyte each.
+_KEPT_DRAWINGS = 64
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,7 @@ class Pixels:
 
 def pixels() -> Pixels:
     side = CANVAS.get()
-    steps = (np.arange(side) + 0.5) / side
+    steps = (np.arange(side, dtype=np.float32) + np.float32(0.5)) / side
     x, y = np.meshgrid(steps, steps)
     return Pixels(x, y)
 
@@ -48,50 +55,65 @@ def lay(tile: Printed, u: Grid, v: Grid, period: float) -> Grid:
     width, height = (max(8, round(one * CANVAS.get())) for one in periods)
     if periods == (period, period):
         width = height = max(32, width)
-    sized = np.asarray(_resized(tile.image, width, height), dtype=np.float64)
-    across = np.mod(u / periods[0], 1.0) * width
-    down = np.mod(v / periods[1], 1.0) * height
-    left, top = np.floor(across).astype(int), np.floor(down).astype(int)
-    right_share, low_share = (across - left)[..., None], (down - top)[..., None]
-    left, top = left % width, top % height
-    right, low = (left + 1) % width, (top + 1) % height
-    upper = sized[top, left] * (1 - right_share) + sized[top, right] * right_share
-    lower = sized[low, left] * (1 - right_share) + sized[low, right] * right_share
-    laid: Grid = upper * (1 - low_share) + lower * low_share
-    return laid
+    sized = _resized(tile.image, width, height)
+    left, right, right_share = _neighbours(u * (width / periods[0]), width)
+    top, low, low_share = _neighbours(v * (height / periods[1]), height)
+    upper = over(_colours(sized, top, left), _colours(sized, top, right), right_share)
+    lower = over(_colours(sized, low, left), _colours(sized, low, right), right_share)
+    return over(upper, lower, low_share)
 
 
-def _resized(tile: Image.Image, across: int, down: int) -> Image.Image:
-    """The tile in another size; its surroundings are itself, so that no seam appears."""
+Places = NDArray[np.int32]
+
+
+def _neighbours(place: Grid, side: int) -> tuple[Places, Places, Grid]:
+    """The pixels before and after each place in a periodic row of pixels, and the share of the second."""
+    place = place - np.float32(0.5)
+    before = np.floor(place)
+    first = before.astype(np.int32) % side
+    return first, (first + 1) % side, place - before
+
+
+def _colours(tile: NDArray[np.uint32], row: Places, column: Places) -> Grid:
+    found = tile.ravel().take(row * tile.shape[1] + column)
+    colours: Grid = found.view(np.uint8).reshape(*row.shape, 4)[..., :3].astype(np.float32)
+    return colours
+
+
+def _resized(tile: Image.Image, across: int, down: int) -> NDArray[np.uint32]:
+    """The tile in another size, a number a pixel. Around it is itself, as far as the filter reaches: no seam."""
     width, height = tile.size
-    around = Image.new("RGB", (width * 3, height * 3))
-    for column in range(3):
-        for row in range(3):
-            around.paste(tile, (column * width, row * height))
-    box = (width, height, width * 2, height * 2)
-    return around.resize((across, down), Image.Resampling.LANCZOS, box=box)
+    left, top = (
+        min(side, ceil(3 * max(1.0, side / wanted)) + 1) for side, wanted in ((width, across), (height, down))
+    )
+    around = Image.fromarray(np.pad(np.asarray(tile), ((top, top), (left, left), (0, 0)), mode="wrap"))
+    box = (left, top, left + width, top + height)
+    sized = around.resize((across, down), Image.Resampling.LANCZOS, box=box).convert("RGBA")
+    return np.asarray(sized).view(np.uint32)[..., 0]
 
 
 def shade(colours: Grid, light: Grid, gloss: Grid | float = 0.0) -> Grid:
     """Colours under a light (1 is as they are), with white gloss added."""
     lit = colours * light[..., None]
-    shine = np.broadcast_to(np.asarray(gloss, dtype=np.float64), light.shape)[..., None]
+    if isinstance(gloss, float) and not gloss:
+        return lit
+    shine = np.broadcast_to(np.asarray(gloss, dtype=np.float32), light.shape)[..., None]
     shaded: Grid = lit + (255 - lit) * shine
     return shaded
 
 
-def scene(content: str) -> Grid:
-    """An SVG drawing in a 1000 x 1000 field as colours and alpha."""
-    return np.asarray(_drawn(content).convert("RGBA"), dtype=np.float64)
-
-
 def mask(content: str, blur: float = 0.0) -> Grid:
-    """How much of each pixel the drawing covers, 0 to 1."""
+    """How much of each pixel the drawing covers, 0 to 1. An SVG drawing in a 1000 x 1000 field."""
+    covered: Grid = _alpha(content, blur, CANVAS.get()).astype(np.float32) / 255
+    return covered
+
+
+@lru_cache(_KEPT_DRAWINGS)
+def _alpha(content: str, blur: float, side: int) -> NDArray[np.uint8]:
     alpha = _drawn(content).convert("RGBA").getchannel("A")
     if blur:
-        alpha = alpha.filter(ImageFilter.GaussianBlur(blur * CANVAS.get() / LARGEST))
-    covered: Grid = np.asarray(alpha, dtype=np.float64) / 255
-    return covered
+        alpha = alpha.filter(ImageFilter.GaussianBlur(blur * side / BLURRED_AT))
+    return np.asarray(alpha)
 
 
 def _drawn(content: str) -> Image.Image:
@@ -108,8 +130,19 @@ def over(below: Grid, above: Grid, cover: Grid) -> Grid:
 
 
 def draw_over(below: Grid, content: str) -> Grid:
-    drawing = scene(content)
-    return over(below, drawing[..., :3], drawing[..., 3] / 255)
+    """An SVG drawing in a 1000 x 1000 field on `below`."""
+    place, colours = _coloured(content, CANVAS.get())
+    drawn = below.copy()
+    drawn[place] = over(below[place], colours[..., :3].astype(np.float32), colours[..., 3] / np.float32(255))
+    return drawn
+
+
+@lru_cache(_KEPT_DRAWINGS)
+def _coloured(content: str, side: int) -> tuple[tuple[slice, slice], NDArray[np.uint8]]:
+    """Where the drawing is, and its pixels there."""
+    drawing = _drawn(content).convert("RGBA")
+    left, top, right, bottom = drawing.getchannel("A").getbbox() or (0, 0, 0, 0)
+    return (slice(top, bottom), slice(left, right)), np.asarray(drawing.crop((left, top, right, bottom)))
 
 
 def shadow(below: Grid, content: str, blur: float, depth: float) -> Grid:
@@ -120,4 +153,4 @@ def shadow(below: Grid, content: str, blur: float, depth: float) -> Grid:
 
 def finished(colours: Grid, side: int) -> Image.Image:
     whole = Image.fromarray(np.clip(colours, 0, 255).astype(np.uint8), "RGB")
-    return whole.resize((side, side), Image.Resampling.BOX)
+    return whole if whole.width == side else whole.resize((side, side), Image.Resampling.BOX)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +54,14 @@ def _textured(image: Image.Image, recipe: Recipe, shift: tuple[int, int]) -> Ima
     return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8), "RGB")
 
 
+def save(image: Image.Image, path: Path) -> None:
+    """Write the file whole: it appears under its name when it is complete."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    # Level 6 takes four times as long, for a fifth less.
+    image.save(part, "PNG", compress_level=2)
+    part.replace(path)
+
+
 def texture(name: str, seed: int, side: int = SIDE, height: int | None = None) -> NDArray[np.float32]:
     """How much lighter or darker each pixel is, as a part; periodic, since it is made from whole waves."""
     generator = np.random.Generator(np.random.PCG64(seed))
@@ -75,9 +85,9 @@ def _noise(
     stretch: tuple[float, float] = (1.0, 1.0),
 ) -> NDArray[np.float64]:
     """Smooth noise of mean 0 and deviation 1 with features of about `size` pixels (rows, columns stretched)."""
-    white = np.fft.fft2(generator.standard_normal(shape))
-    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.fftfreq(shape[1])[None, :]
+    white = np.fft.rfft2(generator.standard_normal(shape))
+    down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.rfftfreq(shape[1])[None, :]
     reach = (down * size * stretch[0]) ** 2 + (across * size * stretch[1]) ** 2
-    kept = np.fft.ifft2(white * np.exp(-2 * np.pi**2 * reach / 2)).real
+    kept = np.fft.irfft2(white * np.exp(-2 * np.pi**2 * reach / 2), s=shape)
     noise: NDArray[np.float64] = (kept - kept.mean()) / kept.std()
     return noise

@@ -12,6 +12,7 @@ from patternmill.states import Stage
 from patternmill.text import (
     counted,
     duration,
+    duration_range,
     goods,
     in_columns,
     moment,
@@ -65,6 +66,23 @@ def test_money_has_no_hidden_characters() -> None:
 def test_duration(time: float | timedelta, text: str) -> None:
     """The two units that matter."""
     assert duration(time) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0, 0.4, "up to 1 s"),
+        (21.2, 44.1, "21 to 45 s"),
+        (130, 235, "2 to 4 min"),
+        (300, 300, "about 5 min"),
+        (10, 130, "up to 3 min"),
+        (5000, 9000, "1 to 3 h"),
+        (200_000, 250_000, "2 to 3 d"),
+    ],
+)
+def test_duration_range(low: float, high: float, text: str) -> None:
+    """In the unit of its end, whole, and never narrower than it is."""
+    assert duration_range(low, high) == text
 
 
 def test_moments_are_in_utc() -> None:

@@ -57,3 +57,27 @@ def test_terminals_have_a_bar(terminal: bool, monkeypatch: pytest.MonkeyPatch) -
     assert "3 of 4 rows" in shown and "[b]4 rows[/b]" in shown
     assert bool(re.search("rows .*━", shown)) is terminal
     assert ("\x1b" in shown) is terminal
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_progress_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fact is torn apart; a range is what is left."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=width)
+    monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
+    display = Display()
+    run = run_with(
+        SimpleNamespace(waiting=""), to_do=1840, ended=1000, patterns=300, products=1000, started=0
+    )
+    display.watch(run)
+    with display.showing():
+        pass
+    lines = [re.sub("\x1b\\[[0-9;?]*[a-zA-Z]", "", line) for line in screen.getvalue().splitlines()]
+    assert all(len(line.strip("\r")) <= width for line in lines)
+    shown = " ".join(lines)
+    assert "rows a minute," in shown and re.search(r"\d+ to \d+ [a-z]+ left", shown)
+
+
+def test_run_whose_rows_have_ended_has_no_time_left() -> None:
+    line = progress_line(run_with(SimpleNamespace(waiting=""), to_do=24, ended=24))
+    assert line.endswith(", ending")

@@ -239,15 +239,28 @@ def test_final_failure_patterns(reason: str, final: bool) -> None:
 
 
 def test_time_left_follows_the_runs_own_rate() -> None:
-    """None without a rate; zero when nothing is left."""
-    progress = Progress(to_do=4)
-    assert progress.seconds_left is None
+    """A range around it, the narrower the more rows have ended; zero when nothing is left."""
+    progress = Progress(to_do=40)
     progress.started -= 10
-    progress.ended = 2
-    left = progress.seconds_left
-    assert left is not None and 9.9 < left < 11
-    progress.ended = 4
-    assert progress.seconds_left == 0.0
+    progress.ended = 10
+    low, high = progress.time_left or (0.0, 0.0)
+    assert 20 < low < 30 < high < 45
+    progress.ended = 40
+    assert progress.time_left == (0.0, 0.0)
+
+
+def test_time_left_is_the_forecasts_until_more_rows_ended_than_are_under_way() -> None:
+    """One of 24 says nothing of the rest: they are about to end with it."""
+    progress = Progress(to_do=24, in_flight=23, ended=1)
+    progress.started -= 80
+    assert progress.time_left is None, "neither a forecast nor a rate"
+    progress.expected = (90.0, 140.0)
+    low, high = progress.time_left or (0.0, 0.0)
+    assert 9 < low <= 10 and 59 < high <= 60
+    progress.started -= 100
+    assert progress.time_left is None, "the forecast was wrong"
+    progress.in_flight, progress.ended = 12, 12
+    assert progress.time_left is not None
 
 
 def test_progress_counts_items_by_stage() -> None:

@@ -1,0 +1,177 @@
+"""Keeps the pictures of an embedded studio, which ends with its command: drawn as they are made, side by side."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from patternmill.results.gallery import FOLDER, picture_name, picture_urls
+from patternmill.text import duration, plural
+
+#: Sharp on a card of 256 points also where a point has two pixels.
+WIDTH = 512
+#: How long it goes on once the run has ended; the gallery shows tiles for the rest, until the same file is run again.
+MOST_SECONDS = 600.0
+_POLL_SECONDS = 0.3
+#: Of one picture, with those that wait before it.
+_PICTURE_SECONDS = 120.0
+#: So many seconds of drawing are measured before they say how long the rest takes.
+_MEASURED_SECONDS = 2.0
+
+
+def picture_cache(home: Path) -> Path:
+    """Where the pictures of all runs of a home are kept."""
+    return home / "pictures" / f"{WIDTH}"
+
+
+class PictureDisplay(Protocol):
+    """Where it is said how far the drawing is."""
+
+    def print(self, text: str) -> None:
+        """A line that stays."""
+
+    def step(self, text: str) -> None:
+        """What is being done now, in place of what was said before."""
+
+
+class PictureKeeper:
+    """Has the studio draw pictures into `cache`, two or more at a time."""
+
+    def __init__(self, cache: Path, studio_url: str) -> None:
+        self._cache, self._studio_url = cache, studio_url
+        self._asked: set[str] = set()
+        self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._counting = threading.Lock()
+        self._over = threading.Event()
+        self._followed = threading.Event()
+        self._following: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self.drawn = self.failed = self._to_draw = 0
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    @property
+    def left(self) -> int:
+        return self._to_draw - self.drawn - self.failed
+
+    def ask(self, urls: Iterable[str]) -> None:
+        """Have the pictures drawn that are not there, and were not asked for before."""
+        for url in urls:
+            name = picture_name(url)
+            if name in self._asked:
+                continue
+            self._asked.add(name)
+            if not (self._cache / name).exists():
+                self._to_draw += 1
+                self._waiting.put(url)
+                self._start_thread()
+
+    def follow(self, made: Callable[[], Iterable[str]]) -> None:
+        """Ask for what `made` returns, again and again, until `finish`."""
+
+        def following() -> None:
+            while not self._followed.wait(_POLL_SECONDS):
+                self.ask(made())
+
+        self._following = self._begin(following)
+
+    def finish(
+        self, out: Path, display: PictureDisplay, *, is_stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait for the pictures of the run whose results are in `out`, and put them there; says what is left out."""
+        self._followed.set()
+        if self._following is not None:
+            self._following.join()
+        self.ask(picture_urls(out / "results.jsonl"))
+        begun, before = time.monotonic(), self.drawn
+        with suppress(KeyboardInterrupt):
+            while self.left and not is_stopped():
+                seconds = time.monotonic() - begun
+                if seconds > MOST_SECONDS:
+                    break
+                display.step(self._progress(self.drawn - before, seconds))
+                time.sleep(_POLL_SECONDS)
+        self._over.set()
+        if self.left or self.failed:
+            display.print(self._missing())
+        share_pictures(out, self._cache)
+
+    def _progress(self, drawn: int, seconds: float) -> str:
+        expected = ""
+        if drawn and seconds > _MEASURED_SECONDS:
+            expected = f", about {duration(self.left * seconds / drawn)}"
+        return f"Drawing the gallery's pictures: {self.left:,} left{expected}. Ctrl-C leaves them out."
+
+    def _missing(self) -> str:
+        failed = f"{plural(self.failed, 'picture')} could not be drawn" if self.failed else ""
+        left = f"{plural(self.left, 'picture')} left out" if self.left else ""
+        return (
+            f"{'; '.join(filter(None, (left, failed)))}: the gallery shows tiles for them. "
+            "The same import again draws them, and buys nothing."
+        )
+
+    def _start_thread(self) -> None:
+        if len(self._threads) < (os.cpu_count() or 1):
+            self._threads.append(self._begin(self._draw_waiting))
+
+    def _begin(self, work: Callable[[], None]) -> threading.Thread:
+        # A daemon: a command that fails does not wait for pictures.
+        thread = threading.Thread(target=work, name="pictures", daemon=True)
+        thread.start()
+        return thread
+
+    def _draw_waiting(self) -> None:
+        while not self._over.is_set():
+            try:
+                url = self._waiting.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                continue
+            self._count(self._draw(url))
+
+    def _count(self, is_drawn: bool) -> None:
+        with self._counting:
+            self.drawn += is_drawn
+            self.failed += not is_drawn
+
+    def _draw(self, url: str) -> bool:
+        target = self._cache / picture_name(url)
+        try:
+            address = _at(url, self._studio_url)
+            with urllib.request.urlopen(address, timeout=_PICTURE_SECONDS) as answer:  # noqa: S310 - our own studio
+                content = answer.read()
+            partial = target.with_suffix(".part")
+            partial.touch(mode=0o600)
+            partial.write_bytes(content)
+            partial.replace(target)
+        except OSError:
+            return False
+        return True
+
+
+def share_pictures(out: Path, cache: Path) -> None:
+    """Put the pictures of a run that were drawn before into `out`."""
+    folder = out / FOLDER
+    for url in picture_urls(out / "results.jsonl"):
+        if (cache / picture_name(url)).exists():
+            folder.mkdir(exist_ok=True)
+            _copy(cache / picture_name(url), folder / picture_name(url))
+
+
+def _at(url: str, studio_url: str) -> str:
+    """The picture's address at the studio as it runs now: its port changes."""
+    now, then = urlsplit(studio_url), urlsplit(url)
+    return urlunsplit((now.scheme, now.netloc, then.path, f"width={WIDTH}", ""))
+
+
+def _copy(source: Path, target: Path) -> None:
+    """No link: files under the home are private, results have the umask's permissions."""
+    if not target.exists():
+        shutil.copyfile(source, target)

@@ -1,0 +1,112 @@
+"""The pictures of an embedded studio, kept next to the gallery."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from patternmill.results.gallery import picture_name
+from patternmill.results.kept_pictures import WIDTH, PictureKeeper, picture_cache, share_pictures
+
+
+class Painter(ThreadingHTTPServer):
+    """Draws what it is asked for; not what is called broken."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.asked: list[str] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        assert isinstance(self.server, Painter)
+        self.server.asked.append(self.path)
+        self.send_response(500 if "broken" in self.path else 200)
+        self.end_headers()
+        self.wfile.write(b"a picture")
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""
+
+
+class Lines:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.steps: list[str] = []
+
+    def print(self, text: str) -> None:
+        self.lines.append(text)
+
+    def step(self, text: str) -> None:
+        self.steps.append(text)
+
+
+@pytest.fixture
+def painter() -> Iterator[Painter]:
+    with Painter() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def url(name: str) -> str:
+    """As it was at the time: the studio's port changes."""
+    return f"http://127.0.0.1:1/v1/pictures/{name}.png"
+
+
+def results(out: Path, *names: str) -> Path:
+    """Every product on the same pattern."""
+    out.mkdir()
+    lines = [{"product": {"picture_url": url(name)}, "pattern": {"picture_url": url("p")}} for name in names]
+    (out / "results.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    return out
+
+
+def test_pictures_are_drawn_once_and_kept_next_to_the_gallery(tmp_path: Path, painter: Painter) -> None:
+    """While the run goes on and after it; the next run of the same rows draws nothing."""
+    cache, shown = picture_cache(tmp_path), Lines()
+    keeper = PictureKeeper(cache, painter.url)
+    keeper.follow(lambda: [url("a"), url("p")])
+    out = results(tmp_path / "out", "a", "b", "b")
+    keeper.finish(out, shown)
+    assert sorted(painter.asked) == [f"/v1/pictures/{name}.png?width={WIDTH}" for name in "abp"]
+    assert {path.name for path in (out / "pictures").iterdir()} == {picture_name(url(name)) for name in "abp"}
+    assert shown.lines == []
+    again = PictureKeeper(cache, painter.url)
+    again.finish(results(tmp_path / "again", "a", "b"), shown)
+    assert len(painter.asked) == 3 and again.drawn == 0
+
+
+def test_what_cannot_be_drawn_is_said(tmp_path: Path, painter: Painter) -> None:
+    """The others are drawn all the same."""
+    shown = Lines()
+    out = results(tmp_path / "out", "a", "broken")
+    PictureKeeper(picture_cache(tmp_path), painter.url).finish(out, shown)
+    assert shown.lines[0].startswith("1 picture could not be drawn: the gallery shows tiles")
+    assert len(list((out / "pictures").iterdir())) == 2
+
+
+def test_a_stop_leaves_the_rest_out(
+    tmp_path: Path, painter: Painter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As does the end of the time for it; what is there is shown."""
+    monkeypatch.setattr(PictureKeeper, "_draw_waiting", lambda keeper: None)
+    out, cache, shown = results(tmp_path / "out", "a", "b"), picture_cache(tmp_path), Lines()
+    PictureKeeper(cache, painter.url).finish(out, shown, is_stopped=lambda: True)
+    monkeypatch.setattr("patternmill.results.kept_pictures.MOST_SECONDS", -1.0)
+    PictureKeeper(cache, painter.url).finish(out, shown)
+    assert [line.partition(":")[0] for line in shown.lines] == ["3 pictures left out"] * 2
+    (cache / picture_name(url("a"))).write_bytes(b"a picture")
+    share_pictures(out, cache)
+    assert len(list((out / "pictures").iterdir())) == 1
