@@ -14,13 +14,14 @@ from cli.approval_prompt import approved
 from cli.mapping_prompt import confirmed_input
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
+from cli.run_options import command_line
 from cli.terminal import echo, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
-from patternmill.results.kept_pictures import PictureKeeper, picture_cache
+from patternmill.results.kept_pictures import PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -137,7 +138,7 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
 
 
 def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
-    for line in ending_lines(watched.begun, watched.state_message, screen):
+    for line in ending_lines(watched.begun, watched.state_message, screen, watched.command):
         echo(line)
 
 
@@ -225,6 +226,8 @@ class _WatchedRun:
 
     def __init__(self) -> None:
         self.display = Display()
+        #: What resumes the run.
+        self.command = command_line()
         self.begun: Run | None = None
         self.state_message = ""
         self._pictures: PictureKeeper | None = None
@@ -335,12 +338,14 @@ class _WatchedRun:
         if self._pictures is not None and run is not None and run.results is not None:
             # After a person's stop nothing more is waited for.
             self._pictures.finish(run.results.out, self.display, is_stopped=lambda: run.is_stopped)
+            if run.results.whole is not None:
+                share_pictures(run.results.whole, picture_cache(run.spec.settings.home))
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
         if run is None or self._loop is None or run.ending is not None or run.is_stopped:
-            self.display.print("Ended at once; the same command resumes the run.")
+            self.display.print(f"Ended at once. To go on: {self.command}")
             os._exit(_INTERRUPTED)
         drain = duration(run.spec.options.drain)
         self.display.print(

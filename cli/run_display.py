@@ -7,6 +7,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,9 +15,10 @@ from rich.text import Text
 
 from cli.terminal import fitted, steps
 from patternmill.ledger.catalog_rows import counts_of
+from patternmill.runs.corrected_input import corrections_line
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import Run
-from patternmill.states import RowStatus
+from patternmill.runs.run import Run, RunEnding, spent_text
+from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import (
     counted,
     duration,
@@ -27,6 +29,9 @@ from patternmill.text import (
     visible_lines,
     worth_naming,
 )
+
+if TYPE_CHECKING:
+    from patternmill.results.results_files import Results
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
@@ -140,13 +145,16 @@ def _time_left(run: Run) -> str:
     return f"{duration_range(*left)} left" if any(left) else "ending"
 
 
-def ending_lines(run: Run | None, message: str, screen: str | None) -> Iterator[str]:
-    """The summary of an ended run: outcome, what was made, where the files are; `screen`: where Prefect shows it."""
+def ending_lines(run: Run | None, message: str, screen: str | None, command: str) -> Iterator[str]:
+    """The summary of an ended run: outcome, what was made, where the files are.
+
+    `screen`: where Prefect shows it. `command`: what resumes a run that did not finish.
+    """
     if run is None or run.ending is None or run.results is None:
-        yield message or "The run ended before it was complete; run the same command again."
+        yield message or f"The run ended before it was complete. To go on: {command}"
         return
     ending, results = run.ending, run.results
-    yield f"{ending.outcome}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
+    yield f"{ending.outcome.words}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
     record = ending.record
     if record.reason:
         yield f"  {record.reason}"
@@ -154,22 +162,46 @@ def ending_lines(run: Run | None, message: str, screen: str | None) -> Iterator[
     changes = counts_of(record)
     if changes is not None:
         yield f"The source: {counts_line(changes)}"
+    if corrections := corrections_line(record):
+        yield f"Corrections: {corrections}"
     yield f"Made in this run: {goods(run.progress.made_items)} in {duration(took)}"
+    yield from _money_lines(run, ending)
     for cause in results.causes[:_MOST_CAUSES]:
         yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    out = results.out
     if len(results.causes) > _MOST_CAUSES:
         hidden = results.causes[_MOST_CAUSES:]
         rows = plural(sum(cause.count for cause in hidden), "row")
-        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {out / 'failures.csv'}"
-    yield f"Results:  {out / 'results.csv'}"
-    if results.causes:
-        yield f"Failures: {out / 'failures.csv'}"
-    if changes is not None:
-        yield f"Changes:  {out / 'changes.csv'}"
-    yield f"Gallery:  {out / 'gallery.html'}"
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / 'failures.csv'}"
+    yield from _file_lines(results, is_refresh=changes is not None)
     if run.reported:
         yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
     if screen is not None:
         yield screen
+    yield from _next_lines(ending, command)
+
+
+def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
+    if any(run.spec.options.prices.values()):
+        text = run.forecast.money_text if run.forecast is not None else ""
+        expected = f"; forecast {text}" if text else ""
+        yield f"Money: {spent_text(ending.spent, run.cost)}{expected}"
+
+
+def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:
+    out = results.out
+    yield f"Results:  {out / 'results.csv'}"
+    if results.causes:
+        yield f"Failures: {out / 'failures.csv'}"
+    if is_refresh:
+        yield f"Changes:  {out / 'changes.csv'}"
+    yield f"Gallery:  {out / 'gallery.html'}"
+    if results.whole is not None:
+        yield f"The whole catalog: {results.whole / 'results.csv'}"
+
+
+def _next_lines(ending: RunEnding, command: str) -> Iterator[str]:
+    """The command that goes on with what did not finish."""
+    if UNFINISHED_ROWS & {status for status, count in ending.rows.items() if count}:
+        higher = ", with a higher limit" if ending.outcome is Outcome.BUDGET_REACHED else ""
+        yield f"To go on{higher}: {command}"

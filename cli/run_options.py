@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,8 @@ _NAMES = {
     "order": "must have letters, digits, dashes, dots and spaces alone, 63 at most",
     "wait": "must be a number and its unit, as in 30m or 2h",
 }
+#: Where a command's context keeps what was typed.
+_ARGUMENTS = "patternmill.arguments"
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
 
 
@@ -57,6 +60,7 @@ def request_command(model: type[BaseModel]) -> type[click.Command]:
 
     class RequestCommand(click.Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            ctx.meta[_ARGUMENTS] = tuple(args)
             rest = super().parse_args(ctx, args)
             if not ctx.resilient_parsing:
                 ctx.params["request"] = checked_request(
@@ -65,6 +69,26 @@ def request_command(model: type[BaseModel]) -> type[click.Command]:
             return rest
 
     return RequestCommand
+
+
+def command_line() -> str:
+    """What a person typed to begin this run; without secrets, and without an approval, which is used up."""
+    context = click.get_current_context(silent=True)
+    if context is None or _ARGUMENTS not in context.meta:
+        return "the same command again"
+    arguments = list(context.meta[_ARGUMENTS])
+    if "--approve" in arguments:
+        place = arguments.index("--approve")
+        del arguments[place : place + 2]
+    kept = [_shown_argument(one) for one in arguments if not one.startswith("--approve=")]
+    return shlex.join(["patternmill", context.info_name or "", *kept])
+
+
+def _shown_argument(argument: str) -> str:
+    from patternmill.catalog.remote import shown_address
+
+    flag, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    return f"{flag}{equals}{shown_address(value)}"
 
 
 def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:

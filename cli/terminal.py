@@ -89,6 +89,11 @@ class FittingFormatter(click.HelpFormatter):
         return fitted(super().getvalue(), self.width)
 
 
+def terminal_width() -> int | None:
+    """In columns; None where lines go to a file or another program."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def confirmed(question: str, refusal: str) -> bool:
     """The answer to a question; without a terminal it prints the refusal, and is no."""
     if not sys.stdin.isatty():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 
 
@@ -111,6 +112,11 @@ class Outcome(StrEnum):
     BUDGET_REACHED = "BudgetReached"
     CANCELLED = "Cancelled"
     SKIPPED_OVERLAP = "SkippedOverlap"
+
+    @property
+    def words(self) -> str:
+        """As it reads in a sentence: `Completed with failures`."""
+        return re.sub(r"(?<=[a-z])[A-Z]", lambda letter: f" {letter.group().lower()}", self.value)
 
 
 class Verdict(StrEnum):

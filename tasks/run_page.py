@@ -21,15 +21,13 @@ from prefect.artifacts import (
 )
 
 from patternmill.ledger.catalog_rows import counts_of
-from patternmill.ledger.spending import Spent
-from patternmill.planning.plan import Cost
 from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.results.summary import FAILURES
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import LINT, ActiveRun, Run, RunEnding
+from patternmill.runs.run import LINT, ActiveRun, Run, RunEnding, money_text
 from patternmill.states import RowStatus
-from patternmill.text import duration, duration_range, goods, joined, money, plural
+from patternmill.text import duration, duration_range, goods, joined, plural
 from tasks.markup import cell, logged, markdown
 from tasks.prefect_states import counts_message
 
@@ -94,7 +92,7 @@ class _ProgressPage:
 async def show_ending(run: Run, ending: RunEnding, results: Results) -> None:
     """Put the summary, and any failures and changes, on the flow run's page."""
     out, key = results.out.resolve(), f"run-{ending.record.run_id}"
-    title = f"{ending.outcome}: {counts_message(ending.rows)}"
+    title = f"{ending.outcome.words}: {counts_message(ending.rows)}"
     summary = summary_text(run, ending, results)
     await _if_possible(acreate_markdown_artifact(key=f"{key}-summary", markdown=summary, description=title))
     if results.causes:
@@ -150,7 +148,7 @@ def summary_text(run: Run, ending: RunEnding, results: Results) -> str:
     """The summary as markdown."""
     record = ending.record
     lines = [
-        f"## {ending.outcome}: {counts_message(ending.rows)}",
+        f"## {ending.outcome.words}: {counts_message(ending.rows)}",
         *([f"**{markdown(record.reason)}**"] if record.reason else []),
         "",
         "| | |",
@@ -186,15 +184,6 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     if results.causes:
         yield "failures", str(out / FAILURES_FILE)
     yield "run", record.run_id
-
-
-def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
-    bought = f"{goods(spent.items)} bought"
-    if not has_prices and not spent.amount:
-        return f"not counted, as no prices are set; {bought}"
-    # Nothing was expected where the plan only resumed what was paid for.
-    expected = f"; expected {cost}" if cost.worst else ""
-    return f"{money(spent.amount, cost.currency)} spent{expected}; {bought}"
 
 
 def _causes(results: Results) -> Iterator[str]:

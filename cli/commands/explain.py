@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.terminal import echo
+from patternmill.catalog.row_corrections import Correction, CorrectionEnd
 from patternmill.text import moment, money, more, readable, shortened
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
     if price:
         yield f"  price:  {money(price, currency)}, over all attempts"
     yield from _sharing_lines(story)
+    yield from (f"  corrected: {correction_text(one)}" for one in story.corrections)
     yield from _request_lines(story)
     for item in story.items:
         yield ""
@@ -80,11 +82,28 @@ def story_lines(story: Story, currency: str | None) -> Iterator[str]:
 
 
 def _status_lines(story: Story) -> Iterator[str]:
-    now = story.now
-    if now is not None:
+    now, retirement = story.now, story.retirement
+    if retirement is not None:
+        by = f" by run {retirement.run_id}" if retirement.run_id else ""
+        yield f"  now:    retired {moment(retirement.at)}{by}: the source no longer has it"
+    elif now is not None:
         code = f" ({now.error_code})" if now.error_code else ""
         yield f"  now:    {readable(now.status.value)}{code}"
         yield from (f"          {text}" for text in (now.error, now.remedy) if text)
+
+
+_ENDS = {
+    CorrectionEnd.IN_SOURCE: "done, because the source has it",
+    CorrectionEnd.SOURCE_CHANGED: "given up, because the source has another text",
+    CorrectionEnd.REPLACED: "replaced by a later correction",
+    CorrectionEnd.UNDONE: "undone",
+}
+
+
+def correction_text(one: Correction) -> str:
+    """`category `Cusion` -> `Cushion`, by run ..., 2026-03-01 09:30:00`; and how it ended."""
+    ended = f"; {_ENDS[one.end]}, {moment(one.ended_at or 0)}" if one.end is not None else ""
+    return f"{one.changed()}, by run {one.run_id}, {moment(one.at)}{ended}"
 
 
 def _sharing_lines(story: Story) -> Iterator[str]:

@@ -51,7 +51,8 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         links = _links_to(ledger, record) if out is None else []
         results = rebuild(ledger, record.run_id, place, links=links)
     if record.options.get(KEPT_PICTURES):
-        share_pictures(place, picture_cache(settings.home))
+        for folder in filter(None, (place, results.whole)):
+            share_pictures(folder, picture_cache(settings.home))
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")

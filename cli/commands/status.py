@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, terminal_width
 from patternmill.states import Stage, Verdict
 from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
@@ -78,7 +79,8 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
         if as_json:
             echo(json.dumps(status_facts(ledger, catalog, environment, most), indent=2, default=str))
             return 0
-        for line in status_lines(ledger, settings, catalog, environment, most):
+        width = terminal_width()
+        for line in status_lines(ledger, settings, catalog, environment, most, width):
             echo(line)
     return 0
 
@@ -136,9 +138,14 @@ def _run_facts(run: RunInNumbers) -> dict[str, Any]:
 
 
 def status_lines(
-    ledger: Ledger, settings: Settings, catalog: str | None, environment: str | None, most: int | None
+    ledger: Ledger,
+    settings: Settings,
+    catalog: str | None,
+    environment: str | None,
+    most: int | None,
+    width: int | None = None,
 ) -> Iterator[str]:
-    """`most`: how many runs, None for all."""
+    """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
     from patternmill.ledger.reports import overview
     from patternmill.planning.checkout_items import catalog_of
 
@@ -155,7 +162,8 @@ def status_lines(
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
-    yield from _run_lines(runs, running, len(records), now, currency)
+    cells = [_run_cells(run, running, now, currency) for run in runs]
+    yield from _run_lines(cells, len(records), width)
     yield from _money_lines(ledger, environment, settings)
     yield from _calibration_lines(ledger, environment)
     for lease in leases:
@@ -164,6 +172,12 @@ def status_lines(
     attempts = chosen(overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
+    for its_environment, its_catalog, count in ledger.held_corrections():
+        if environment in (None, its_environment) and catalog in (None, its_catalog):
+            yield (
+                f"Corrected in {its_catalog} ({its_environment}): {plural(count, 'cell')} of its source "
+                f"(patternmill corrections {shlex.quote(its_catalog)})."
+            )
     yield from _next_lines(ledger, records, running)
     if any(found.state == "held" for found in attempts):
         yield "To decide: patternmill settle --list"
@@ -173,15 +187,27 @@ def _named(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
-def _run_lines(
-    runs: list[RunInNumbers], running: Collection[str], known: int, now: float, currency: str | None
-) -> Iterator[str]:
+def _run_lines(runs: Sequence[tuple[str, ...]], known: int, width: int | None) -> Iterator[str]:
+    """As a table where that fits; else some lines for each run."""
     if not runs:
         yield "No runs."
         return
-    yield from in_columns([_TABLE, *(_run_cells(run, running, now, currency) for run in runs)])
+    table = in_columns([_TABLE, *runs])
+    if width is None or max(map(len, table)) <= width:
+        yield from table
+    else:
+        yield from (line for run in runs for line in _run_block(dict(zip(_TABLE, run, strict=True))))
     if known > len(runs):
         yield f"… and {plural(known - len(runs), 'earlier run')} (--all)"
+
+
+def _run_block(run: Mapping[str, str]) -> Iterator[str]:
+    made = [f"{run[name]} {name}" for name in ("patterns", "refinements", "products")]
+    named = ", ".join(text for text in made if text != "0 refinements")
+    yield f"{run['run']}  {run['outcome']}"
+    yield f"  {run['catalog']} ({run['environment']}), {run['started']}, took {run['took']}"
+    yield f"  rows: {run['rows']}"
+    yield f"  bought: {named}" + (f", for {run['spent']}" if run["spent"] != "0" else "")
 
 
 def _run_cells(

@@ -76,8 +76,8 @@ class ColumnMapping:
     def refuse_changes(self, header: Sequence[str], name: str, *, quoting: bool = True) -> None:
         """Raise InputRefused when a mapping that must hold as confirmed does not fit this header any more.
 
-        It does not concern a file that has none of its columns: that one is read under its own names. `quoting`: the
-        refusal may quote the header.
+        `quoting`: the refusal may quote the header. The mapping does not concern a file that has none of its columns:
+        that one is read under its own names.
         """
         if not self.is_strict or not self.renamed(header):
             return

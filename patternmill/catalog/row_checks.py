@@ -13,6 +13,7 @@ from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer
 from patternmill.catalog.problems import Finding, Problem, RowCode
+from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import (
     OptionColumns,
@@ -59,6 +60,8 @@ class CheckedCatalog:
     notes: tuple[str, ...]
     offer: Offer | None = None
     extras: Extras = field(default_factory=Extras)
+    #: What was merged into the file before.
+    overlay: Overlay = NO_OVERLAY
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:

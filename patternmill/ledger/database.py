@@ -13,7 +13,7 @@ from patternmill.identifiers import RequestId, RunId
 
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 LEDGER_FILE = "ledger.sqlite3"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 

@@ -22,6 +22,7 @@ from patternmill.ledger.attempts import AttemptTables
 from patternmill.ledger.catalog_rows import CatalogRowTables, OfferTable
 from patternmill.ledger.checkout_tables import CheckoutTables
 from patternmill.ledger.confirmed_mappings import MappingTable
+from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
 from patternmill.ledger.forecasts import ForecastTable
 from patternmill.ledger.leases import PartTable
@@ -35,6 +36,7 @@ class Ledger(
     AttemptTables,
     CatalogRowTables,
     CheckoutTables,
+    CorrectionTable,
     ForecastTable,
     MappingTable,
     OfferTable,

@@ -170,6 +170,15 @@ class RunRowTable(ItemTable):
             found[last][ItemKey(key)] = Stage(stage)
         return found
 
+    def skus_of(self, run_id: RunId) -> list[tuple[int, str, str | None]]:
+        """Of each row of a run: its position, its sku, and why it was refused first."""
+        rows = self.database.rows(
+            "SELECT position, sku, CASE WHEN product_key IS NULL THEN row END FROM run_rows "
+            "WHERE run_id = :run_id ORDER BY position",
+            {"run_id": run_id},
+        )
+        return [(position, sku, _first_problem(row)) for position, sku, row in rows]
+
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""
         found: list[RunRow] = []
@@ -210,6 +219,11 @@ class RunRowTable(ItemTable):
 
 def _with_chain(row: RunRow, chain: Mapping[ItemKey, Stage] | None) -> RunRow:
     return replace(row, before=tuple(chain)[:-1], stages=tuple(chain.values())) if chain else row
+
+
+def _first_problem(row: str | None) -> str | None:
+    problems = json.loads(row).get("problems") if row else None
+    return str(problems[0]["code"]) if problems else None
 
 
 def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
 from patternmill.catalog.rows import header_key
 from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import ItemTrace, RowResult, iso_time, json_bytes
@@ -36,6 +37,7 @@ def page(
     run: RunRecord, header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
+    mapping = ColumnMapping(run.options.get(MAPPING, {}))
     style, script = _part("gallery.css"), _part("gallery.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),
@@ -43,7 +45,7 @@ def page(
         "style": lambda: iter([style.encode()]),
         "script": lambda: iter([script.encode()]),
         "run": lambda: iter([_script_json(_run_facts(run, rows))]),
-        "rows": lambda: _row_array(header, rows, pictures),
+        "rows": lambda: _row_array(mapping.applied(header), rows, pictures),
     }
     for number, text in enumerate(_SLOT.split(_part("gallery.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
@@ -52,25 +54,33 @@ def page(
 def _row_array(
     header: Sequence[str], rows: Sequence[RowResult], pictures: Mapping[str, str]
 ) -> Iterator[bytes]:
-    category = next(
-        (i for i, name in enumerate(header) if header_key(name) in {"category", "category_id"}), None
+    keys = [header_key(name) for name in header]
+    prompt, category = (
+        next((i for i, key in enumerate(keys) if key in names), None)
+        for names in ({"prompt"}, {"category", "category_id"})
     )
     causes = {(cause.code, cause.signature): number for number, cause in enumerate(failures_by_cause(rows))}
     for number, row in enumerate(rows):
-        yield (b",\n" if number else b"[\n") + _script_json(_card(row, category, causes, pictures))
+        yield (b",\n" if number else b"[\n") + _script_json(
+            _card(row, _cell(row, prompt), _cell(row, category), causes, pictures)
+        )
     yield b"\n]" if rows else b"[]"
 
 
 def _card(
-    row: RowResult, category: int | None, causes: Mapping[tuple[str, str], int], pictures: Mapping[str, str]
+    row: RowResult,
+    prompt: str,
+    category: str,
+    causes: Mapping[tuple[str, str], int],
+    pictures: Mapping[str, str],
 ) -> dict[str, Any]:
-    """What the page shows of a row; what is empty is left out."""
+    """What the page shows of a row; what is empty is left out. `prompt` and `category` are as written."""
     shown = {
         "line": row.line,
         "sku": row.sku,
         "status": row.status.value,
-        "prompt": row.prompt,
-        "category": _cell(row, category) or row.category_id,
+        "prompt": row.prompt or prompt,
+        "category": category or row.category_id,
         "selections": sorted(row.selections.items()),
         "product": row.product_id,
         "pattern": row.pattern_id,

@@ -17,7 +17,7 @@ from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of
 from patternmill.results import gallery, row_files
 from patternmill.results.changes_csv import CHANGES_FILE, changes_file
 from patternmill.results.gallery import pictures_of
-from patternmill.results.row_files import RowResult, input_file, row_results, table
+from patternmill.results.row_files import RowResult, input_file, row_results, table, with_corrections
 from patternmill.results.summary import (
     FAILURES,
     MANIFEST,
@@ -26,6 +26,13 @@ from patternmill.results.summary import (
     build_manifest,
     failures_by_cause,
     manifest_bytes,
+)
+from patternmill.results.whole_catalog import (
+    WHOLE_CATALOG,
+    WHOLE_FOLDER,
+    is_whole_source,
+    whole_catalog,
+    whole_results,
 )
 from patternmill.text import moment
 
@@ -43,6 +50,8 @@ class Results:
     files: tuple[FileMark, ...]
     counts: Counts
     causes: tuple[Cause, ...]
+    #: Where the files of the whole catalog are; None where these are of all of it, or `latest` does not lead here.
+    whole: Path | None = None
 
     def path(self, name: str) -> Path:
         return self.out / name
@@ -63,7 +72,8 @@ def rebuild(
         )
     file = file or input_file(ledger, record)
     orders = [checkout for checkout in checkouts_of_run(ledger, run_id) if checkout.order is not None]
-    rows = list(with_orders(row_results(ledger, record, file), orders))
+    found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
+    rows = list(with_orders(found, orders))
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
     kept = file.columns.kept
@@ -77,9 +87,33 @@ def rebuild(
         changes=changes,
         orders=orders,
     )
-    for name in links:
-        link_latest(out, name)
+    if names := tuple(links):
+        results = replace(results, whole=_write_whole_catalog(ledger, record, file, out))
+        for name in names:
+            link_latest(out, name, WHOLE_FOLDER if results.whole else "")
     return results
+
+
+def _write_whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile, out: Path) -> Path | None:
+    """Write the files of the whole catalog, where the run's own have a part of it; returns their folder."""
+    if is_whole_source(ledger, record, file):
+        return None
+    whole = whole_catalog(ledger, record, file)
+    if whole.is_of(record.run_id):
+        return None
+    runs = dict.fromkeys(run_id for run_id, _ in whole.places)
+    found = {one.key: one for run_id in runs for one in checkouts_of_run(ledger, run_id)}
+    orders = [checkout for checkout in found.values() if checkout.order is not None]
+    header, results = whole_results(ledger, whole)
+    rows = list(with_orders(results, orders))
+    shown = replace(record, options={**record.options, WHOLE_CATALOG: True})
+    pictures = pictures_of(record, rows)
+    changes = ledger.changes_of(record.run_id) if counts_of(record) is not None else None
+    folder = out / WHOLE_FOLDER
+    write_results(
+        shown, header, range(len(header)), rows, folder, pictures=pictures, changes=changes, orders=orders
+    )
+    return folder
 
 
 def write_results(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
 from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.refinements import Refinement
-from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse
+from patternmill.catalog.row_corrections import Correction
+from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse, sku_key
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
@@ -72,6 +73,8 @@ class RowResult:
     refinements: tuple[Refinement, ...] = ()
     #: When its product was ordered, and under which ID; empty where it was not.
     ordered: str = ""
+    #: The source's text, by column, where it is not what `cells` have: a correction was merged.
+    corrected: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def items(self) -> tuple[ItemTrace, ...]:
@@ -86,14 +89,24 @@ def input_file(ledger: Ledger, record: RunRecord) -> CatalogFile:
     return parse_catalog(raw, name=name, encoding=record.input_encoding, mapping=mapping, empty=True)
 
 
+def with_corrections(rows: Iterable[RowResult], merged: Iterable[Correction]) -> Iterator[RowResult]:
+    """Rows whose cells were corrected have the source's text too."""
+    of_sku: dict[str, dict[str, str]] = {}
+    for one in merged:
+        of_sku.setdefault(sku_key(one.sku), {})[one.column] = one.was
+    for row in rows:
+        corrected = of_sku.get(sku_key(row.sku)) if of_sku else None
+        yield replace(row, corrected=corrected) if corrected else row
+
+
 def row_results(ledger: Ledger, record: RunRecord, file: CatalogFile) -> Iterator[RowResult]:
     """Every row of a run, in the order of its file. Rows of a run that has ended are as they were then."""
     for rows, attempts in ledger.rows_with_attempts(record.run_id):
         for row in rows:
-            yield _row_result(row, file.records[row.position].cells, attempts, record.outcome)
+            yield row_result(row, file.records[row.position].cells, attempts, record.outcome)
 
 
-def _row_result(
+def row_result(
     row: RunRow, cells: tuple[str, ...], attempts: Attempts, run_outcome: Outcome | None
 ) -> RowResult:
     ended = json.loads(row.outcome) if row.outcome else None
@@ -253,6 +266,7 @@ def _row_object(width: int, columns: Mapping[str, int], row: RowResult) -> dict[
             if row.before
             else {}
         ),
+        **({"corrected": dict(row.corrected)} if row.corrected else {}),
         "cells": {name: row.cells[index] for name, index in columns.items() if index < len(row.cells)},
         "surplus_cells": list(row.cells[width:]),
         "pattern": _item_object(row.pattern),

@@ -32,6 +32,7 @@ from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.planning.unstated import Unstated
 from patternmill.results.row_files import input_file
+from patternmill.results.whole_catalog import whole_catalog
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
@@ -156,7 +157,11 @@ def _earlier_pictures(spec: RunSpec) -> _EarlierPictures | None:
         record = ledger.run(run_id) if ledger is not None and run_id is not None else None
         if ledger is None or record is None:
             return None
-        return _EarlierPictures(record.source, dict(_pictures_of(ledger, record)))
+        records = [record]
+        if spec.origin is not None and spec.origin.whole:
+            records = whole_catalog(ledger, record).runs()
+        pictures = {cell: picture for one in records for cell, picture in _pictures_of(ledger, one)}
+        return _EarlierPictures(record.source, pictures)
 
 
 def _pictures_of(ledger: Ledger, record: RunRecord) -> Iterator[tuple[str, Picture]]:

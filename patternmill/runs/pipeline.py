@@ -18,6 +18,7 @@ from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.catalog.row_corrections import NO_OVERLAY
 from patternmill.catalog.rows import header_key
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.files import LATEST, latest_in
@@ -28,6 +29,7 @@ from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
+from patternmill.runs.corrected_input import notes_of, read_corrections
 from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview, remember_and_plan
@@ -58,6 +60,7 @@ class Pipeline:
         self._on_begin = on_begin
         self._api = StudioApi.from_settings(spec.settings)
         self._file: CatalogFile | None = None
+        self._overlay = NO_OVERLAY
         #: As read now, without what is remembered.
         self._offer: Offer | None = None
         self._checked: CheckedCatalog | None = None
@@ -85,7 +88,9 @@ class Pipeline:
             )
         if self._file.columns.ours and self.spec.selection is None:
             await asyncio.to_thread(_refuse_unknown_origin, self.spec)
-        return f"{plural(len(self._file.records), 'row')} in {self._file.name}"
+        file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, self._file)
+        self._file = file
+        return f"{plural(len(file.records), 'row')} in {file.name}"
 
     async def check(self) -> str:
         """Check every row against what the environment offers. Raises ServiceStopped when the key is refused."""
@@ -107,7 +112,8 @@ class Pipeline:
             self._file.mapping.sentence(self._file.header),
             await asyncio.to_thread(approval.looser_limits, self.spec),
         ]
-        self._checked = replace(checked, notes=(*filter(None, first), *checked.notes))
+        notes = (*filter(None, first), *notes_of(self._overlay), *checked.notes)
+        self._checked = replace(checked, notes=notes, overlay=self._overlay)
         return f"{self._checked.accepted_count} accepted, {self._checked.refused_count} refused"
 
     @property
@@ -279,7 +285,7 @@ def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalo
         record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
         if ledger is None or record is None:
             return checked
-        return refuse_superseded(ledger, record, checked)
+        return refuse_superseded(ledger, record, checked, whole=spec.origin.whole)
 
 
 def _refuse_unknown_origin(spec: RunSpec) -> None:

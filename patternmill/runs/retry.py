@@ -22,6 +22,7 @@ from patternmill.ledger.reports.current_rows import PresentItem, PresentRow, pre
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
 from patternmill.planning.plan import amount_of
 from patternmill.results.row_files import input_file
+from patternmill.results.whole_catalog import whole_catalog, whole_rows
 from patternmill.runs.refresh_changes import is_whole
 from patternmill.runs.request import RetryRequest
 from patternmill.states import AttemptState, RowStatus, Stage
@@ -174,9 +175,16 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
     )
 
 
-def refuse_superseded(ledger: Ledger, record: RunRecord, checked: CheckedCatalog) -> CheckedCatalog:
-    """A run's own file without the rows that a later run has superseded, where they were not edited since."""
+def refuse_superseded(
+    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool = False
+) -> CheckedCatalog:
+    """A run's own file without the rows that a later run has superseded, where they were not edited since.
+
+    `whole`: the file has the whole catalog as of that run.
+    """
     rows = ledger.rows_of(record.run_id, 0, ledger.row_count(record.run_id))
+    if whole:
+        rows = [row for _, row in whole_rows(ledger, whole_catalog(ledger, record))]
     asked = {row.sku: (json.loads(row.row), row.product_key) for row in rows if row.product_key is not None}
     unedited = {
         row.sku: asked[row.sku][1]

@@ -33,7 +33,7 @@ from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.forecast import CONFIDENCE, Forecast
 from patternmill.planning.items import Item, Scope, canonical_json
-from patternmill.planning.plan import Plan, cost_of
+from patternmill.planning.plan import Cost, Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.processes import collect_rarely
 from patternmill.results.gallery import KEPT_PICTURES
@@ -45,6 +45,7 @@ from patternmill.runs.approval import (
     rejection,
     require_approval,
 )
+from patternmill.runs.corrected_input import record_corrections, with_overlay
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
 from patternmill.runs.preview import (
     Duplicates,
@@ -66,7 +67,7 @@ from patternmill.runs.safeguards import refuse_other_service, require_confirmati
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import Outcome, RowStatus, Stage
-from patternmill.text import joined
+from patternmill.text import goods, joined, money
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
@@ -94,6 +95,21 @@ class RunEnding:
     def outcome(self) -> Outcome:
         assert self.record.outcome is not None, "an ended run has an outcome"
         return self.record.outcome
+
+
+def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
+    """`€5.00 spent; expected €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought`."""
+    bought = f"{goods(spent.items)} bought"
+    if not has_prices and not spent.amount:
+        return f"not counted, as no prices are set; {bought}"
+    return f"{spent_text(spent, cost)}; {bought}"
+
+
+def spent_text(spent: Spent, cost: Cost) -> str:
+    """The same of the amounts alone."""
+    # Nothing was expected where the plan only resumed what was paid for.
+    expected = f"; expected {cost}" if cost.worst else ""
+    return f"{money(spent.amount, cost.currency)} spent{expected}"
 
 
 class ActiveRun:
@@ -471,10 +487,12 @@ def put_on_record(
     number: int,
 ) -> RunRecord:
     """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
+    record = with_overlay(record, checked.overlay)
     changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
     if changes is not None:
         record = with_counts(record, changes)
     ledger.add_run(record, checked.file.raw, number=number)
+    record_corrections(ledger, record, checked.overlay)
     for sha256, raw in checked.extras.bytes_of.items():
         ledger.keep_input(sha256, raw)
     items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]

@@ -27,6 +27,7 @@ from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
+from patternmill.results.whole_catalog import WHOLE_CATALOG
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.retry import RetrySelection
@@ -270,6 +271,8 @@ class Origin:
     model: str | None = None
     #: By which the columns of its run's input were found.
     mapping: ColumnMapping = NO_MAPPING
+    #: Its rows are of several runs: the catalog's, as of that run.
+    whole: bool = False
 
     def sentence(self) -> str:
         edition = f", edition {self.edition}" if self.edition else ""
@@ -293,7 +296,14 @@ def origin_of(source: Path) -> Origin | None:
     edition, model = (manifest.options.get(name) or None for name in ("edition", "model"))
     mapping = ColumnMapping(manifest.options.get(MAPPING) or {})
     return Origin(
-        source.name, manifest.run_id, manifest.catalog, manifest.environment, edition, model, mapping
+        source.name,
+        manifest.run_id,
+        manifest.catalog,
+        manifest.environment,
+        edition,
+        model,
+        mapping,
+        whole=bool(manifest.options.get(WHOLE_CATALOG)),
     )
 
 

@@ -56,6 +56,11 @@ TABLES: dict[str, tuple[str, str]] = {
         "amount_high, seconds, amount",
         "run_id",
     ),
+    "corrections": (
+        "environment, catalog, source_row, corrected, sku, field, was, value, run_id, at, ended_at, ended",
+        "at, run_id, source_row, field",
+    ),
+    "merged_corrections": ("run_id, position, sku, field, was, value, made_by", "run_id, position"),
     "column_mappings": ("catalog, columns, reading, confirmed_by, confirmed_at", "catalog"),
     "offers": ("environment, offer, read_at", "environment"),
 }

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from patternmill.catalog.row_corrections import Correction
+from patternmill.catalog.rows import sku_key
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
@@ -67,6 +69,14 @@ class StoryEvent:
 
 
 @dataclass(frozen=True)
+class Retirement:
+    """When the source had the sku no longer (Unix seconds), and which run found that."""
+
+    at: float
+    run_id: str | None
+
+
+@dataclass(frozen=True)
 class Story:
     """Everything known of one sku in one catalog; or of a pattern, and then `sku` is None."""
 
@@ -80,6 +90,9 @@ class Story:
     sharing: tuple[str, ...]
     #: The checkouts that its products are in, the oldest first.
     checkouts: tuple[CheckoutRecord, ...] = ()
+    #: What people corrected in its row, the oldest first; what has ended too.
+    corrections: tuple[Correction, ...] = ()
+    retirement: Retirement | None = None
 
     @property
     def now(self) -> RowOutcome | None:
@@ -158,7 +171,29 @@ def _row_story(ledger: Ledger, environment: str, catalog: str, sku: str) -> Stor
     checkouts = _checkouts_of(ledger, items)
     parts = (*items, *(part for one in checkouts for part in _item_by_key(ledger, one.key)))
     events = _all_events(ledger, (_with_attempts(ledger, part) for part in parts), runs)
-    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts)
+    corrections = tuple(
+        one
+        for one in ledger.corrections(environment, catalog, ended=True)
+        if sku_key(one.sku) == sku_key(sku)
+    )
+    retirement = _retirement(ledger, environment, catalog, sku)
+    return Story(environment, catalog, sku, runs, items, events, sharing, checkouts, corrections, retirement)
+
+
+def _retirement(ledger: Ledger, environment: str, catalog: str, sku: str) -> Retirement | None:
+    where = {"environment": environment, "catalog": catalog, "sku": sku}
+    found = ledger.database.rows(
+        "SELECT retired_at FROM catalog_rows WHERE environment = :environment AND catalog = :catalog "
+        "AND sku = :sku AND retired_at IS NOT NULL",
+        where,
+    )
+    runs = ledger.database.rows(
+        "SELECT c.run_id FROM run_changes c JOIN runs r ON r.run_id = c.run_id WHERE c.sku = :sku "
+        "AND c.verdict = 'retired' AND r.environment = :environment AND r.catalog = :catalog "
+        "ORDER BY coalesce(r.number, 0) DESC, r.started_at DESC LIMIT 1",
+        where,
+    )
+    return Retirement(found[0][0], runs[0][0] if runs else None) if found else None
 
 
 def _checkouts_of(ledger: Ledger, items: Iterable[ItemStory]) -> tuple[CheckoutRecord, ...]:

@@ -102,7 +102,7 @@ def test_old_ledger_is_migrated(open_ledger: OpenLedger, url: str, version: int)
     """It keeps its content, and takes approvals."""
     old_ledger(url, version)
     ledger = open_ledger()
-    assert SCHEMA_VERSION == 8
+    assert SCHEMA_VERSION == 9
     known = ledger.attempt(RequestId("a/1"))
     assert known is not None and known.state is AttemptState.INTENDED
     approved(ledger)
@@ -162,7 +162,14 @@ def _as_of_version_3(ledger: Ledger) -> None:
     """Take back what later versions added, as far as it matters here."""
     run = ledger.database.execute
     with ledger.transaction():
-        for table in ("checkout_lines", "orders", "forecasts", "column_mappings"):
+        for table in (
+            "checkout_lines",
+            "orders",
+            "forecasts",
+            "corrections",
+            "merged_corrections",
+            "column_mappings",
+        ):
             run(f"DROP TABLE {table}")
         for table, column in (("items", "written"), ("attempts", "uptime"), ("runs", "number")):
             run(f"ALTER TABLE {table} DROP COLUMN {column}")

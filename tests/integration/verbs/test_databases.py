@@ -11,6 +11,7 @@ import pytest
 from cli.commands.status import status_lines
 from patternmill.catalog.changes import Change, ChangeKind
 from patternmill.catalog.offer import Offer
+from patternmill.catalog.row_corrections import Correction
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import (
@@ -189,6 +190,11 @@ def test_export_is_complete(run: BegunRun) -> None:
         run.ledger.update_catalog(run.record)
         run.ledger.keep_forecast(run.record.run_id, KeptForecast(0.8, 0, (1.0, 2.0, 3.0)))
         run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
+        correction = Correction(
+            "sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion", run.record.run_id
+        )
+        run.ledger.add_corrections(run.record, [correction])
+        run.ledger.add_merged(run.record.run_id, [correction])
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
     attempts = [line for line in lines if line["table"] == "attempts"]

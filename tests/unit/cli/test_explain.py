@@ -7,6 +7,8 @@ import json
 import pytest
 
 from cli import main
+from patternmill.catalog.changes import Change, ChangeKind, ChangeVerdict
+from patternmill.catalog.row_corrections import Correction, CorrectionEnd
 from patternmill.ledger.reports.story import stories
 from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, REFUSED, BegunRun, Past
@@ -134,3 +136,39 @@ def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.Ca
 def test_unknown_name_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["explain", "nothing"]) == 2
     assert "Nothing in this ledger is called 'nothing'" in capsys.readouterr().err
+
+
+def test_retired_row_says_so(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the time and the run; not what became of its last request."""
+    run = past.begin(HERON)
+    run.make("H-1")
+    run.end(Outcome.COMPLETED)
+    with past.ledger.transaction():
+        past.ledger.update_catalog(run.record)
+    gone = past.begin(FERN)
+    before = next(past.ledger.catalog_rows("staging", "spring"))
+    change = Change("H-1", ChangeKind.REMOVED, (), before, ChangeVerdict.RETIRED)
+    with past.ledger.transaction():
+        past.ledger.add_changes(gone.record.run_id, [change])
+        past.ledger.update_catalog(gone.record)
+    text = told(capsys, "H-1")
+    assert (
+        f"now:    retired 2027-01-15 12:02:09 by run {gone.record.run_id}: the source no longer has it"
+        in text
+    )
+    assert "now:    succeeded" not in text
+
+
+def test_corrections_of_a_row_are_shown(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that have ended too, with the reason."""
+    run = past.begin(HERON)
+    one = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
+    with past.ledger.transaction():
+        past.ledger.add_corrections(run.record, [one])
+    assert "corrected: category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00\n" in told(
+        capsys, "H-1"
+    )
+    (held,) = past.ledger.corrections("staging", "spring")
+    with past.ledger.transaction():
+        past.ledger.end_corrections("staging", "spring", [(held, CorrectionEnd.UNDONE)])
+    assert "by run run-1, 2027-01-15 12:01:00; undone, 2027-01-15 12:01:00" in told(capsys, "H-1")

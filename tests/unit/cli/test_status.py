@@ -10,6 +10,7 @@ import pytest
 
 from cli import main
 from cli.commands.status import status_lines
+from cli.terminal import fitted
 from patternmill.ledger.records import Approval, Ceiling, KeptForecast
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.runs.lease import LeaseHolder
@@ -179,3 +180,17 @@ def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_empty_ledger_has_no_runs(past: Past) -> None:
     assert shown(past) == "No runs."
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_status_fits_the_terminal(past: Past, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a catalog's name is; amounts have separators and their currency."""
+    monkeypatch.setattr(ledgers, "PRICES", {Stage.PATTERN: 39_110, Stage.PRODUCT: 1_000_000})
+    monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
+    of_every_status(past).end()
+    run = past.begin(FERN, catalog="a catalog with a name of sixty-three letters, as long as can be")
+    run.attempt(run.pattern("F-1"), AttemptState.INTENDED)
+    found = status_lines(past.ledger, load_settings(), None, None, None, width)
+    lines = [part for line in found for part in fitted(line, width).split("\n")]
+    assert [line for line in lines if len(line) > width] == []
+    assert "€21,564.40" in " ".join(" ".join(lines).split())

@@ -121,3 +121,12 @@ def test_unpaired_surrogate_does_not_break_the_gallery() -> None:
     """As an odd answer may hold."""
     html = html_of([row("A", RowStatus.FAILED, error="\ud83d")])
     assert block(html, "row-data")[0]["error"] == "\ud83d"
+
+
+def test_refused_rows_show_their_prompt_as_written() -> None:
+    """They were never understood, so that the ledger has no prompt of them; the file has. Also in a mapped column."""
+    one = refused("A", prompt="", cells=("A", "three foxes", "Cusion", "x"))
+    assert block(html_of([one]), "row-data")[0]["prompt"] == "three foxes"
+    run = replace(RUN, options={"mapping": {"motif": "prompt"}})
+    html = b"".join(page(run, ("sku", "Motif", "category", "note"), [one], {})).decode()
+    assert block(html, "row-data")[0]["prompt"] == "three foxes"

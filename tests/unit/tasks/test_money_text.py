@@ -8,8 +8,8 @@ import pytest
 
 from patternmill.ledger.reports.overview import Spent
 from patternmill.planning.proposal import Cost
+from patternmill.runs.run import money_text
 from patternmill.states import Stage
-from tasks.run_page import money_text
 
 
 @pytest.mark.parametrize(

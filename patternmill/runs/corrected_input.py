@@ -1,0 +1,132 @@
+"""Corrections in a run: merged into what its source has, found in a results file that comes back, and put on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.row_corrections import (
+    NO_OVERLAY,
+    Correction,
+    CorrectionEnd,
+    Overlay,
+    RowCells,
+    cells_of_rows,
+    composed,
+    differences,
+    merge,
+    paired,
+)
+from patternmill.identifiers import RunId
+from patternmill.ledger.ledger import Ledger, ledger_if_any
+from patternmill.ledger.records import RunRecord
+from patternmill.results.row_files import input_file
+from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
+from patternmill.runs.spec import Origin, RunSpec
+from patternmill.text import plural
+
+_MOST_NAMED = 3
+#: The name in a run's options under which they are counted.
+CORRECTIONS = "corrections"
+
+
+def read_corrections(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, Overlay]:
+    """The input with the corrections of its catalog, and what became of them.
+
+    A results file has them already: what differs in it from its run is a new correction.
+    """
+    if spec.selection is not None or (file.columns.ours and spec.origin is None):
+        return file, NO_OVERLAY
+    with ledger_if_any(spec.settings) as ledger:
+        if ledger is None:
+            return file, NO_OVERLAY
+        if file.columns.ours:
+            assert spec.origin is not None, "looked at above"
+            return file, _corrected_in(ledger, spec.origin, file)
+        return merge(file, ledger.corrections(spec.scope.environment, spec.scope.catalog))
+
+
+def notes_of(overlay: Overlay) -> Iterator[str]:
+    """What is merged, what no longer is, and what is new, in sentences for the plan."""
+    in_source, changed = (
+        [one for one, its_end in overlay.ended if its_end is end]
+        for end in (CorrectionEnd.IN_SOURCE, CorrectionEnd.SOURCE_CHANGED)
+    )
+    for found, what in (
+        (overlay.merged, "applied to the source's rows"),
+        (in_source, "done, because the source has the corrected text itself"),
+        (changed, "given up, because the source has another text now"),
+        (overlay.found, "found in this file, and kept for the next refresh of the source"),
+    ):
+        if found:
+            yield f"{plural(len(found), 'correction')} {what}: {_named(found)}."
+
+
+def record_corrections(ledger: Ledger, record: RunRecord, overlay: Overlay) -> None:
+    """Put on record what became of corrections, with a run that is on record."""
+    environment, catalog = record.environment, record.catalog
+    added, replaced = composed(ledger.corrections(environment, catalog), overlay.found)
+    ended = [*overlay.ended, *((one, CorrectionEnd.REPLACED) for one in replaced)]
+    ledger.end_corrections(environment, catalog, ended)
+    ledger.add_corrections(record, added)
+    ledger.add_merged(record.run_id, overlay.merged)
+
+
+def with_overlay(record: RunRecord, overlay: Overlay) -> RunRecord:
+    """The record of a run with how many corrections there were, and the rows of earlier runs that its own replace."""
+    counts = {"merged": len(overlay.merged), "ended": len(overlay.ended), "found": len(overlay.found)}
+    known = {CORRECTIONS: counts if any(counts.values()) else None, REPLACES: dict(overlay.replaces)}
+    return replace(record, options={**record.options, **{name: of for name, of in known.items() if of}})
+
+
+def corrections_line(record: RunRecord) -> str:
+    """`7 applied to the source, 1 ended`; empty where there were none."""
+    counts = record.options.get(CORRECTIONS, {})
+    words = {
+        "merged": "applied to the source",
+        "ended": "ended",
+        "found": "found in this file and kept for the source",
+    }
+    return ", ".join(f"{counts[name]:,} {text}" for name, text in words.items() if counts.get(name))
+
+
+def _named(found: Sequence[Correction]) -> str:
+    rest = len(found) - _MOST_NAMED
+    return "; ".join([*map(str, found[:_MOST_NAMED]), *([f"and {rest:,} more"] if rest > 0 else [])])
+
+
+def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
+    """What differs in a run's own file from the rows that the run, or the catalog as of then, had."""
+    record = ledger.run(RunId(origin.run_id))
+    if record is None:
+        return NO_OVERLAY
+    before = list(_rows_before(ledger, record, whole=origin.whole))
+    places = {id(row): place for row, place in before}
+    now = cells_of_rows(file)
+    positions = {id(row): str(position) for position, row in enumerate(now)}
+    found: list[Correction] = []
+    replaces: dict[str, tuple[str, int]] = {}
+    for old, new in paired([row for row, _ in before], now):
+        found += differences(old, new)
+        if old.key != new.key or not old.has_own_sku:
+            replaces[positions[id(new)]] = places[id(old)]
+    return Overlay(found=tuple(found), replaces=replaces)
+
+
+def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[tuple[RowCells, Place]]:
+    """The rows of a run, or of the catalog as of then."""
+    of_run: dict[RunId, list[tuple[int, bool]]] = {}
+    if whole:
+        for its_run, row in whole_rows(ledger, whole_catalog(ledger, record)):
+            of_run.setdefault(its_run.run_id, []).append((row.position, row.product_key is None))
+    else:
+        of_run[record.run_id] = [
+            (position, code is not None) for position, _, code in ledger.skus_of(record.run_id)
+        ]
+    for run_id, rows in of_run.items():
+        its_record = ledger.run(run_id)
+        assert its_record is not None, "its rows are on record"
+        cells = cells_of_rows(input_file(ledger, its_record))
+        for position, was_refused in rows:
+            yield replace(cells[position], was_refused=was_refused), (run_id, position)

@@ -1,0 +1,184 @@
+"""Corrections: what a person changed is found, composed, and merged into the very text that it corrected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from patternmill.catalog.column_mapping import ColumnMapping
+from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.row_corrections import (
+    SHAPE,
+    Correction,
+    CorrectionEnd,
+    cells_of_rows,
+    composed,
+    differences,
+    merge,
+    paired,
+)
+
+HEADER = "sku,prompt,category,option:size,note"
+
+
+def catalog(*rows: str, header: str = HEADER, mapping: dict[str, str] | None = None) -> CatalogFile:
+    text = "\n".join([header, *rows]) + "\n"
+    return parse_catalog(text.encode(), name="c.csv", mapping=ColumnMapping.of(mapping or {}), empty=True)
+
+
+def found(before: CatalogFile, now: CatalogFile) -> list[Correction]:
+    """As after a run that refused every row."""
+    old = [replace(row, was_refused=True) for row in cells_of_rows(before)]
+    return [one for pair in paired(old, cells_of_rows(now)) for one in differences(*pair)]
+
+
+def changes(before: CatalogFile, now: CatalogFile) -> list[tuple[str, str, str, str]]:
+    return [(one.sku, one.column, one.was, one.value) for one in found(before, now)]
+
+
+def cells(file: CatalogFile) -> list[tuple[str, ...]]:
+    return [record.cells for record in file.records]
+
+
+BEFORE = catalog("A,blue herons,Cusion,S,x", "B,TBD,Mug,S,y", ",ferns,Mug,S,z")
+
+
+def test_changed_cells_of_the_contract_are_found() -> None:
+    """Other columns, ends of lines, outer spaces, order and left out rows are no corrections."""
+    now = catalog(",ferns,Mug,S,z", '"A"," blue herons ",Cushion,S,other')
+    assert changes(BEFORE, now) == [("A", "category", "Cusion", "Cushion")]
+
+
+def test_refused_sku_may_be_corrected() -> None:
+    """The row is known by all else; or by its place, when more than the sku was changed."""
+    assert changes(BEFORE, catalog("C,ferns,Mug,S,z")) == [("C", "sku", "", "C")]
+    now = catalog("A,blue herons,Cusion,S,x", "B,TBD,Mug,S,y", "C,green ferns,Mug,S,z")
+    assert changes(BEFORE, now) == [("C", "sku", "", "C"), ("C", "prompt", "ferns", "green ferns")]
+
+
+def test_another_sku_of_an_accepted_row_is_another_row() -> None:
+    old = cells_of_rows(catalog("A,blue herons,Mug,S,x"))
+    assert list(paired(old, cells_of_rows(catalog("B,blue herons,Mug,S,x")))) == []
+
+
+def test_rows_with_one_sku_are_told_apart_by_their_cells() -> None:
+    before = catalog("A,geese,Mug,S,", "A,foxes,Mug,S,", "A,foxes,Mug,S,")
+    assert len({row.key for row in cells_of_rows(before)}) == 3
+    now = catalog("A,geese,Mug,S,", "B,foxes,Mug,S,", "C,foxes,Mug,S,")
+    merged, overlay = merge(before, found(before, now))
+    assert cells(merged) == cells(now)
+    assert len(overlay.merged) == 2
+
+
+def test_corrections_are_merged_into_what_they_corrected() -> None:
+    """Row numbers, blank rows, cells with line breaks and other columns stay."""
+    source = catalog("A,blue herons,Cusion,S,x", "", 'B,"two\nlines",Mug,S,"a ""b"""')
+    now = catalog("A,blue herons,Cushion,S,x")
+    merged, overlay = merge(source, found(source, now))
+    assert cells(merged) == [
+        ("A", "blue herons", "Cushion", "S", "x"),
+        ("B", "two\nlines", "Mug", "S", 'a "b"'),
+    ]
+    assert [record.line for record in merged.records] == [2, 4]
+    assert (merged.header, merged.blank_rows, merged.encoding) == (source.header, 1, "utf-8-sig")
+    assert [one.column for one in overlay.merged] == ["category"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "end"), [("Cushion", CorrectionEnd.IN_SOURCE), ("Mug", CorrectionEnd.SOURCE_CHANGED)]
+)
+def test_the_source_wins(cell: str, end: CorrectionEnd) -> None:
+    """Its file stays as it is; a row that it lacks ends nothing."""
+    (one,) = found(BEFORE, catalog("A,blue herons,Cushion,S,x"))
+    source = catalog(f"A,blue herons,{cell},S,x")
+    merged, overlay = merge(source, [one, replace(one, source_row="sku:gone")])
+    assert merged is source
+    assert overlay.ended == ((one, end),)
+
+
+def test_columns_that_the_source_lacks_are_added() -> None:
+    """Also where its columns have other names."""
+    source = catalog(
+        "A,herons,Mug",
+        "B,foxes,Mug,too many",
+        "C,ferns",
+        header="sku,Motif,category",
+        mapping={"Motif": "prompt"},
+    )
+    now = catalog("A,herons,Mug,11oz", header="sku,prompt,category,option:size")
+    merged, _ = merge(source, found(source, now))
+    assert merged.header == ("sku", "Motif", "category", "option:size")
+    assert cells(merged) == [
+        ("A", "herons", "Mug", "11oz"),
+        ("B", "foxes", "Mug", "too many", ""),
+        ("C", "ferns"),
+    ]
+
+
+def test_surplus_cells_are_corrected() -> None:
+    """Once the code of the earlier run is cleared; until then the row stays as it is.
+
+    A column that is only carried has the source's text, which a comma too many has moved into it.
+    """
+    before = catalog("A,ferns, in rain,Mug,S,x")
+    header = f"{HEADER},status,product_id,pattern_id,error_code,error"
+    now = catalog('A,"ferns, in rain",Mug,S,x,refused,,,,', header=header)
+    merged, _ = merge(before, found(before, now))
+    assert cells(merged) == [("A", "ferns, in rain", "Mug", "S", "S")]
+    still = catalog('A,"ferns, in rain",Mug,S,x,refused,,,surplus_cells,', header=header)
+    assert SHAPE not in {one.column for one in found(before, still)}
+    assert len(cells(merge(before, found(before, still))[0])[0]) == 6
+
+
+def test_correction_of_a_correction_leads_from_the_source() -> None:
+    """Back to the source's text it is none; and one that another file's old text led to begins there."""
+    (first,) = found(BEFORE, catalog("A,blue herons,Cushin,S,x"))
+    second = replace(first, was="Cushin", value="Cushion")
+    added, replaced = composed([first], [second])
+    assert ([(one.was, one.value) for one in added], replaced) == ([("Cusion", "Cushion")], [first])
+    back = replace(first, was="Cushin", value="Cusion")
+    assert composed([first], [back]) == ([], [first])
+    stale = replace(first, was="Pillow", value="Mug")
+    assert composed([first], [stale]) == ([stale], [first])
+
+
+texts = st.sampled_from(["", "A", "B", "a", "ferns", "two\nlines", "=1+1", 'quo"te', "x,y"])
+rows = st.lists(st.tuples(texts, texts, texts), max_size=6)
+
+
+def written(table: list[tuple[str, str, str]]) -> CatalogFile:
+    lines = (",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in table)
+    return catalog(*lines, header="sku,prompt,category")
+
+
+@given(rows, st.lists(texts, min_size=18, max_size=18))
+def test_whatever_is_corrected_is_what_the_next_run_reads(
+    table: list[tuple[str, str, str]], news: list[str]
+) -> None:
+    """Row for row, where every row comes back with another prompt or category; twice gives the same."""
+    source = written(table)
+    edited = [
+        (sku, news[3 * n] or prompt, news[3 * n + 1] or category)
+        for n, (sku, prompt, category) in enumerate(table)
+    ]
+    pairs = dict.fromkeys(row.key for row in cells_of_rows(source))
+    corrections = found(source, written(edited))
+    merged, overlay = merge(source, corrections)
+    assert {one.source_row for one in corrections} <= set(pairs)
+    assert len(merged.records) == len(source.records)
+    assert set(overlay.merged) == set(corrections)
+    again, second = merge(source, corrections)
+    assert (again.raw, second) == (merged.raw, overlay)
+
+
+def test_corrected_cells_of_a_workbook_have_no_fault_any_more() -> None:
+    """A cell that is displayed otherwise than it is refuses its row until its text is corrected; others still do."""
+    date, number = (Finding(name, RowCode.NOT_TEXT, "a date", "") for name in ("prompt", "option:size"))
+    source = replace(BEFORE, faults={2: (date, number), 3: (date,)}, notes=("from a workbook",))
+    merged, _ = merge(source, found(BEFORE, catalog("A,blue herons at dawn,Cusion,S,x")))
+    assert merged.faults == {2: (number,), 3: (date,)}
+    assert merged.notes == source.notes

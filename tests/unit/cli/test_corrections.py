@@ -1,0 +1,79 @@
+"""The verb `corrections`: what it lists, undoes and writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from cli import main
+from patternmill.catalog.row_corrections import Correction
+from tests.unit.cli.ledgers import HERON, Past
+
+CATEGORY = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
+PROMPT = Correction("sku:h-2", "sku:h-2", "H-2", "prompt", "TBD", "blue herons")
+
+
+@pytest.fixture
+def corrected(past: Past) -> Past:
+    run = past.begin(HERON)
+    with past.ledger.transaction():
+        past.ledger.add_corrections(run.record, [CATEGORY, PROMPT])
+    return past
+
+
+def shown(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    assert main.run(["corrections", "spring", *options]) == 0
+    return capsys.readouterr().out
+
+
+def test_corrections_are_listed(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys)
+    assert text.startswith("spring (staging): 2 corrections applied to the source at each refresh.\n")
+    assert "  H-1  category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00\n" in text
+    assert json.loads(shown(capsys, "--json"))[1]["value"] == "blue herons"
+
+
+def test_undone_corrections_are_listed_on_demand(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """Case and spaces of the sku do not matter; what is not there is refused, and nothing undone."""
+    assert main.run(["corrections", "spring", "--undo", "H-2", "--undo", "H-9"]) == 2
+    assert "'H-9'" in capsys.readouterr().err
+    assert len(corrected.ledger.corrections("staging", "spring")) == 2
+    assert "Undone: H-1, category `Cusion` -> `Cushion`" in shown(capsys, "--undo", "h-1")
+    assert "H-1" not in shown(capsys)
+    assert "H-1  category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00; undone" in shown(
+        capsys, "--all"
+    )
+
+
+def test_corrections_are_written_into_a_copy(
+    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Only where the sheet has the old text; other columns and rows stay, and so does the sheet."""
+    sheet = tmp_path / "spring.csv"
+    sheet.write_text("Note;sku;Prompt;category\n;H-1;blue herons;Cusion\nx;H-2;green ferns;Mug\n")
+    before = sheet.read_bytes()
+    text = shown(capsys, "--write", str(sheet))
+    assert "spring.corrected.csv: spring.csv with 1 correction.\n  1 cell there already" in text
+    with (tmp_path / "spring.corrected.csv").open(encoding="utf-8-sig", newline="") as lines:
+        assert list(csv.reader(lines, delimiter=";")) == [
+            ["Note", "sku", "Prompt", "category"],
+            ["", "H-1", "blue herons", "Cushion"],
+            ["x", "H-2", "green ferns", "Mug"],
+        ]
+    assert sheet.read_bytes() == before
+    again = shown(capsys, "--write", str(tmp_path / "spring.corrected.csv"))
+    assert "spring.corrected.csv has none of the texts that were corrected: no copy was written." in again
+
+
+def test_status_counts_the_corrections(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["status"]) == 0
+    line = "Corrected in spring (staging): 2 cells of its source (patternmill corrections spring)."
+    assert line in capsys.readouterr().out
+
+
+def test_unknown_catalog_is_refused(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["corrections", "sping"]) == 2
+    assert "Known: spring (staging)." in capsys.readouterr().err
