@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -61,6 +62,12 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     if (sys.stderr if err else sys.stdout).isatty():
         shown = fitted(shown, shutil.get_terminal_size().columns)
     click.echo(shown, err=err, nl=nl)
+
+
+def echo_json(value: object) -> None:
+    """Write a value to the standard output as JSON for programs: never wrapped, invisible characters as escapes."""
+    steps.clear()
+    click.echo(visible_lines(json.dumps(value, ensure_ascii=False, indent=2, default=str)))
 
 
 #: The indentation of a line, with the first column of two.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_json
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -99,7 +98,7 @@ def _shown(answer: Answer) -> int:
     from patternmill.service.resend import sentence
 
     if answer.status is not None and answer.trouble is Trouble.NONE:
-        echo(json.dumps(answer.body, ensure_ascii=False, indent=2))
+        echo_json(answer.body)
     if answer.usable:
         return EXIT_CODES[Outcome.COMPLETED]
     unreadable = (

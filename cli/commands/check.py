@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo
+from cli.terminal import echo, echo_json
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -149,9 +149,6 @@ def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unc
 
 def _write_json(checked: CheckedCatalog, lint: tuple[Lint, ...], unconfirmed: str | None) -> None:
     """To the standard output, which has nothing else."""
-    import orjson
-
     from patternmill.catalog.check_report import report_json
 
-    report = report_json(checked, unconfirmed) | {"lint": [one.as_json() for one in lint]}
-    sys.stdout.write(orjson.dumps(report, option=orjson.OPT_INDENT_2).decode() + "\n")
+    echo_json(report_json(checked, unconfirmed) | {"lint": [one.as_json() for one in lint]})

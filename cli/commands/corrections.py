@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_json
 from patternmill.text import more, plural
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def _refuse_unknown(ledger: Ledger, environment: str, catalog: str) -> None:
 
 def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_json: bool) -> None:
     if as_json:
-        echo(json.dumps([asdict(one) for one in found], indent=2))
+        echo_json([asdict(one) for one in found])
         return
     for line in _lines(found, catalog, environment):
         echo(line)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_json
 from patternmill.states import EXIT_CODES, Outcome
 
 
@@ -37,7 +35,7 @@ def command(categories: tuple[str, ...], environment: str | None, as_json: bool)
     offer = offer_of(settings)
     found = chosen_categories(offer, categories, settings.environment)
     if as_json:
-        echo(json.dumps(offer_json(offer, found, settings.environment), ensure_ascii=False, indent=2))
+        echo_json(offer_json(offer, found, settings.environment))
         return EXIT_CODES[Outcome.COMPLETED]
     for line in offer_lines(offer, found, settings.environment):
         echo(line)

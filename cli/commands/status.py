@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.terminal import echo, terminal_width
+from cli.terminal import echo, echo_json, terminal_width
 from patternmill.states import Stage, Verdict
 from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
@@ -77,7 +76,7 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
     most = None if everything else _MOST_RUNS
     with open_ledger(settings, must_exist=True) as ledger:
         if as_json:
-            echo(json.dumps(status_facts(ledger, catalog, environment, most), indent=2, default=str))
+            echo_json(status_facts(ledger, catalog, environment, most))
             return 0
         width = terminal_width()
         for line in status_lines(ledger, settings, catalog, environment, most, width):
