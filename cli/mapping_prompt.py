@@ -165,8 +165,9 @@ def show(sheet: UnmappedSheet, proposal: MappingProposal) -> None:
 
 
 def _question(proposal: MappingProposal) -> str:
-    accept = "" if proposal.missing else "y accepts this; "
-    return f"\n{accept}B=prompt changes column B (or =note, =carried); s stops"
+    if proposal.missing:
+        return f"\nA={proposal.missing[0]} says that column A is the {proposal.missing[0]}; s stops"
+    return "\ny accepts this; B=prompt changes column B (or =note, =carried); s stops"
 
 
 def _changed(proposal: MappingProposal, answer: str) -> MappingProposal | None:

@@ -1,7 +1,8 @@
-"""A proposal of what the columns of a sheet are, and its first rows as they would be read, within 80 columns."""
+"""A proposal of what the columns of a sheet are, and its first rows as they would be read, as wide as the terminal."""
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -12,10 +13,11 @@ from patternmill.catalog.rows import OPTION_PREFIX, REFINE_PREFIX, column_letter
 from patternmill.runs.input_mapping import UnmappedSheet
 from patternmill.text import plain, plural
 
-_WIDTH = 80
 _FIRST_ROWS = 3
-#: Of the columns of the table but the last: letter, header, what it is, why.
-_WIDTHS = (2, 20, 16, 37)
+#: Columns of a terminal that are used, at least and at most.
+_NARROWEST, _WIDEST = 60, 120
+#: Of the table: the letter of a column, and what it is.
+_LETTER, _TARGET = 2, 16
 _SIGNS = {Certainty.CERTAIN: "", Certainty.LIKELY: "likely: ", Certainty.QUESTION: "? "}
 
 
@@ -47,7 +49,7 @@ def _carried_lines(proposal: MappingProposal) -> Iterator[str]:
     if carried:
         text = f"Not needed, and carried through to the results: {', '.join(carried)}."
         yield ""
-        yield from textwrap.wrap(text, _WIDTH, break_on_hyphens=False)
+        yield from textwrap.wrap(text, _width(), break_on_hyphens=False)
 
 
 def _column_line(column: ProposedColumn) -> str:
@@ -56,8 +58,15 @@ def _column_line(column: ProposedColumn) -> str:
     return _line((column_letter(column.index), header, column.target, because))
 
 
+def _width() -> int:
+    return min(max(shutil.get_terminal_size().columns, _NARROWEST), _WIDEST)
+
+
 def _line(cells: Sequence[str]) -> str:
-    fitted = (_fitted(cell, width) for cell, width in zip(cells, _WIDTHS, strict=True))
+    rest = _width() - _LETTER - _TARGET - 5
+    header = rest * 2 // 5
+    widths = (_LETTER, header, _TARGET, rest - header)
+    fitted = (_fitted(cell, width) for cell, width in zip(cells, widths, strict=True))
     return ("  " + " ".join(fitted)).rstrip()
 
 
@@ -71,8 +80,8 @@ def _row_lines(number: int, cells: Sequence[str], proposal: MappingProposal) -> 
     head = [parts.pop("sku", "(no sku)"), parts.pop("category", "(no category)")]
     prompt = parts.pop("prompt", "(no prompt)")
     options = [f"{name}={value}" for name, value in parts.items()]
-    yield _fitted(f"  row {number}: {'  '.join(head + options)}", _WIDTH).rstrip()
-    yield _fitted(f"    {prompt}", _WIDTH).rstrip()
+    yield _fitted(f"  row {number}: {'  '.join(head + options)}", _width()).rstrip()
+    yield _fitted(f"    {prompt}", _width()).rstrip()
 
 
 def _part(target: str) -> str:
@@ -84,13 +93,15 @@ def _part(target: str) -> str:
 
 def _fitted(text: str, width: int) -> str:
     """Of exactly this width on a terminal, shortened where it is longer."""
-    shown, taken = "", 0
-    for character in plain(text, 10 * width):
-        step = 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        step = 0 if unicodedata.combining(character) else step
-        if taken + step > width - 1 and len(shown) < len(text):
-            rest = text[len(shown) :]
-            if taken + sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in rest) > width:
-                return shown + "…" + " " * (width - taken - 1)
-        shown, taken = shown + character, taken + step
-    return shown + " " * (width - taken)
+    shown = plain(text, 2 * width)
+    if _taken(shown) > width:
+        while _taken(shown) > width - 1:
+            shown = shown[:-1]
+        shown += "…"
+    return shown + " " * (width - _taken(shown))
+
+
+def _taken(text: str) -> int:
+    """How many columns of a terminal it takes: East Asian characters two, combining ones none."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from operator import itemgetter
 
 from patternmill.catalog.column_mapping import (
     CARRIED,
@@ -20,7 +21,7 @@ from patternmill.catalog.column_mapping import (
     missing_columns,
 )
 from patternmill.catalog.column_words import name_rank, option_called
-from patternmill.catalog.offer import Category, Offer, Option
+from patternmill.catalog.offer import Category, Offer, Option, offer_key
 from patternmill.catalog.rows import (
     OPTION_PREFIX,
     RESULT_COLUMNS,
@@ -292,14 +293,13 @@ class _Proposing:
             if not is_catalog_column(header_key(rival.header)):
                 self._found[rival.index] = replace(rival, certainty=Certainty.QUESTION)
 
-    def _offered_options(self) -> Mapping[str, Option]:
-        """By name, of the categories that the rows have, or of all; the same name in several: with all their values."""
-        found: dict[str, Option] = {}
+    def _offered_options(self) -> Mapping[str, _OfferedOption]:
+        """By name, of the categories that the rows have, or of all."""
+        found: dict[str, list[Option]] = {}
         for category in self._categories_of_rows():
             for option in category.options or ():
-                before = found.get(option.name)
-                found[option.name] = option if before is None else _united(before, option)
-        return found
+                found.setdefault(option.name, []).append(option)
+        return {name: _OfferedOption.of(options) for name, options in found.items()}
 
     def _categories_of_rows(self) -> Iterable[Category]:
         if self._offer is None or self._offer.categories is None:
@@ -313,21 +313,40 @@ class _Proposing:
         }
         return used.values() or self._offer.categories
 
-    def _worths_as_option(self, index: int, options: Mapping[str, Option]) -> Iterator[_OptionWorth]:
-        header, values = self._header[index], self._values[index]
+    def _worths_as_option(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionWorth]:
+        header, values = self._header[index], self._values[index][:_MOST_VALUES]
         key, called = option_key(header), option_called(header)
-        for option in options.values():
-            keys = {option_key(name) for name in (option.name, *option.spellings)}
-            is_named = bool(key) and (key in keys or (called is not None and called in keys))
-            share = _share(option, values)
-            if is_named:
-                yield _named_worth(option, share, len(values))
-            elif share == 1 and not set(values) <= ANYWHERE:
-                why = "its values"
-                yield _OptionWorth(False, share, option.name, why, Certainty.QUESTION)
+        value_keys = [offer_key(value) for value in values]
+        for name, option in options.items():
+            share = option.share(value_keys)
+            if bool(key) and (key in option.names or (called is not None and called in option.names)):
+                yield _named_worth(name, option, share, len(values))
+            elif share == 1 and not set(value_keys) <= ANYWHERE:
+                yield _OptionWorth(False, share, name, "its values", Certainty.QUESTION)
         if called is not None and not options:
             why = "the offered options are not known"
             yield _OptionWorth(True, 0.0, called, why, Certainty.LIKELY)
+
+
+@dataclass(frozen=True)
+class _OfferedOption:
+    """An option of one name, as all categories together have it."""
+
+    names: frozenset[str]
+    #: None: not all of them are known.
+    values: frozenset[str] | None
+
+    @classmethod
+    def of(cls, options: Sequence[Option]) -> _OfferedOption:
+        names = {option_key(name) for one in options for name in (one.name, *one.spellings)}
+        if any(one.values is None for one in options):
+            return cls(frozenset(names), None)
+        values = [text for one in options for text in (*(one.values or ()), *map(itemgetter(0), one.labels))]
+        return cls(frozenset(names), frozenset(map(offer_key, values)))
+
+    def share(self, keys: Sequence[str]) -> float:
+        """How many of these are values of it."""
+        return sum(key in self.values for key in keys) / len(keys) if self.values and keys else 0.0
 
 
 @dataclass(frozen=True)
@@ -348,23 +367,11 @@ class _OptionWorth:
     certainty: Certainty
 
 
-def _named_worth(option: Option, share: float, values: int) -> _OptionWorth:
+def _named_worth(name: str, option: _OfferedOption, share: float, values: int) -> _OptionWorth:
     if not values or share == 1 or option.values is None:
-        return _OptionWorth(True, share, option.name, "its name", Certainty.CERTAIN)
+        return _OptionWorth(True, share, name, "its name", Certainty.CERTAIN)
     fitting = f"{round(share * values)} of {values} values are offered"
-    return _OptionWorth(True, share, option.name, fitting, _certain_if(share >= _MOST_OF))
-
-
-def _share(option: Option, values: Sequence[str]) -> float:
-    if option.values is None or not values or len(values) > _MOST_VALUES:
-        return 0.0
-    return sum(option.find_value(value) is not None for value in values) / len(values)
-
-
-def _united(one: Option, other: Option) -> Option:
-    if one.values is None or other.values is None:
-        return replace(one, values=None)
-    return replace(one, values=(*one.values, *other.values), labels=(*one.labels, *other.labels))
+    return _OptionWorth(True, share, name, fitting, _certain_if(share >= _MOST_OF))
 
 
 def _certain_if(sure: bool) -> Certainty:

@@ -36,8 +36,8 @@ MAPPABLE = frozenset(
     }
 )
 _ENCODING = frozenset({FileCode.UNREADABLE_ENCODING, FileCode.NUL_BYTES})
-#: Rows that a proposal looks at.
-_MOST_ROWS = 5_000
+#: Rows, and cells, that a proposal looks at.
+_MOST_ROWS, _MOST_CELLS = 5_000, 500_000
 
 
 def read_input(spec: RunSpec) -> CatalogFile:
@@ -142,8 +142,9 @@ class UnmappedSheet:
         """Raises InputRefused when two columns have one name: no mapping can tell them apart."""
         header = self.table.header
         refuse_duplicates(header, self.name)
-        rows = islice((cells for _, cells in self.table.records if len(cells) == len(header)), _MOST_ROWS)
-        return propose(header, list(rows), offer, remembered)
+        rows = (cells for _, cells in self.table.records if len(cells) == len(header))
+        most = min(_MOST_ROWS, _MOST_CELLS // max(len(header), 1))
+        return propose(header, list(islice(rows, most)), offer, remembered)
 
 
 def read_sheet(

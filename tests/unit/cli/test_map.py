@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 def columns_of(text: str) -> dict[str, str]:
     """The table that is shown: by column, what it is."""
     lines: Iterable[str] = text.partition("because\n")[2].partition("\n\n")[0].splitlines()
-    return {line[5:25].strip(): line[26:42].strip() for line in lines}
+    return {line[5:27].strip(): line[28:44].strip() for line in lines}
 
 
 def test_without_a_terminal_the_proposal_is_shown_and_not_remembered(
@@ -64,6 +65,21 @@ def test_without_a_terminal_the_proposal_is_shown_and_not_remembered(
     assert max(map(len, out.splitlines())) <= 80
     assert "--yes" in err
     assert main.run(["map", "spring.csv", "--show"]) == 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_proposal_fits_the_terminal(
+    sheet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Wide characters count twice."""
+    sheet.write_text(SHEET.replace("Bemerkung", "備考" * 30).replace("neu", "新" * 90), encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", str(width))
+    main.run(["map", "spring.csv", "--set", "F=option:" + "x" * 40])
+    assert max(map(columns_taken, shown(capsys).splitlines())) <= width
+
+
+def columns_taken(line: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in line)
 
 
 def test_with_yes_it_is_remembered_shown_and_forgotten(
