@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from xml.parsers import expat
@@ -15,6 +16,9 @@ ZIP = b"PK\x03\x04"
 _MOST_PARTS = 10_000
 _PART_BEGINS = b"PK\x01\x02"
 _CHUNK = 1 << 20
+_DEEPEST = 20_000
+_FEW = 20
+_EMPTY = re.compile(rb"<[^<>]*/>")
 #: Bytes of a part that names others or describes them.
 _SMALL = 16 << 20
 _SAVE_AGAIN = "Open it in the program that made it, and save it again as .xlsx; or save it as `CSV UTF-8`."
@@ -75,14 +79,25 @@ def parse_xml(part: bytes, parser: expat.XMLParserType, reading: Reading) -> Non
         raise damaged(reading)
 
     parser.StartDoctypeDeclHandler = refuse
+    depth = 0
     try:
         for begin in range(0, len(part), _CHUNK):
             reading.check_time()
-            parser.Parse(part[begin : begin + _CHUNK])
+            chunk = part[begin : begin + _CHUNK]
+            depth += _opened(chunk)
+            if depth > _DEEPEST:
+                raise damaged(reading)
+            parser.Parse(chunk)
         parser.Parse(b"", True)
     except (expat.ExpatError, ValueError):
         # A number or name that is none, too.
         raise damaged(reading) from None
+
+
+def _opened(chunk: bytes) -> int:
+    """How many elements it opens and does not close: the parser takes memory for each. About."""
+    tags = chunk.count(b"<") - 2 * chunk.count(b"</")
+    return tags - len(_EMPTY.findall(chunk)) if tags > _FEW else tags
 
 
 def elements(part: bytes, names: Collection[str], reading: Reading) -> list[tuple[str, Attributes]]:

@@ -49,16 +49,16 @@ def text_table(
     delimiter = choices.delimiter or (named.group(1) if named else None)
     if delimiter is None:
         delimiter = _likeliest(text[:_SAMPLE], name, mapping, quoting)
-    if delimiter in '"\r\n':
+    if len(delimiter) != 1 or delimiter in '"\r\n':
         raise refusal(FileCode.WRONG_DELIMITER, f"{name} names {delimiter!r} as its delimiter.", _SAVE)
     numbered = CsvText(raw, name, read_as, reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = replace(layout, format=_FORMATS.get(delimiter, "Text"), encoding=encoding, delimiter=delimiter)
+    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
     return table_of(sheet, name, layout, choices, mapping)
 
 
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."
-_FORMATS = {",": "CSV", ";": "CSV", "\t": "Text"}
+_FORMATS = {",": "CSV", ";": "CSV"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,11 @@ class _Guess:
     def share(self) -> float:
         """Of the rows that have this width."""
         return self._widths[self.width] / len(self.rows) if self.rows else 0
+
+    @property
+    def begins(self) -> int:
+        """The first row of that width: the header, if this is the delimiter."""
+        return next((number for number, cells in self.rows if len(cells) == self.width), 0)
 
     @property
     def is_sure(self) -> bool:
@@ -101,9 +106,11 @@ def _likeliest(sample: str, name: str, mapping: ColumnMapping, quoting: bool) ->
     if not guesses or guesses[0].width < 2:
         return ","
     sure = [guess for guess in guesses if guess.is_sure and guess.exact == guesses[0].exact]
-    if len(sure) > 1:
-        raise _two_readings(name, sure, quoting)
-    return guesses[0].delimiter
+    # Lists within cells (`a;b;c` in each row) are not in the header.
+    earliest = [guess for guess in sure if guess.begins == min(one.begins for one in sure)]
+    if len(earliest) > 1:
+        raise _two_readings(name, earliest, quoting)
+    return (earliest or guesses)[0].delimiter
 
 
 def _guesses(sample: str, mapping: ColumnMapping) -> Iterator[_Guess]:

@@ -23,9 +23,8 @@ _RELATIONS = "xl/_rels/workbook.xml.rels"
 #: Large at times, and not needed for cells.
 _NOT_READ = ("xl/pivotcache/", "xl/drawings/", "xl/charts/", "customxml/", "docprops/")
 _STYLES = frozenset({"numFmt", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "dxfs"})
-_ERROR = "the error "
 #: Each takes memory, however small the file.
-_MOST_MARKED = 3_000_000
+_MOST_KEPT = 3_000_000
 _UNSTORED = Unfit("a formula whose result is not stored", "open the workbook in Excel, and save it again")
 _ERROR_REMEDY = "correct its formula, or type the text itself"
 
@@ -38,7 +37,7 @@ class ExcelWorkbook:
     def __init__(self, raw: bytes, reading: Reading) -> None:
         self._reading = reading
         self._parts = unzipped(raw, _is_read, reading)
-        self._codes = _format_codes(self._parts.get("xl/styles.xml", b""), reading)
+        self._formats = _format_codes(self._parts.get("xl/styles.xml", b""), reading)
         self._paths = _worksheet_paths(self._parts, reading)
         self._workbook = _guarded(lambda: calamine.load_workbook(zipped(self._parts)), reading)
         kind = calamine.SheetTypeEnum.WorkSheet
@@ -52,14 +51,14 @@ class ExcelWorkbook:
         part = self._parts.get(self._paths[name])
         if part is None:
             raise damaged(self._reading)
-        scan = _Scan(self._codes, self._reading)
+        scan = _Scan(self._formats, self._reading)
         scan.run(part)
         self._reading.check_cells(scan.rows, scan.columns)
         self._check_shared_texts(part, scan.shared)
         values = _guarded(
             lambda: self._workbook.get_sheet_by_name(name).to_python(skip_empty_area=False), self._reading
         )
-        texts = _Texts(scan.marked)
+        texts = _Texts(scan)
         rows = rectangular(
             ((number, texts.of(number, row)) for number, row in enumerate(values, 1)), self._reading
         )
@@ -86,40 +85,49 @@ def _guarded(work: Callable[[], T], reading: Reading) -> T:
 class _Texts:
     """The rows of values as rows of texts."""
 
-    def __init__(self, marked: dict[tuple[int, int], str | Unfit]) -> None:
-        self._marked = marked
+    def __init__(self, scan: _Scan) -> None:
+        self._scan = scan
+        self._has_blanks = bool(scan.errors or scan.formulas)
         self.unfit: dict[tuple[int, int], Unfit] = {}
 
     def of(self, number: int, row: list[Value]) -> list[str]:
-        if not self._marked and all(type(value) is str for value in row):
+        if not self._has_blanks and all(type(value) is str for value in row):
             return row  # type: ignore[return-value]
         return [self._text((number, index), value) for index, value in enumerate(row)]
 
     def _text(self, place: tuple[int, int], value: Value) -> str:
-        mark = self._marked.get(place, GENERAL)
-        if mark != GENERAL and value == "":
-            error = isinstance(mark, Unfit) and mark is not _UNSTORED
-            unfit: Unfit | None = mark if isinstance(mark, Unfit) else _UNSTORED
-            text = mark.what.removeprefix(_ERROR) if isinstance(mark, Unfit) and error else ""
+        if value == "":
+            text, unfit = self._blank(place)
         else:
-            text, unfit = cell_text(value, mark if isinstance(mark, str) else GENERAL)
+            text, unfit = cell_text(value, self._scan.codes.get(place, GENERAL))
         if unfit is not None:
             self.unfit[place] = unfit
         return text
+
+    def _blank(self, place: tuple[int, int]) -> tuple[str, Unfit | None]:
+        """What calamine has no value of."""
+        if error := self._scan.errors.get(place):
+            return error, Unfit(f"the error {error}", _ERROR_REMEDY)
+        return "", _UNSTORED if place in self._scan.formulas else None
 
 
 @dataclass
 class _Scan:
     """The cells of a worksheet that calamine alone does not tell enough of, and how far the cells reach."""
 
-    codes: tuple[str, ...]
+    #: By the index of a style.
+    formats: tuple[str, ...]
     reading: Reading
     rows: int = 0
     columns: int = 0
     #: Cells whose text is stored elsewhere.
     shared: int = 0
-    #: By row and index: the format's code of a number, or why the cell has no text.
-    marked: dict[tuple[int, int], str | Unfit] = field(default_factory=dict)
+    #: By row and index: the format's code of a number, unless it is `General`.
+    codes: dict[tuple[int, int], str] = field(default_factory=dict)
+    #: calamine leaves errors out.
+    errors: dict[tuple[int, int], str] = field(default_factory=dict)
+    #: With a result that is no text, or that no program has calculated yet.
+    formulas: set[tuple[int, int]] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
     _row: int = 0
     _column: int = -1
@@ -167,38 +175,37 @@ class _Scan:
         self._column, self._row = index, int(place[len(letters) :])
 
     def _formula(self, _: Attributes) -> None:
-        # Its result follows, unless no program has calculated it yet.
         if self._cell.get("t", "n") == "n":
-            self._mark(_UNSTORED)
+            self.formulas.add(self._reached())
 
     def _value(self, _: Attributes) -> None:
-        if self._row > self.rows:
-            self.rows = self._row
-        if self._column >= self.columns:
-            self.columns = self._column + 1
+        place = self._reached()
         kind = self._cell.get("t", "n")
         if kind == "s":
             self.shared += 1
         elif kind == "n":
             style = int(self._cell.get("s", 0))
-            if style < len(self.codes) and self.codes[style] != GENERAL:
-                self._mark(self.codes[style])
+            if style < len(self.formats) and self.formats[style] != GENERAL:
+                self.codes[place] = self.formats[style]
         elif kind == "e":
-            self._collect_error()
+            self._collect_error(place)
 
-    def _mark(self, mark: str | Unfit) -> None:
-        self.rows, self.columns = max(self.rows, self._row), max(self.columns, self._column + 1)
-        self.marked[self._row, self._column] = mark
-        if len(self.marked) > _MOST_MARKED:
-            raise self.reading.too_large(f"has more than {_MOST_MARKED:,} cells with formulas or formats")
+    def _reached(self) -> tuple[int, int]:
+        if self._row > self.rows:
+            self.rows = self._row
+        if self._column >= self.columns:
+            self.columns = self._column + 1
+        if len(self.codes) + len(self.formulas) + len(self.errors) > _MOST_KEPT:
+            raise self.reading.too_large(f"has more than {_MOST_KEPT:,} cells with formulas or formats")
+        return self._row, self._column
 
-    def _collect_error(self) -> None:
-        """calamine leaves errors out: the text up to the element's end."""
+    def _collect_error(self, place: tuple[int, int]) -> None:
+        """The text up to the element's end."""
         texts: list[str] = []
 
         def end(_: str) -> None:
             self._parser.CharacterDataHandler = self._parser.EndElementHandler = None
-            self._mark(Unfit(f"{_ERROR}{''.join(texts)}", _ERROR_REMEDY))
+            self.errors[place] = "".join(texts)
 
         self._parser.CharacterDataHandler = texts.append
         self._parser.EndElementHandler = end

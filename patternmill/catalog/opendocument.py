@@ -69,7 +69,10 @@ class _Document:
         self._row_unfit: dict[int, Unfit] = {}
         self._blanks = 0
         self._cell: Attributes = {}
-        self._paragraphs: list[str] | None = None
+        #: Of the cell that is read, with their characters and paragraphs counted.
+        self._texts: list[str] = []
+        self._length = self._paragraphs = 0
+        self._in_paragraph = False
         self._aside = 0
         self._starts: dict[str, Callable[[Attributes], None]] = {
             "style": self._begin_style,
@@ -102,14 +105,20 @@ class _Document:
         name = local(name)
         if self._aside:
             self._aside -= 1
+        elif name == "p":
+            self._in_paragraph = False
         elif name in ("table-cell", "covered-table-cell"):
             self._end_cell()
         elif name == "table-row":
             self._end_row()
 
     def _text(self, text: str) -> None:
-        if self._paragraphs and not self._aside:
-            self._paragraphs[-1] += text
+        if not self._in_paragraph or self._aside:
+            return
+        self._texts.append(text)
+        self._length += len(text)
+        if self._length > self._reading.limits.row_length:
+            raise self._reading.too_large("has a cell of too many characters", "Shorten it.")
 
     def _begin_style(self, attributes: Attributes) -> None:
         self._style = attributes.get("name", "")
@@ -126,18 +135,20 @@ class _Document:
         self._row, self._row_unfit, self._blanks, self._row_attributes = [], {}, 0, attributes
 
     def _begin_cell(self, attributes: Attributes) -> None:
-        self._cell, self._paragraphs = attributes, []
+        self._cell, self._texts = attributes, []
+        self._length = self._paragraphs = 0
 
     def _begin_paragraph(self, attributes: Attributes) -> None:
-        if self._paragraphs is not None:
-            self._paragraphs.append("")
+        self._in_paragraph = True
+        if self._paragraphs:
+            self._text("\n")
+        self._paragraphs += 1
 
     def _spaces(self, attributes: Attributes) -> None:
         self._text(" " * min(int(attributes.get("c", "1")), _MOST_SPACES))
 
     def _end_cell(self) -> None:
-        text, repeated = "\n".join(self._paragraphs or ()), _repeated(self._cell, "number-columns-repeated")
-        self._paragraphs = None
+        text, repeated = "".join(self._texts), _repeated(self._cell, "number-columns-repeated")
         if not text:
             self._blanks += repeated
             return

@@ -31,7 +31,13 @@ UNCHECKED = "Categories and options were not checked, because no offer was read.
 _MOST_LINES_NAMED = 5
 _CACHED = 4096
 _OWN_SKU = "write another sku in each row"
-_MISFITS = frozenset({RowCode.SURPLUS_CELLS.value, RowCode.MISSING_CELLS.value})
+_CELLS_MISFIT = "the row had surplus or missing cells in an earlier run"
+#: What a results file does not show of the row that was refused: its cells are as many as the header's, and all texts.
+_UNSEEN = {
+    RowCode.SURPLUS_CELLS.value: _CELLS_MISFIT,
+    RowCode.MISSING_CELLS.value: _CELLS_MISFIT,
+    RowCode.NOT_TEXT.value: "a cell was a date, an error or a rounded number in an earlier run's sheet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,12 +254,12 @@ class _RowChecker:
         return self._earlier_misfit(record)
 
     def _earlier_misfit(self, record: Record) -> Finding | None:
-        """Results have as many cells in each row as the header: what an earlier run found is in the error code."""
+        """What an earlier run found is in the error code alone."""
         index = self._error_code
         code = record.cells[index].strip() if index is not None else ""
-        if index is None or code not in _MISFITS:
+        if index is None or code not in _UNSEEN:
             return None
-        message = "the row had surplus or missing cells in an earlier run"
+        message = _UNSEEN[code]
         remedy = f"correct its cells, then clear its {shown(self._header[index])} cell"
         return Finding(self._header[index], RowCode(code), message, remedy)
 

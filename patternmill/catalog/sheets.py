@@ -140,12 +140,17 @@ def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
         not raw.startswith((ZIP, PARQUET))
         and choices.delimiter in (None, ",")
         and choices.header_row in (None, 1)
+        and not _begins_as_json(raw)
     )
+
+
+def _begins_as_json(raw: bytes) -> bool:
+    return looks_like_json(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1"))
 
 
 def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> str | None:
     """None when it does not begin as JSON does."""
-    if not looks_like_json(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1")):
+    if not _begins_as_json(raw):
         return None
     encoding = encoding_of(raw, name, choices.encoding, quoting)
     check_text(raw, name, encoding)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from patternmill.catalog.csv_reader import NumberedRow
-from patternmill.catalog.rows import RESULT_COLUMNS, header_key
+from patternmill.catalog.rows import RESULT_COLUMNS, header_key, is_ours
 from patternmill.catalog.tables import Table
 from patternmill.text import plural
 
@@ -24,8 +24,11 @@ _NO_OPTION = "title"
 
 
 def is_shopify(header: Sequence[str]) -> bool:
+    """The results of such an export have its columns too, and are rows as they are."""
     keys = {header_key(cell) for cell in header}
-    return "title" in keys and not keys.isdisjoint(_HANDLES) and "option1 name" in keys
+    return (
+        not is_ours(header) and "title" in keys and not keys.isdisjoint(_HANDLES) and "option1 name" in keys
+    )
 
 
 def with_products(table: Table) -> Table:
@@ -40,7 +43,7 @@ def with_products(table: Table) -> Table:
     widened = tuple((number, (*cells, *export.values(cells, new))) for number, cells in rows)
     header = (table.layout.header_row or 1, (*map(_column, table.header), *new))
     pictures = len(table.records) - len(rows)
-    note = f"Not read, because it holds but a further picture of a product: {plural(pictures, 'row')}."
+    note = f"Skipped, as further pictures of a product: {plural(pictures, 'row')}."
     return replace(
         table,
         layout=replace(table.layout, format="Shopify export"),

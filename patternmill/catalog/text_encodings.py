@@ -16,6 +16,11 @@ _OTHER_FORMATS = (
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls), or a workbook with a password"),
     (b"\x1f\x8b", "a gzip archive"),
     (b"%PDF-", "a PDF document"),
+    # What some shops call .xls.
+    (b"<html", "a web page"),
+    (b"<!DOCTYPE", "a web page"),
+    (b"<table", "a web page"),
+    (b"<?xml", "an XML document"),
 )
 #: Of host names, and so slow that a small file would take hours.
 _NOT_OF_FILES = frozenset({"punycode", "idna"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import zipfile
 from typing import Protocol
 
@@ -89,7 +90,7 @@ def _several(name: str, tables: list[Table], quoting: bool) -> InputRefused:
     return refusal(
         FileCode.SEVERAL_WORKSHEETS,
         f"{name} has {plural(len(tables), 'worksheet')} that could be meant: {found}.",
-        f"Name one, as in `--worksheet '{plain(first)}'`.",
+        f"Name one, as in `--worksheet {shlex.quote(plain(first))}`.",
     )
 
 

@@ -73,6 +73,13 @@ def test_two_readings_are_both_shown() -> None:
     assert "sep=" in (fault.remedy or "")
 
 
+@pytest.mark.parametrize(("delimiter", "other"), [(",", ";"), (";", ",")])
+def test_lists_in_cells_are_no_second_reading(delimiter: str, other: str) -> None:
+    rows = [["Art", "Text", "Tags", "Typ"], *(["A", "x", other.join("abcde"), "Mug"] for _ in range(60))]
+    raw = "\n".join(delimiter.join(row) for row in rows).encode()
+    assert read_table(raw, "spring.csv").layout.delimiter == delimiter
+
+
 def test_exact_header_decides_between_delimiters() -> None:
     rows = [("sku", "prompt", "category", "a,b,c"), ("A", "x", "Mug", "1,2,3")]
     raw = "\n".join(";".join(row) for row in rows).encode()
@@ -110,6 +117,11 @@ def test_table_shows_what_a_mapping_is_proposed_from() -> None:
     assert table.with_header(3).header == ("A", "Rosen", "Mug")
 
 
+def test_delimiter_may_be_chosen() -> None:
+    assert len(read(delimited(TABLE, "~"), delimiter="~").records) == 2
+    assert refused(delimited(TABLE, ";"), delimiter="semicolon").code == FileCode.WRONG_DELIMITER
+
+
 def test_header_row_may_be_chosen() -> None:
     assert [record.line for record in read(delimited([*TABLE, *TABLE]), header_row=4).records] == [5, 6]
     assert refused(delimited(TABLE), header_row=9).code == FileCode.NO_KNOWN_COLUMNS
@@ -134,6 +146,7 @@ def test_plain_csv_is_read_as_it_is() -> None:
         (b"sep=;\n", FileCode.EMPTY_FILE),
         (b'sep="\nsku\n', FileCode.WRONG_DELIMITER),
         (b"", FileCode.EMPTY_FILE),
+        (b"<html><table><tr><td>sku</td></tr></table></html>", FileCode.NOT_CSV),
     ],
 )
 def test_refusals_are_those_of_csv(raw: bytes, code: FileCode) -> None:

@@ -86,6 +86,12 @@ def test_malformed_json_is_refused_in_a_sentence(raw: bytes, told: str) -> None:
     assert caught.value.code in (FileCode.MALFORMED_JSON, FileCode.UNREADABLE_ENCODING)
 
 
+def test_array_in_one_long_line_is_read() -> None:
+    """Longer than a row of text may be."""
+    many = json.dumps([OBJECTS[0] | {"sku": f"A-{n}", "note": "x" * 5000} for n in range(1000)])
+    assert len(read(many.encode()).records) == 1000
+
+
 def test_title_in_brackets_is_no_json() -> None:
     assert len(read(delimited([["[Draft] spring"], *TABLE])).records) == 2
 
@@ -127,7 +133,15 @@ def test_variants_of_a_shopify_product_have_what_its_first_row_says() -> None:
         (5, "R-1", "Roses", {}),
     ]
     assert file.header[-3:] == ("note:Status", "Size", "Fabric")
-    assert file.notes == ("Not read, because it holds but a further picture of a product: 1 row.",)
+    assert file.notes == ("Skipped, as further pictures of a product: 1 row.",)
+
+
+def test_results_of_a_shopify_export_are_read_as_results() -> None:
+    mapping = ColumnMapping.of({"Variant SKU": "sku", "Title": "prompt", "Type": "category"})
+    header = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,status,error_code\n"
+    file = read(f"{header}heron,Blue herons,Mug,,,H-1,failed,x\nheron,,,,,,not_started,\n".encode(), mapping)
+    assert file.columns.ours and file.layout is None
+    assert [record.cells[1] for record in file.records] == ["Blue herons", ""]
 
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=8)

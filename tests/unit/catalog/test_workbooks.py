@@ -20,6 +20,7 @@ from .sheet_files import (
     ROWS,
     TABLE,
     archive,
+    delimited,
     ods_row,
     open_document,
     raw_workbook,
@@ -108,6 +109,19 @@ def test_cell_that_displays_something_else_is_refused_with_its_address(
     assert "format the cell as Text" in found.problems[0].remedy
 
 
+def test_refused_row_of_a_results_file_is_not_bought_uncorrected() -> None:
+    """There its date is a text like any other: it is refused until somebody has cleared the code."""
+    rows = [
+        ("sku", "prompt", "category", "status", "error_code"),
+        ("A", "2025-03-01", "Mug", "refused", "not_text"),
+    ]
+    found = checked(read(delimited(rows)))
+    assert codes(found) == {2: ["not_text"]}
+    assert "clear its `error_code` cell" in found.problems[0].remedy
+    rows[1] = ("A", "herons", "Mug", "refused", "")
+    assert codes(checked(read(delimited(rows)))) == {}
+
+
 def test_errors_and_formulas_without_a_result_are_refused() -> None:
     cells = '<c r="A2" t="e"><v>#REF!</v></c><c r="B2"><f>A1</f><v></v></c><c r="C2"><f>A1</f></c>'
     calculated = '<c r="A3" t="str"><f>A1</f><v>S-3</v></c><c r="B3"><f>6*2</f><v>12</v></c>'
@@ -152,7 +166,7 @@ def test_several_worksheets_are_shown() -> None:
     fault = refused(workbook({"Artikel": TABLE, "Alt": TABLE[:2]}))
     assert fault.code == FileCode.SEVERAL_WORKSHEETS
     assert "“Artikel” (2 rows: sku, prompt" in fault.message and "“Alt” (1 row" in fault.message
-    assert fault.remedy is not None and "--worksheet 'Artikel'" in fault.remedy
+    assert fault.remedy is not None and "--worksheet Artikel" in fault.remedy
     assert refused(workbook({"Artikel": TABLE}), worksheet="Nein").code == FileCode.SEVERAL_WORKSHEETS
 
 
@@ -192,6 +206,11 @@ def test_displayed_text_of_an_open_document_counts() -> None:
     assert "Artikel!A6 holds the number 4006381333931, which is displayed as 4.00638E+12" in told[0]
     assert "Artikel!B6 holds the date 01.03.25" in told[1]
     assert "1 row hidden" in file.notes[0]
+
+
+def test_hidden_worksheet_of_an_open_document_is_read_when_it_is_named() -> None:
+    raw = open_document("".join(map(ods_row, TABLE)), hidden="".join(map(ods_row, TABLE[:2])))
+    assert [len(read(raw, worksheet=name).records) for name in (None, "Alt")] == [2, 1]
 
 
 @pytest.mark.parametrize(
