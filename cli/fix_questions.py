@@ -111,7 +111,8 @@ class Asker:
         if question.choices == (NOTHING,):
             prompt = f"{_where(question)}: {_fault(question)}. Empty {_cells(question)}? [y/N/skip]"
             text = _answered(prompt, "")
-            return NOTHING if text.casefold() in ("y", "yes") else self._other(question, text)
+            self._skips = text.casefold() in ("s", "skip")
+            return NOTHING if text.casefold() in ("y", "yes") else None
         echo(f"{_where(question)}: {_fault(question)}. Instead:")
         echo(_numbered(question.choices))
         return self._other(question, _answered("A name or number; Enter leaves it as it is", ""))
@@ -165,5 +166,5 @@ def _cells(question: Question) -> str:
 
 
 def _numbered(choices: tuple[str, ...]) -> str:
-    named = "   ".join(f"{number} {name or '(empty)'}" for number, name in enumerate(choices, 1))
+    named = "   ".join(f"{number}) {name or '(empty)'}" for number, name in enumerate(choices, 1))
     return click.wrap_text(named, width=_WIDTH, initial_indent="  ", subsequent_indent="  ")

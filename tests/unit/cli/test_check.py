@@ -98,6 +98,19 @@ def test_encoding_is_asked_for(home: Path, answers: list[str]) -> None:
     assert main.run(["check", "herbst.corrected.csv"]) == 0
 
 
+@pytest.mark.parametrize(("typed", "left"), [("y", ""), ("", "linen"), ("1", "linen")])
+def test_cells_are_emptied_by_yes_alone(home: Path, answers: list[str], typed: str, left: str) -> None:
+    """Of an option that the category does not have."""
+    Path("spring.csv").write_text(
+        "sku,prompt,category,option:size,option:finish,option:fabric\n"
+        "A,herons,Mugg,11oz,matte,linen\nB,herons,Cushion,50x50,,linen\n"
+    )
+    answers += ["y", typed]
+    main.run(["check", "spring.csv", "--fix"])
+    lines = Path("spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert lines[1].rpartition(",")[2] == left
+
+
 @pytest.mark.parametrize("options", [["--fix"], ["--fix", "--json"], ["--yes"]])
 def test_options_that_cannot_be_followed_are_refused(
     file: Path, options: list[str], monkeypatch: pytest.MonkeyPatch
