@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from cli.run_display import Display, ending_lines, progress_line
 from patternmill.engine.progress import Halt, Progress
+from patternmill.planning.plan import Cost
 from patternmill.results.summary import Cause
 from patternmill.runs.run import Run
+from patternmill.states import Outcome, RowStatus, Stage
 
 
 def run_with(writer: object, **counts: int) -> Run:
@@ -86,20 +88,46 @@ def test_run_whose_rows_have_ended_has_no_time_left() -> None:
     assert line.endswith(", ending")
 
 
-def test_end_of_a_run_says_where_the_other_causes_are() -> None:
-    """Ten are listed; how many more there are, of how many rows, and which file has them."""
+def ended_run(outcome: Outcome, **changes: Any) -> Run:
+    """A run that has ended, as far as its last lines read it."""
     now = datetime(2026, 9, 1, tzinfo=UTC)
-    causes = [
-        Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
-    ]
     record = SimpleNamespace(
         reason=None, ended_at=now, started_at=now, run_id="r1", options={}, catalog="spring"
     )
-    run = SimpleNamespace(
-        ending=SimpleNamespace(outcome="CompletedWithFailures", rows={}, record=record),
-        results=SimpleNamespace(causes=causes, out=Path("results")),
-        progress=Progress(),
-        reported="",
-    )
-    lines = list(ending_lines(cast(Run, run), "", None, False))
+    values: dict[str, Any] = {
+        "ending": SimpleNamespace(
+            outcome=outcome, rows={}, record=record, spent=SimpleNamespace(amount=1_040)
+        ),
+        "results": SimpleNamespace(causes=[], out=Path("results"), whole=None),
+        "progress": Progress(),
+        "reported": "",
+        "forecast": None,
+        "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
+    }
+    return cast(Run, SimpleNamespace(**values | changes))
+
+
+def test_end_of_a_run_says_where_the_other_causes_are() -> None:
+    """Ten are listed; how many more there are, of how many rows, and which file has them."""
+    causes = [
+        Cause("unknown_category", f"unknown category `{n}`", 2, (), f"category `{n}`", "") for n in range(19)
+    ]
+    results = SimpleNamespace(causes=causes, out=Path("results"), whole=None)
+    lines = list(ending_lines(ended_run(Outcome.COMPLETED_WITH_FAILURES, results=results), "", None, ""))
+    assert lines[0].startswith("Completed with failures: ")
     assert f"  and 9 more causes of 18 rows, in {Path('results/failures.csv')}" in lines
+
+
+def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
+    """The command is the very one to type; a limit that was reached is to be raised."""
+    run = ended_run(
+        Outcome.BUDGET_REACHED,
+        cost=Cost(0, 0, "EUR"),
+        forecast=SimpleNamespace(money_text="€10 to €12"),
+        spec=SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40})),
+    )
+    assert run.ending is not None
+    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
+    lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
+    assert "Money: €10.40 spent; forecast €10 to €12" in lines
+    assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
