@@ -24,7 +24,7 @@ from cli.killed_imports import (
 )
 from cli.offered import embedded_extras, embedded_offer
 from patternmill import __version__
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import PatternmillError
 from patternmill.ledger.ledger import ledger_if_any
@@ -43,6 +43,7 @@ from patternmill.runs.capabilities import reference_place
 from patternmill.runs.preview import preview
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
 from patternmill.runs.spec import RunSpec
+from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.text import plural
 from studio.testing import Studio, StudioFailed
 

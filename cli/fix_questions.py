@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from cli.terminal import echo
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
-from patternmill.catalog.corrected_copy import write_corrected
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
+from patternmill.sheets.corrected_copy import write_corrected
 from patternmill.text import contrasted, plural, shown
 
 _WIDTH = 78

@@ -11,7 +11,7 @@ import click
 
 from cli.mapping_text import proposal_lines
 from cli.terminal import echo
-from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.mapping_proposal import MappingProposal
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.rows import column_letter, header_key

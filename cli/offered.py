@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.catalog_file import CatalogFile
     from patternmill.catalog.extras import Extras
     from patternmill.catalog.offer import Offer
     from patternmill.catalog.reference_files import ReferencePlace

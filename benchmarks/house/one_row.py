@@ -21,7 +21,7 @@ from benchmarks.house.source import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Made once each time that a CSV is parsed.
-PARSED = "patternmill.catalog.csv_reader:CatalogFile.__init__"
+PARSED = "patternmill.sheets.csv_reader:CatalogFile.__init__"
 REQUEST = "patternmill.service.client:StudioClient.post"
 PATTERN_OPERATION = "patterns/create"
 LEDGER_FILE = "ledger.sqlite3"

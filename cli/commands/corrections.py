@@ -14,7 +14,7 @@ from cli.terminal import echo, echo_json
 from patternmill.text import more, plural
 
 if TYPE_CHECKING:
-    from patternmill.catalog.csv_reader import CatalogFile
+    from patternmill.catalog.catalog_file import CatalogFile
     from patternmill.catalog.fixes import Edits
     from patternmill.catalog.row_corrections import Correction
     from patternmill.ledger.ledger import Ledger
@@ -131,10 +131,11 @@ def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -
 
 def _write(sheet: Path, catalog: str, settings: Settings, corrections: Sequence[Correction]) -> None:
     """A copy of the source with the corrections that hold for it; the source itself is left as it is."""
-    from patternmill.catalog.corrected_copy import write_corrected
-    from patternmill.catalog.row_corrections import SHAPE, merge
-    from patternmill.catalog.sheets import read_catalog
+    from patternmill.catalog.row_corrections import SHAPE
     from patternmill.runs.input_mapping import remembered_mapping
+    from patternmill.sheets.corrected_copy import write_corrected
+    from patternmill.sheets.merged_rows import merge
+    from patternmill.sheets.sheet_reader import read_catalog
 
     mapping = remembered_mapping(settings, catalog)
     file = read_catalog(sheet, choices=mapping.choices, mapping=mapping.mapping)

@@ -46,8 +46,8 @@ def command(categories: tuple[str, ...], out: Path, rows: int, environment: str 
     """
     from cli.offered import offer_of
     from patternmill.catalog.offer_text import chosen_categories
-    from patternmill.catalog.template_workbook import template_csv, template_workbook
     from patternmill.settings import load_settings
+    from patternmill.sheets.template_workbook import template_csv, template_workbook
 
     _refuse_place(out)
     settings = load_settings(environment=environment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.offer import Nearest, Offer
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement

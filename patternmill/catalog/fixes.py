@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.offer import Category, Nearest, offer_key
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog

@@ -12,8 +12,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from patternmill.catalog.csv_reader import stable_bytes
 from patternmill.catalog.extras import Picture, Unreadable
+from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes
 from patternmill.errors import PatternmillError

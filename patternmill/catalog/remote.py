@@ -15,12 +15,9 @@ from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, stable_bytes
+from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
-from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
-from patternmill.catalog.sheets import parse_sheet
+from patternmill.catalog.read_limits import Reading, unpacked
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.text import plain
 
@@ -52,33 +49,6 @@ def source_name(address: str) -> str:
     """The file's name, without `.gz`."""
     path = unquote(urlsplit(address).path) if is_remote(address) else address
     return posixpath.basename(path.rstrip("/")).removesuffix(".gz") or "source"
-
-
-def read_source(
-    address: str,
-    *,
-    choices: SheetChoices = NO_CHOICES,
-    mapping: ColumnMapping = NO_MAPPING,
-    empty: bool = False,
-    quoting: bool = True,
-    limits: ReadLimits | None = None,
-) -> CatalogFile:
-    """Read a catalog from a path or an address, compressed by gzip or not. Raises InputRefused.
-
-    `empty`: a header without rows is accepted. `quoting`: the refusal of a file that is no catalog may quote its first
-    row.
-    """
-    reading = Reading(plain(shown_address(address), 300), limits)
-    raw = reading.in_time(lambda: source_bytes(address, reading))
-    return parse_sheet(
-        raw,
-        name=source_name(address),
-        choices=choices,
-        mapping=mapping,
-        empty=empty,
-        reading=reading,
-        quoting=quoting,
-    )
 
 
 def source_bytes(address: str, reading: Reading | None = None) -> bytes:

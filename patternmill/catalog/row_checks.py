@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 
 from patternmill.catalog.any_category import AnyCategory
-from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer

@@ -1,22 +1,20 @@
-"""What people corrected in results files: found as differences, and merged into the source's rows as long as it lasts.
+"""What people corrected in results files, found as differences of rows.
 
 A correction belongs to one cell of the contract's columns, and holds only for the very text that it corrected.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from patternmill.catalog.csv_reader import CatalogFile, Record, parse_catalog
-from patternmill.catalog.problems import Finding, RowCode
-from patternmill.catalog.rows import BYTE_ORDER_MARK, header_key, is_blank, sku_key
+from patternmill.catalog.catalog_file import CatalogFile, Record
+from patternmill.catalog.problems import RowCode
+from patternmill.catalog.rows import header_key, is_blank, sku_key
 from patternmill.text import contrasted
 
 #: In place of a column: the cells for which the header has no column, as JSON; or how many cells a short row has.
@@ -168,34 +166,12 @@ def composed(
     return added, replaced
 
 
-def merge(file: CatalogFile, corrections: Iterable[Correction]) -> tuple[CatalogFile, Overlay]:
-    """The file with what holds of the corrections; its rows keep their numbers."""
-    of_row: dict[str, list[Correction]] = defaultdict(list)
-    for one in corrections:
-        of_row[one.source_row].append(one)
-    if not of_row:
-        return file, NO_OVERLAY
-    merged: list[Correction] = []
-    ended: list[tuple[Correction, CorrectionEnd]] = []
-    changed: dict[int, dict[str, str]] = {}
-    for record, row in zip(file.records, cells_of_rows(file), strict=True):
-        for one in of_row.get(row.key, ()):
-            found = row.cells.get(one.column, "")
-            if found == one.was:
-                merged.append(one)
-                changed.setdefault(record.line, {})[one.column] = one.value
-            else:
-                in_source = found == one.value
-                ended.append((one, CorrectionEnd.IN_SOURCE if in_source else CorrectionEnd.SOURCE_CHANGED))
-    return (_rewritten(file, changed) if changed else file), Overlay(merged=tuple(merged), ended=tuple(ended))
-
-
 class _CellReader:
     """Reads the contract's cells of one file's records."""
 
     def __init__(self, file: CatalogFile) -> None:
         self._width = len(file.header)
-        self.indexes = _column_indexes(file)
+        self.indexes = column_indexes(file)
         codes = (i for i in file.columns.results if header_key(file.header[i]) == "error_code")
         self._error_code = next(codes, None)
 
@@ -215,7 +191,7 @@ class _CellReader:
         return index is not None and index < len(cells) and cells[index].strip() in _MISFITS
 
 
-def _column_indexes(file: CatalogFile) -> dict[str, int]:
+def column_indexes(file: CatalogFile) -> dict[str, int]:
     """The contract's columns of a file, by their names in lower case."""
     columns, header = file.columns, file.mapping.applied(file.header)
     single = {
@@ -246,51 +222,3 @@ def _but_sku(row: RowCells) -> str:
 
 def _have_something_in_common(old: RowCells, new: RowCells) -> bool:
     return any(text and old.cells.get(name) == text for name, text in new.cells.items())
-
-
-def _rewritten(file: CatalogFile, changed: Mapping[int, Mapping[str, str]]) -> CatalogFile:
-    """The file with other cells, by row number; columns that it lacks are added on the right."""
-    indexes = _column_indexes(file)
-    named = dict.fromkeys(name for cells in changed.values() for name in cells)
-    added = [name for name in named if name != SHAPE and name not in indexes]
-    width = len(file.header)
-    indexes |= {name: width + number for number, name in enumerate(added)}
-    text, header = io.StringIO(newline=""), None
-    writer = csv.writer(text, lineterminator="\r\n")
-    lines = io.StringIO(file.raw.decode(file.encoding), newline="")
-    for number, cells in enumerate(csv.reader(lines, strict=True), 1):
-        if header is None and any(map(str.strip, cells)):
-            header = cells
-            writer.writerow([*cells, *added])
-        elif number in changed:
-            writer.writerow(_corrected(cells, changed[number], indexes, width + len(added), len(added)))
-        else:
-            # A row that lacks cells keeps lacking them, and one with too many has too many.
-            writer.writerow([*cells, *([""] * len(added) if len(cells) >= width else [])])
-    raw = BYTE_ORDER_MARK + text.getvalue().encode("utf-8")
-    merged = parse_catalog(raw, name=file.name, mapping=file.mapping, empty=True)
-    places = {number: {indexes[name] for name in cells if name != SHAPE} for number, cells in changed.items()}
-    return replace(merged, layout=file.layout, faults=_left(file, places), notes=file.notes)
-
-
-def _left(file: CatalogFile, places: Mapping[int, Collection[int]]) -> dict[int, tuple[Finding, ...]]:
-    """The faults of cells that were not corrected."""
-    names = {number: {file.header[i] for i in of if i < len(file.header)} for number, of in places.items()}
-    left = {
-        number: tuple(one for one in faults if one.column not in names.get(number, ()))
-        for number, faults in file.faults.items()
-    }
-    return {number: faults for number, faults in left.items() if faults}
-
-
-def _corrected(
-    cells: Sequence[str], changes: Mapping[str, str], indexes: Mapping[str, int], width: int, added: int
-) -> list[str]:
-    """A row that lacks cells, or has too many, does so until that is corrected too."""
-    fitted = list(cells)
-    if SHAPE in changes or len(cells) >= width - added:
-        fitted += [""] * max(added, width - len(cells))
-    for name, value in changes.items():
-        if name != SHAPE and indexes[name] < len(fitted):
-            fitted[indexes[name]] = value
-    return fitted[:width] if SHAPE in changes else fitted

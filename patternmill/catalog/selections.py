@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NOTE_PREFIX
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option, listed, offer_key
 from patternmill.catalog.problems import Finding, RowCode

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.errors import ConfigurationError
 from patternmill.files import FileMark, link_latest, sweep, write_whole
 from patternmill.identifiers import RunId

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.row_corrections import Correction
 from patternmill.catalog.rows import BYTE_ORDER_MARK, RESULT_COLUMNS, column_letter, defuse, sku_key
@@ -21,6 +21,7 @@ from patternmill.identifiers import ItemKey, RequestId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord, RunRow
 from patternmill.ledger.runs import Attempts, RowOutcome, outcome_of_row
+from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from patternmill.text import joined
 

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.rows import header_key, sku_key
 from patternmill.identifiers import RunId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_corrections import (
     NO_OVERLAY,
     Correction,
@@ -15,7 +15,6 @@ from patternmill.catalog.row_corrections import (
     cells_of_rows,
     composed,
     differences,
-    merge,
     paired,
 )
 from patternmill.identifiers import RunId
@@ -24,6 +23,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
 from patternmill.runs.spec import Origin, RunSpec
+from patternmill.sheets.merged_rows import merge
 from patternmill.text import plural
 
 _MOST_NAMED = 3

@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
 from patternmill.catalog.column_words import looks_like_option, name_rank, option_called
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.mapping_file import NO_MAPPING_FILE, MappingFile
 from patternmill.catalog.mapping_proposal import MappingProposal, propose
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.remote import read_source, shown_address, source_bytes, source_name
+from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.sheets import read_catalog, read_table
-from patternmill.catalog.tables import Table
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
+from patternmill.sheets.sheet_reader import read_catalog, read_source, read_table
+from patternmill.sheets.tables import Table
 
 Read = TypeVar("Read")
 #: What a mapping mends.

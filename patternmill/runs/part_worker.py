@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from patternmill.catalog.csv_reader import Record
+from patternmill.catalog.catalog_file import Record
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.engine.item_attempts import too_many_failures

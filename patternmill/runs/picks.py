@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.catalog.csv_reader import stable_bytes
+from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.rows import header_key, is_ours, restore, sku_key, tidy
-from patternmill.catalog.sheets import read_table
-from patternmill.catalog.tables import Table
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
 from patternmill.runs.request import OrderRequest
+from patternmill.sheets.sheet_reader import read_table
+from patternmill.sheets.tables import Table
 from patternmill.states import AttemptState
 from patternmill.text import moment, more, plain, readable, shown
 

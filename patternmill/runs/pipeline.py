@@ -13,8 +13,8 @@ from tempfile import NamedTemporaryFile
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeKind, Changes
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any, TypedDict
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import Content, old_and_new
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.lint import Lint, lint_note
 from patternmill.catalog.normal_text import visible_text
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patternmill.catalog.csv_reader import CatalogFile, Record
+from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import Extras
 from patternmill.catalog.offer import Category, Offer
 from patternmill.catalog.problems import RowCode

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import ChangeVerdict, Content, differing
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, Entry
 from patternmill.catalog.rows import Row, tidy

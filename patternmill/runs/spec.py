@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
-from patternmill.catalog.corrected_copy import source_stem
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.mapping_file import named_mapping
 from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
 from patternmill.catalog.rows import Row, is_ours
@@ -33,6 +32,7 @@ from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import refuse_unspreadable, require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
+from patternmill.sheets.corrected_copy import source_stem
 
 
 @dataclass(frozen=True)

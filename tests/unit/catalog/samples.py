@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.sheets.csv_reader import parse_catalog
 
 CUSHION = Category(
     "cat_1",

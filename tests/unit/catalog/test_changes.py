@@ -21,7 +21,6 @@ from patternmill.catalog.changes import (
     RequestedRow,
     detect,
 )
-from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import ConfigurationError
 from patternmill.identifiers import ItemKey, RunId
@@ -30,6 +29,7 @@ from patternmill.planning.items import Scope
 from patternmill.planning.plan import make_plan
 from patternmill.planning.recognition import Memory
 from patternmill.runs.refresh_changes import requested_rows
+from patternmill.sheets.csv_reader import parse_catalog
 
 SCOPE = Scope("staging", "spring")
 HERONS = Content("blue herons", "cat_1", {"size": "S", "fabric": "linen"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.csv_reader import parse_catalog
+from patternmill.sheets.csv_reader import parse_catalog
 
 RAW = b"Art. no.,Prompt text,Product type,Colour\nA1,roses,Cushion,red\n"
 MAPPING = ColumnMapping.of(

@@ -10,7 +10,7 @@ from patternmill.catalog.offer_shapes import assemble_offer, read_category_list
 from patternmill.catalog.problems import FileCode, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.rows import RESULT_COLUMNS
-from patternmill.catalog.sheets import read_catalog
+from patternmill.sheets.sheet_reader import read_catalog
 from studio.offer import categories_get, categories_list
 
 INPUTS = Path(__file__).parents[3] / "inputs"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.read_limits import ReadLimits
-from patternmill.catalog.remote import read_source
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import InputRefused
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.sheet_reader import read_catalog, read_source
 
 pytestmark = pytest.mark.slow
 

@@ -15,6 +15,7 @@ from fsspec.implementations.memory import MemoryFileSystem  # type: ignore[impor
 from patternmill.catalog import remote
 from patternmill.catalog.read_limits import ReadLimits
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
+from patternmill.sheets import sheet_reader
 
 CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"
 
@@ -36,17 +37,17 @@ def put(address: str, content: bytes) -> str:
 def test_address_is_read_as_a_file_is(bucket: str, content: bytes, tmp_path: Path) -> None:
     """The same catalog, compressed or not."""
     (tmp_path / "spring.csv").write_bytes(content)
-    there = remote.read_source(put(f"{bucket}/spring.csv", content))
-    here = remote.read_source(str(tmp_path / "spring.csv"))
+    there = sheet_reader.read_source(put(f"{bucket}/spring.csv", content))
+    here = sheet_reader.read_source(str(tmp_path / "spring.csv"))
     assert (there.sha256, there.name, there.records) == (here.sha256, here.name, here.records)
     assert there.raw == CSV
 
 
 def test_empty_source_is_accepted_where_allowed(bucket: str) -> None:
     address = put(f"{bucket}/spring.csv", b"sku,prompt,category\n")
-    assert remote.read_source(address, empty=True).records == ()
+    assert sheet_reader.read_source(address, empty=True).records == ()
     with pytest.raises(InputRefused) as refused:
-        remote.read_source(address)
+        sheet_reader.read_source(address)
     assert refused.value.code == "header_only"
 
 
@@ -90,7 +91,7 @@ def test_archive_bomb_is_refused(bucket: str) -> None:
     """What a small archive unpacks to is bounded."""
     archive = put(f"{bucket}/spring.csv.gz", gzip.compress(b"x" * 1_000_000))
     with pytest.raises(InputRefused) as refused:
-        remote.read_source(archive, limits=ReadLimits(size=10_000))
+        sheet_reader.read_source(archive, limits=ReadLimits(size=10_000))
     assert refused.value.code == "file_too_large"
 
 

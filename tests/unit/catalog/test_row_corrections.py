@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.row_corrections import (
     SHAPE,
@@ -18,9 +18,10 @@ from patternmill.catalog.row_corrections import (
     cells_of_rows,
     composed,
     differences,
-    merge,
     paired,
 )
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.merged_rows import merge
 
 HEADER = "sku,prompt,category,option:size,note"
 

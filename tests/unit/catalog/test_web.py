@@ -11,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from patternmill.catalog.read_limits import ReadLimits
-from patternmill.catalog.remote import may_follow, read_source
+from patternmill.catalog.remote import may_follow
 from patternmill.errors import InputRefused
+from patternmill.sheets.sheet_reader import read_source
 
 CSV = b"sku,prompt,category\nA-1,blue herons,Cushion\n"
 Page = Callable[[BaseHTTPRequestHandler], None]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from patternmill.catalog.csv_reader import Record
+from patternmill.catalog.catalog_file import Record
 from patternmill.catalog.refinements import Refinement
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row

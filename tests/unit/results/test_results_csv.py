@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.rows import RESULT_COLUMNS
 from patternmill.results.row_files import CELL_LIMIT, table
+from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import RowStatus
 
 from .builders import ALL_COLUMNS, HEADER, RUN, published, refused, row, table_of

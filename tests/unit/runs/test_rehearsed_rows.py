@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.extras import Extras
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
 from patternmill.settings import Settings
+from patternmill.sheets.csv_reader import parse_catalog
 
 OFFER = Offer(
     (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patternmill.catalog.csv_reader import CatalogFile
-from patternmill.catalog.sheets import read_catalog
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.results.row_files import input_file
+from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.states import RowStatus
-from tests.unit.catalog.sheet_files import workbook
+from tests.unit.sheets.sheet_files import workbook
 
 from .fake_studio import Service
 from .workshop import Workshop

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pydantic import SecretStr
 
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.rows import Row
 from patternmill.engine.engine import Screen
@@ -26,6 +26,7 @@ from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
+from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.states import AttemptState, Outcome, RowStatus
 
 from .fake_studio import FakeStudioApi, Service

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import NumberedRow, has_content
 from patternmill.catalog.problems import FileCode, Finding, RowCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import Columns, column_letter, header_key
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
+from patternmill.sheets.csv_reader import has_content
 from patternmill.text import plain, plural
 
 #: So many rows of a file are looked at for the one that names the columns.

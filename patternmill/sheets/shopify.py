@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from patternmill.catalog.csv_reader import NumberedRow
+from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.rows import RESULT_COLUMNS, header_key, is_ours
-from patternmill.catalog.tables import Table
+from patternmill.sheets.tables import Table
 from patternmill.text import plural
 
 _HANDLES = ("handle", "url handle")

@@ -11,10 +11,10 @@ from xml.parsers import expat
 
 import python_calamine as calamine
 
-from patternmill.catalog.archives import Attributes, damaged, elements, local, parse_xml, unzipped, zipped
-from patternmill.catalog.number_formats import BUILT_IN, GENERAL, Value, cell_text
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.tables import Sheet, Unfit, hidden_note, rectangular
+from patternmill.sheets.archives import Attributes, damaged, elements, local, parse_xml, unzipped, zipped
+from patternmill.sheets.number_formats import BUILT_IN, GENERAL, Value, cell_text
+from patternmill.sheets.tables import Sheet, Unfit, hidden_note, rectangular
 
 T = TypeVar("T")
 

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.csv_reader import CsvText, NumberedRow, has_content
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
-from patternmill.catalog.tables import Sheet, Table, names_columns, table_of
-from patternmill.catalog.text_encodings import check_text, encoding_of
 from patternmill.errors import InputRefused
+from patternmill.sheets.csv_reader import CsvText, has_content
+from patternmill.sheets.tables import Sheet, Table, names_columns, table_of
+from patternmill.sheets.text_encodings import check_text, encoding_of
 from patternmill.text import plain
 
 #: Excel reads this first line, and does not show it as a row.

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from patternmill.catalog.csv_reader import parse_catalog, stable_bytes
+from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.rows import column_letter, defuse
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import InputRefused
-
-from .samples import catalog
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.sheet_reader import read_catalog
+from tests.unit.catalog.samples import catalog
 
 ROWS = "sku,prompt,category\nA,herons,Mug\n"
 CELL = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)

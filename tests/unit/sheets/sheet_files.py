@@ -10,11 +10,11 @@ from typing import Any
 
 import openpyxl
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile
 from patternmill.catalog.read_limits import Reading, ReadLimits
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.sheets import parse_sheet
+from patternmill.sheets.sheet_reader import parse_sheet
 
 HEADER = ("sku", "prompt", "category", "option:size", "note")
 ROWS = (

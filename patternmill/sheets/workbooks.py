@@ -7,13 +7,13 @@ import shlex
 import zipfile
 from typing import Protocol
 
-from patternmill.catalog.archives import damaged, part_name
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
-from patternmill.catalog.tables import Sheet, Table, looks_tabular, names_columns, table_of
 from patternmill.errors import InputRefused
+from patternmill.sheets.archives import damaged, part_name
+from patternmill.sheets.tables import Sheet, Table, looks_tabular, names_columns, table_of
 from patternmill.text import plain, plural, shown
 
 _MOST_NAMED = 8
@@ -103,8 +103,8 @@ def _described(table: Table, quoting: bool) -> str:
 def _opened(raw: bytes, reading: Reading) -> Workbook:
     """What each kind of archive has in it says what it is."""
     # Slow to import: loaded for a workbook alone.
-    from patternmill.catalog.excel_workbooks import WORKBOOK, ExcelWorkbook
-    from patternmill.catalog.opendocument import CONTENT, OpenDocument
+    from patternmill.sheets.excel_workbooks import WORKBOOK, ExcelWorkbook
+    from patternmill.sheets.opendocument import CONTENT, OpenDocument
 
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:

@@ -8,8 +8,8 @@ from typing import Any
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.tables import Sheet, Unfit, rectangular
 from patternmill.errors import InputRefused
+from patternmill.sheets.tables import Sheet, Unfit, rectangular
 
 PARQUET = b"PAR1"
 #: So few that even their longest texts fit into memory.

@@ -8,13 +8,14 @@ from typing import Any
 import openpyxl
 import pytest
 
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog
-from patternmill.catalog.number_formats import displayed
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.errors import InputRefused
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.number_formats import displayed
+from tests.unit.catalog.samples import OFFER, codes
 
-from .samples import OFFER, codes
 from .sheet_files import (
     HEADER,
     ROWS,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from patternmill.catalog.column_mapping import ColumnMapping
-from patternmill.catalog.csv_reader import parse_catalog
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.sheets import read_table
 from patternmill.errors import InputRefused
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.sheet_reader import read_table
 
 from .sheet_files import HEADER, ROWS, TABLE, delimited, read
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from patternmill.catalog.problems import FileCode
 from patternmill.errors import InputRefused
-
-from .samples import catalog, checked, codes
+from tests.unit.catalog.samples import catalog, checked, codes
 
 HEAD = "sku,prompt,category\n"
 GOOD = "A,herons,Mug\n"

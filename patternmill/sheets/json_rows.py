@@ -9,7 +9,7 @@ from typing import Any
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.tables import Sheet, rectangular
+from patternmill.sheets.tables import Sheet, rectangular
 from patternmill.text import shown
 
 #: Past the mark of an encoding. A title line may begin with `[Draft]`.

@@ -10,11 +10,11 @@ import pytest
 from openpyxl import Workbook, load_workbook
 from openpyxl.styles import Font
 
-from patternmill.catalog.corrected_copy import source_stem, write_corrected
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.sheet_choices import SheetChoices
-from patternmill.catalog.sheets import read_catalog
 from patternmill.errors import InputRefused
+from patternmill.sheets.corrected_copy import source_stem, write_corrected
+from patternmill.sheets.sheet_reader import read_catalog
 
 
 def copy_of(source: Path, edits: Edits) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date, datetime, time, timedelta
 
-from patternmill.catalog.tables import Unfit
+from patternmill.sheets.tables import Unfit
 from patternmill.text import shown
 
 GENERAL = "General"

@@ -17,8 +17,8 @@ from patternmill.catalog.problems import FileCode
 from patternmill.catalog.read_limits import ReadLimits
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import InputRefused
+from tests.unit.catalog.samples import OFFER, codes
 
-from .samples import OFFER, codes
 from .sheet_files import (
     HEADER,
     ROWS,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from patternmill.catalog.archives import local, parse_xml, protected, unzipped
 from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.tables import Sheet, Unfit, hidden_note, rectangular
+from patternmill.sheets.archives import local, parse_xml, protected, unzipped
+from patternmill.sheets.tables import Sheet, Unfit, hidden_note, rectangular
 
 CONTENT = "content.xml"
 _MANIFEST = "meta-inf/manifest.xml"

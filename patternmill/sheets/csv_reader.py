@@ -10,13 +10,12 @@ import csv
 import hashlib
 import io
 import itertools
-import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from patternmill.catalog.catalog_file import CatalogFile, NumberedRow, Record
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.problems import FileCode, Finding, refusal
+from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.rows import (
     Columns,
@@ -26,48 +25,13 @@ from patternmill.catalog.rows import (
     refuse_reserved,
     restore,
 )
-from patternmill.catalog.sheet_choices import SheetLayout
-from patternmill.catalog.text_encodings import check_text, choose_encoding
 from patternmill.errors import InputRefused
+from patternmill.sheets.text_encodings import check_text, choose_encoding
 from patternmill.text import plain
 
 _LONGEST_PATH = 1000
 #: Characters of a first line in which another delimiter is looked for: less than the longest cell that can be read.
 _FIRST_LINE = 100_000
-
-NumberedRow = tuple[int, tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One row as written. `line` is what a spreadsheet shows: the header is 1, blank rows count."""
-
-    line: int
-    cells: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class CatalogFile:
-    name: str
-    #: Of the raw bytes, in hexadecimal.
-    sha256: str
-    #: In bytes.
-    size: int
-    encoding: str
-    header: tuple[str, ...]
-    columns: Columns
-    records: tuple[Record, ...] = field(repr=False)
-    #: Rows without anything in them, which are skipped.
-    blank_rows: int
-    raw: bytes = field(repr=False)
-    #: By which `columns` were found; the header stays as it is in the file.
-    mapping: ColumnMapping = NO_MAPPING
-    #: How it was read; None for CSV that was read as it is.
-    layout: SheetLayout | None = None
-    #: By row number: cells that are displayed otherwise than they are.
-    faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
-    #: In sentences: what a person may not expect of how it was read.
-    notes: tuple[str, ...] = ()
 
 
 def parse_catalog(
@@ -107,38 +71,6 @@ def parse_catalog(
         raw=raw,
         mapping=mapping,
     )
-
-
-def stable_bytes(path: Path, read: Callable[[Path], bytes], reading: Reading | None = None) -> bytes:
-    """The file's bytes, read twice: what is still being written or replaced is refused."""
-    shown_path = plain(str(path), _LONGEST_PATH)
-    try:
-        before = _identity(path)
-        (reading or Reading(shown_path)).check_size(before[0])
-        raw = read(path)
-        unchanged = before == _identity(path) and raw == read(path) and before == _identity(path)
-    except FileNotFoundError:
-        raise refusal(
-            FileCode.FILE_MISSING, f"There is no file {shown_path}.", "Check the name and the folder."
-        ) from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise refusal(
-            FileCode.FILE_UNREADABLE, f"{shown_path} cannot be read: {reason}.", "Check who may read it."
-        ) from None
-    if not unchanged or len(raw) != before[0]:
-        message = f"{shown_path} changed while it was read."
-        raise refusal(FileCode.FILE_CHANGED, message, "Try again when it is saved completely.")
-    return raw
-
-
-def _identity(path: Path) -> tuple[int, int, int, int]:
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
-        message = f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file."
-        raise refusal(FileCode.NOT_A_FILE, message, "Name a CSV file.")
-    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
 class CsvText:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from patternmill.catalog.csv_reader import CatalogFile
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
-from patternmill.catalog.sheets import read_catalog
 from patternmill.files import write_whole
+from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.text import plain
 
 #: Before a copy's suffix; a catalog is named after the source, not after its copy.

@@ -10,20 +10,23 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-from patternmill.catalog.archives import ZIP
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.csv_reader import CatalogFile, parse_catalog, stable_bytes
-from patternmill.catalog.delimited_text import text_table
-from patternmill.catalog.json_rows import json_sheet, looks_like_json
-from patternmill.catalog.parquet_rows import PARQUET, parquet_sheet
+from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode
-from patternmill.catalog.read_limits import Reading, unpacked
+from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
+from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
-from patternmill.catalog.shopify import is_shopify, with_products
-from patternmill.catalog.tables import Table, table_of
-from patternmill.catalog.text_encodings import check_text, encoding_of
-from patternmill.catalog.workbooks import workbook_table
 from patternmill.errors import InputRefused
+from patternmill.sheets.archives import ZIP
+from patternmill.sheets.csv_reader import parse_catalog
+from patternmill.sheets.delimited_text import text_table
+from patternmill.sheets.json_rows import json_sheet, looks_like_json
+from patternmill.sheets.parquet_rows import PARQUET, parquet_sheet
+from patternmill.sheets.shopify import is_shopify, with_products
+from patternmill.sheets.tables import Table, table_of
+from patternmill.sheets.text_encodings import check_text, encoding_of
+from patternmill.sheets.workbooks import workbook_table
 from patternmill.text import plain
 
 _LONGEST_NAME = 1000
@@ -48,6 +51,33 @@ def read_catalog(
         name=path.name.removesuffix(".gz"),
         choices=choices,
         mapping=mapping,
+        reading=reading,
+        quoting=quoting,
+    )
+
+
+def read_source(
+    address: str,
+    *,
+    choices: SheetChoices = NO_CHOICES,
+    mapping: ColumnMapping = NO_MAPPING,
+    empty: bool = False,
+    quoting: bool = True,
+    limits: ReadLimits | None = None,
+) -> CatalogFile:
+    """Read a catalog from a path or an address, compressed by gzip or not. Raises InputRefused.
+
+    `empty`: a header without rows is accepted. `quoting`: the refusal of a file that is no catalog may quote its first
+    row.
+    """
+    reading = Reading(plain(shown_address(address), 300), limits)
+    raw = reading.in_time(lambda: source_bytes(address, reading))
+    return parse_sheet(
+        raw,
+        name=source_name(address),
+        choices=choices,
+        mapping=mapping,
+        empty=empty,
         reading=reading,
         quoting=quoting,
     )

@@ -1,0 +1,45 @@
+"""A file as it was read: its header, which column is what, and its rows under the numbers of a spreadsheet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
+from patternmill.catalog.problems import Finding
+from patternmill.catalog.rows import Columns
+from patternmill.catalog.sheet_choices import SheetLayout
+
+NumberedRow = tuple[int, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row as written. `line` is what a spreadsheet shows: the header is 1, blank rows count."""
+
+    line: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CatalogFile:
+    name: str
+    #: Of the raw bytes, in hexadecimal.
+    sha256: str
+    #: In bytes.
+    size: int
+    encoding: str
+    header: tuple[str, ...]
+    columns: Columns
+    records: tuple[Record, ...] = field(repr=False)
+    #: Rows without anything in them, which are skipped.
+    blank_rows: int
+    raw: bytes = field(repr=False)
+    #: By which `columns` were found; the header stays as it is in the file.
+    mapping: ColumnMapping = NO_MAPPING
+    #: How it was read; None for CSV that was read as it is.
+    layout: SheetLayout | None = None
+    #: By row number: cells that are displayed otherwise than they are.
+    faults: Mapping[int, tuple[Finding, ...]] = field(default_factory=dict, repr=False)
+    #: In sentences: what a person may not expect of how it was read.
+    notes: tuple[str, ...] = ()

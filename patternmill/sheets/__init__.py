@@ -1,0 +1,1 @@
+"""Sheets of every format as the rows of a catalog, and copies of them."""
