@@ -342,7 +342,7 @@ def limited_run(
 
 
 def _reached(ended: Ended) -> list[str]:
-    right = ended.code == 3 and "BudgetReached" in ended.out
+    right = ended.code == 3 and "Budget reached" in ended.out
     return [] if right else [f"the limit was not reached: {ended.output}"]
 
 

@@ -108,7 +108,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 def test_import_ends_with_counts_and_exit_code_3(first: subprocess.CompletedProcess[str]) -> None:
     """Completed with failures is 3; no traceback and no warning reaches the terminal."""
     assert first.returncode == 3, first.stderr
-    assert "CompletedWithFailures: 3 succeeded, 2 failed, 2 refused" in first.stdout
+    assert "Completed with failures: 3 succeeded, 2 failed, 2 refused" in first.stdout
     assert "In the Prefect UI: http://127.0.0.1:" in first.stdout
     for word in ("Traceback", "Warning", "ERROR", "Error"):
         assert word not in first.stdout + first.stderr
@@ -191,7 +191,7 @@ def test_run_has_progress_summary_and_failure_artifacts(record: Mapping[str, lis
     artifacts = {artifact["key"].rpartition("-")[2]: artifact for artifact in record["artifacts"]}
     assert artifacts.keys() == {"progress", "summary", "failures"}
     assert artifacts["progress"]["data"] == 100.0
-    assert "CompletedWithFailures" in artifacts["summary"]["data"]
+    assert "Completed with failures" in artifacts["summary"]["data"]
     assert "unknown_category" in artifacts["failures"]["data"]
 
 
@@ -240,7 +240,7 @@ def test_failures_csv_is_retried_as_it_is(shop: Shop, record: object) -> None:
     [
         ("", "empty"),
         ("sku,prompt,category\n", "nothing below"),
-        ("sku;prompt;category\nA;b;c\n", "semicolon"),
+        ('sku,prompt,category\nA,"b,c\n', "not closed"),
     ],
 )
 def test_unusable_file_is_refused_at_once(tmp_path: Path, content: str, expected: str) -> None:

@@ -84,16 +84,19 @@ def test_host_name_not_found_stops_the_run(tmp_path: Path, zygote: Zygote) -> No
 
 def test_refused_connections_are_waited_out(tmp_path: Path, zygote: Zygote) -> None:
     """2: nothing listens at first; the run waits, and makes everything."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    service = ServiceInThread(PLAN, tmp_path, port=port)
-    service.url = f"http://127.0.0.1:{port}/v1"
-    room = room_in(tmp_path, service, zygote)
-    started = room.start()
-    time.sleep(1.0)
-    with service:
-        assert started.wait().code == 0
-        assert Evidence(room).faults() == []
+    # Bound and not listening: connections are refused, and no other test is given the port meanwhile.
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        service = ServiceInThread(PLAN, tmp_path, port=port)
+        service.url = f"http://127.0.0.1:{port}/v1"
+        room = room_in(tmp_path, service, zygote)
+        started = room.start()
+        time.sleep(1.0)
+        with service:
+            assert started.wait().code == 0
+            assert Evidence(room).faults() == []
 
 
 def test_service_restart_buys_nothing_twice(tmp_path: Path, zygote: Zygote) -> None:

@@ -16,6 +16,7 @@ from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import (
     Approval,
+    ConfirmedMapping,
     Intent,
     KeptForecast,
     NewItem,
@@ -195,6 +196,7 @@ def test_export_is_complete(run: BegunRun) -> None:
         )
         run.ledger.add_corrections(run.record, [correction])
         run.ledger.add_merged(run.record.run_id, [correction])
+        run.ledger.confirm_mapping("spring", ConfirmedMapping({"farbe": "option:color"}, {}, "ann"))
     lines = [json.loads(line) for line in jsonl(run.ledger, TABLES)]
     assert {line["table"] for line in lines} == set(TABLES)
     attempts = [line for line in lines if line["table"] == "attempts"]
