@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from patternmill.catalog.garbled_text import unfit_finding
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import tidy
-from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, unfit_finding
+from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered
 from patternmill.text import shown
 
 

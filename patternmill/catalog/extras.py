@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
+from patternmill.catalog.garbled_text import mojibake_finding, unfit_finding
 from patternmill.catalog.offer import Nearest, Offer
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.rows import is_blank, tidy
-from patternmill.catalog.selections import did_you_mean, mojibake_finding, offered, unfit_finding
+from patternmill.catalog.selections import did_you_mean, offered
 from patternmill.catalog.slips import error_finding
 from patternmill.text import shown
 

@@ -22,6 +22,7 @@ from patternmill.catalog.column_mapping import (
 )
 from patternmill.catalog.column_words import name_rank, option_called
 from patternmill.catalog.offer import Category, Offer, Option, offer_key
+from patternmill.catalog.option_columns import ANYWHERE, is_note, option_key
 from patternmill.catalog.rows import (
     OPTION_PREFIX,
     RESULT_COLUMNS,
@@ -33,7 +34,6 @@ from patternmill.catalog.rows import (
     sku_key,
     tidy,
 )
-from patternmill.catalog.selections import ANYWHERE, is_note, option_key
 from patternmill.text import shown
 
 #: Different values of a column that are looked at.

@@ -10,21 +10,14 @@ from functools import cached_property, lru_cache, partial
 from patternmill.catalog.any_category import AnyCategory
 from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
+from patternmill.catalog.garbled_text import mojibake_finding, unfit_finding
 from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer
+from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
-from patternmill.catalog.selections import (
-    OptionColumns,
-    WrittenSelection,
-    did_you_mean,
-    mojibake_finding,
-    offered,
-    read_choices,
-    resolve,
-    unfit_finding,
-)
+from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
 from patternmill.catalog.slips import error_finding, placeholder_finding, shortened_number_finding
 from patternmill.text import shown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from patternmill.catalog.garbled_text import unscrambled
 from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.catalog.selections import unscrambled
 
 from .samples import checked, codes
 
