@@ -88,7 +88,7 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
         if _may_need_no_screen(spec):
             settings = services.enter_context(available_service(spec.settings))
             spec = replace(spec, settings=settings)
-            watched.display.step(f"Looking what is to be done for {spec.source.name} …")
+            watched.display.step(f"Finding what is to be done for {spec.source.name} …")
             code = run_in_thread(watched.run_if_nothing_to_do(spec), watched.on_signal)
             if code is not None:
                 watched.keep_pictures()
