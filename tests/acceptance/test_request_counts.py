@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,12 @@ def test_steady_faults_cost_few_requests(tmp_path: Path, zygote: Zygote) -> None
     faults += [Rule(create, "status", {"code": 503, "execute": True}, share=0.005) for create in CREATES]
     faults += [Rule("jobs/get", "status", {"code": 503}, share=0.005)]
     faults += [Rule("jobs/get", "answer_lost", share=0.005)]
-    least, _ = requests_of(tmp_path / "without", zygote, Plan(patterns=JOBS, products=JOBS), rows)
-    plan = Plan(rules=tuple(faults), patterns=JOBS, products=JOBS)
-    asked, evidence = requests_of(tmp_path / "with", zygote, plan, rows)
+    plans = Plan(patterns=JOBS, products=JOBS), Plan(rules=tuple(faults), patterns=JOBS, products=JOBS)
+    # Side by side: how often a job is asked for depends on how busy the machine is.
+    with ThreadPoolExecutor() as pool:
+        folders = tmp_path / "without", tmp_path / "with"
+        both = pool.map(lambda folder, plan: requests_of(folder, zygote, plan, rows), folders, plans)
+        (least, _), (asked, evidence) = both
     assert sum(least[create] for create in CREATES) == 2 * rows
     assert evidence.audit.faults.total() > 0.004 * sum(asked.values())
     assert sum(asked[create] for create in CREATES) < 1.1 * 2 * rows
