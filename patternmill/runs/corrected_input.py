@@ -66,7 +66,7 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
 def record_corrections(ledger: Ledger, record: RunRecord, overlay: Overlay) -> None:
     """Put on record what became of corrections, with a run that is on record."""
     environment, catalog = record.environment, record.catalog
-    added, replaced = composed(ledger.corrections(environment, catalog), overlay.found)
+    added, replaced = composed(ledger.corrections(environment, catalog, ended=True), overlay.found)
     ended = [*overlay.ended, *((one, CorrectionEnd.REPLACED) for one in replaced)]
     ledger.end_corrections(environment, catalog, ended)
     ledger.add_corrections(record, added)

@@ -167,6 +167,22 @@ def test_round_after_round_of_corrections(desk: Desk) -> None:
     assert (desk.creates(), desk.products()) == (before, products)
 
 
+def test_the_same_corrections_imported_twice(desk: Desk) -> None:
+    """As after a kill: in the second round too, what is corrected stays so."""
+    desk.write(*SOURCE[:-1])
+    desk.refresh()
+    edit(latest(desk) / "failures.csv", lambda row: row.update({"category": "Cushin"}))
+    import_file(desk, latest(desk) / "failures.csv")
+    failures = (latest(desk) / "failures.csv").resolve()
+    edit(failures, correct)
+    edit(failures, lambda row: row.update({"category": "Cushion"}))
+    import_file(desk, failures)
+    before, products = desk.creates(), desk.products()
+    import_file(desk, failures)
+    assert desk.refresh().counts == {"unchanged": 8}
+    assert (desk.creates(), desk.products()) == (before, products)
+
+
 def test_the_source_wins(corrected: Desk) -> None:
     """A correction ends when the source has the corrected text, or a third one; the others hold."""
     desk = corrected
