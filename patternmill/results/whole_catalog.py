@@ -135,8 +135,9 @@ class _PlacedRows:
         for position, sku in rows:
             key = sku_key(sku) if count[sku_key(sku)] == 1 else ""
             earlier = replaces.get(str(position))
-            slot = self._by_place.get((RunId(earlier[0]), earlier[1])) if earlier else self._by_sku.get(key)
-            self._put((run.run_id, position), key, slot)
+            slot = self._by_place.get((RunId(earlier[0]), earlier[1])) if earlier else None
+            # What it replaces may be of a run before the newest source, which has the row under its sku.
+            self._put((run.run_id, position), key, self._by_sku.get(key) if slot is None else slot)
 
     def _put(self, place: Place, key: str, slot: int | None) -> None:
         if slot is None:

@@ -20,6 +20,7 @@ from patternmill.catalog.row_corrections import (
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
 from patternmill.runs.spec import Origin, RunSpec
@@ -106,12 +107,23 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     now = cells_of_rows(file)
     positions = {id(row): str(position) for position, row in enumerate(now)}
     found: list[Correction] = []
-    replaces: dict[str, tuple[str, int]] = {}
+    replaced: dict[str, RowCells] = {}
     for old, new in paired([row for row, _ in before], now):
         found += differences(old, new)
         if old.key != new.key or not old.has_own_sku:
-            replaces[positions[id(new)]] = places[id(old)]
+            replaced[positions[id(new)]] = old
+    newer = _newer_places(ledger, record) if replaced else {}
+    replaces = {position: newer.get(old.key, places[id(old)]) for position, old in replaced.items()}
     return Overlay(found=tuple(found), replaces=replaces)
+
+
+def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
+    """Where the catalog has which row now; empty where the run is its newest."""
+    runs = ledger.runs(environment=record.environment, catalog=record.catalog)
+    newest = next(filter(had_lease, runs), record)
+    if newest.run_id == record.run_id:
+        return {}
+    return {row.key: place for row, place in _rows_before(ledger, newest, whole=True)}
 
 
 def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[tuple[RowCells, Place]]:

@@ -183,6 +183,21 @@ def test_the_same_corrections_imported_twice(desk: Desk) -> None:
     assert (desk.creates(), desk.products()) == (before, products)
 
 
+def test_latest_has_each_row_once_when_an_older_file_comes_back(desk: Desk) -> None:
+    """The file of a run before the newest refresh, with a row that had no sku: as it was, corrected, and once more."""
+    desk.write(*SOURCE[:-1])
+    failures = desk.refresh().out / "failures.csv"
+    desk.refresh()
+    for change in (lambda row: None, correct, lambda row: None):
+        edit(failures, change)
+        import_file(desk, failures)
+        assert len(rows_of(latest(desk) / "results.csv")) == 8
+    desk.refresh()
+    import_file(desk, failures)
+    rows = rows_of(latest(desk) / "results.csv")
+    assert [row["sku"] for row in rows] == [f"C-{number}" for number in range(1, 9)]
+
+
 def test_the_source_wins(corrected: Desk) -> None:
     """A correction ends when the source has the corrected text, or a third one; the others hold."""
     desk = corrected
