@@ -92,6 +92,11 @@ class RowCells:
     def has_own_sku(self) -> bool:
         return self.key.startswith(_BY_SKU)
 
+    @property
+    def content_key(self) -> str:
+        """The key of a row with these cells that has no sku of its own."""
+        return _digest(self.cells)
+
 
 def cells_of_rows(file: CatalogFile) -> list[RowCells]:
     """The rows of a file in their order."""

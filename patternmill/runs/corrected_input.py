@@ -118,12 +118,16 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
 
 
 def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
-    """Where the catalog has which row now; empty where the run is its newest."""
+    """Where the catalog has which row now, or what was corrected of it; empty where the run is its newest."""
     runs = ledger.runs(environment=record.environment, catalog=record.catalog)
     newest = next(filter(had_lease, runs), record)
     if newest.run_id == record.run_id:
         return {}
-    return {row.key: place for row, place in _rows_before(ledger, newest, whole=True)}
+    rows = list(_rows_before(ledger, newest, whole=True))
+    found = {row.key: place for row, place in rows}
+    held = ledger.corrections(record.environment, record.catalog)
+    corrected = {one.source_row: found[one.row] for one in held if one.row in found}
+    return {row.content_key: place for row, place in rows} | corrected | found
 
 
 def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[tuple[RowCells, Place]]:
