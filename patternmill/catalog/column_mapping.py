@@ -81,7 +81,7 @@ class ColumnMapping:
         """
         if not self.is_strict or not self.renamed(header):
             return
-        changes = [*self._gone(header), *self._new(header, quoting)]
+        changes = [*self._gone(header), *self._displaced(header), *self._new(header, quoting)]
         if changes:
             raise refusal(
                 FileCode.MAPPING_CHANGED,
@@ -89,13 +89,24 @@ class ColumnMapping:
                 "Nothing was bought.",
             )
 
+    def _used(self) -> Iterator[tuple[str, str]]:
+        for key, target in self.columns.items():
+            if target != CARRIED and not target.startswith(NOTE_PREFIX):
+                yield key, target
+
     def _gone(self, header: Sequence[str]) -> Iterator[str]:
         keys = {header_key(cell) for cell in header}
         own = set(map(_place, keys))
-        for key, target in self.columns.items():
-            is_used = target != CARRIED and not target.startswith(NOTE_PREFIX)
-            if is_used and key not in keys and _place(header_key(target)) not in own:
+        for key, target in self._used():
+            if key not in keys and _place(header_key(target)) not in own:
                 yield f"{shown(key)}, which was {shown(target)}, is gone"
+
+    def _displaced(self, header: Sequence[str]) -> Iterator[str]:
+        keys = {header_key(cell) for cell in header}
+        own = {_place(key): key for key in keys - self.columns.keys()}
+        for key, target in self._used():
+            if key in keys and (new := own.get(_place(header_key(target)))):
+                yield f"{shown(key)}, which was {shown(target)}, has a new column {shown(new)} beside it"
 
     def _new(self, header: Sequence[str], quoting: bool) -> Iterator[str]:
         for index, cell in enumerate(header):

@@ -92,6 +92,11 @@ class RowCells:
     def has_own_sku(self) -> bool:
         return self.key.startswith(_BY_SKU)
 
+    @property
+    def content_key(self) -> str:
+        """The key of a row with these cells that has no sku of its own."""
+        return _digest(self.cells)
+
 
 def cells_of_rows(file: CatalogFile) -> list[RowCells]:
     """The rows of a file in their order."""
@@ -149,18 +154,27 @@ def differences(old: RowCells, new: RowCells) -> Iterator[Correction]:
 def composed(
     known: Sequence[Correction], found: Iterable[Correction]
 ) -> tuple[list[Correction], list[Correction]]:
-    """The corrections to add, and those of the known ones that they replace.
+    """The corrections to add, and those of the known ones that they replace. `known`: with those that ended.
 
-    A cell that was corrected before leads from the source's text to the newest one, or back to nothing.
+    A cell that was corrected before leads from the source's text to the newest one, or back to nothing; the same
+    file once more corrects nothing anew.
     """
-    cells = {(one.row, one.column): one for one in known}
-    source_rows = {one.row: one.source_row for one in known}
+    holding = [one for one in known if one.end is None]
+    cells = {(one.source_row, one.column): one for one in holding}
+    cells |= {(one.row, one.column): one for one in holding}
+    source_rows = {one.row: one.source_row for one in holding}
+    replaced_texts = {
+        (one.row, one.column, one.value): one.was for one in known if one.end is CorrectionEnd.REPLACED
+    }
     added, replaced = [], []
     for one in found:
         before = cells.get((one.source_row, one.column))
-        was = before.was if before is not None and before.value == one.was else one.was
+        if before is not None and (before.row, before.value) == (one.row, one.value):
+            continue
+        was = replaced_texts.get((one.source_row, one.column, one.was), one.was)
         if before is not None:
             replaced.append(before)
+            was = before.was if before.value == one.was else was
         if was != one.value:
             added.append(replace(one, source_row=source_rows.get(one.source_row, one.source_row), was=was))
     return added, replaced

@@ -29,6 +29,8 @@ _CHUNK = 500
 
 Place = tuple[RunId, int]
 _Column = tuple[str, int]
+#: Its position and sku, and whether it was accepted.
+_PlacedRow = tuple[int, str, bool]
 
 
 @dataclass(frozen=True)
@@ -127,23 +129,29 @@ class _PlacedRows:
         self.places: list[Place] = []
         self._by_sku: dict[str, int] = {}
         self._by_place: dict[Place, int] = {}
+        #: The slots of rows that were not refused.
+        self._accepted: set[int] = set()
 
-    def add(self, run: RunRecord, rows: Sequence[tuple[int, str]]) -> None:
-        """`rows`: positions and skus."""
+    def add(self, run: RunRecord, rows: Sequence[_PlacedRow]) -> None:
+        """A row without a sku of its own does not take the place of one that was accepted since."""
         replaces = run.options.get(REPLACES, {})
-        count = Counter(sku_key(sku) for _, sku in rows)
-        for position, sku in rows:
+        count = Counter(sku_key(sku) for _, sku, _ in rows)
+        for position, sku, is_accepted in rows:
             key = sku_key(sku) if count[sku_key(sku)] == 1 else ""
             earlier = replaces.get(str(position))
-            slot = self._by_place.get((RunId(earlier[0]), earlier[1])) if earlier else self._by_sku.get(key)
-            self._put((run.run_id, position), key, slot)
+            slot = self._by_place.get((RunId(earlier[0]), earlier[1])) if earlier else None
+            # What it replaces may be of a run before the newest source, which has the row under its sku.
+            slot = self._by_sku.get(key) if slot is None else slot
+            if key or slot not in self._accepted:
+                self._put((run.run_id, position), key, slot, is_accepted=is_accepted)
 
-    def _put(self, place: Place, key: str, slot: int | None) -> None:
+    def _put(self, place: Place, key: str, slot: int | None, *, is_accepted: bool) -> None:
         if slot is None:
             slot = len(self.places)
             self.places.append(place)
         self.places[slot] = place
         self._by_place[place] = slot
+        (self._accepted.add if is_accepted else self._accepted.discard)(slot)
         if key:
             self._by_sku[key] = slot
 
@@ -163,10 +171,10 @@ def _since_source(ledger: Ledger, runs: Sequence[RunRecord], first: CatalogFile 
     return found
 
 
-def _rows(ledger: Ledger, run: RunRecord) -> list[tuple[int, str]]:
-    """Positions and skus; without rows that say only that a later run has changed them."""
+def _rows(ledger: Ledger, run: RunRecord) -> list[_PlacedRow]:
+    """Without rows that say only that a later run has changed them."""
     return [
-        (position, sku)
+        (position, sku, code is None)
         for position, sku, code in ledger.skus_of(run.run_id)
         if code != RowCode.SUPERSEDED.value
     ]

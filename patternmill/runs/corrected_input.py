@@ -20,6 +20,7 @@ from patternmill.catalog.row_corrections import (
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
+from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
 from patternmill.runs.spec import Origin, RunSpec
@@ -66,7 +67,7 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
 def record_corrections(ledger: Ledger, record: RunRecord, overlay: Overlay) -> None:
     """Put on record what became of corrections, with a run that is on record."""
     environment, catalog = record.environment, record.catalog
-    added, replaced = composed(ledger.corrections(environment, catalog), overlay.found)
+    added, replaced = composed(ledger.corrections(environment, catalog, ended=True), overlay.found)
     ended = [*overlay.ended, *((one, CorrectionEnd.REPLACED) for one in replaced)]
     ledger.end_corrections(environment, catalog, ended)
     ledger.add_corrections(record, added)
@@ -106,12 +107,27 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     now = cells_of_rows(file)
     positions = {id(row): str(position) for position, row in enumerate(now)}
     found: list[Correction] = []
-    replaces: dict[str, tuple[str, int]] = {}
+    replaced: dict[str, RowCells] = {}
     for old, new in paired([row for row, _ in before], now):
         found += differences(old, new)
         if old.key != new.key or not old.has_own_sku:
-            replaces[positions[id(new)]] = places[id(old)]
+            replaced[positions[id(new)]] = old
+    newer = _newer_places(ledger, record) if replaced else {}
+    replaces = {position: newer.get(old.key, places[id(old)]) for position, old in replaced.items()}
     return Overlay(found=tuple(found), replaces=replaces)
+
+
+def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
+    """Where the catalog has which row now, or what was corrected of it; empty where the run is its newest."""
+    runs = ledger.runs(environment=record.environment, catalog=record.catalog)
+    newest = next(filter(had_lease, runs), record)
+    if newest.run_id == record.run_id:
+        return {}
+    rows = list(_rows_before(ledger, newest, whole=True))
+    found = {row.key: place for row, place in rows}
+    held = ledger.corrections(record.environment, record.catalog)
+    corrected = {one.source_row: found[one.row] for one in held if one.row in found}
+    return {row.content_key: place for row, place in rows} | corrected | found
 
 
 def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[tuple[RowCells, Place]]:

@@ -167,6 +167,41 @@ def test_round_after_round_of_corrections(desk: Desk) -> None:
     assert (desk.creates(), desk.products()) == (before, products)
 
 
+def test_the_same_corrections_imported_twice(desk: Desk) -> None:
+    """As after a kill: in the second round too, what is corrected stays so."""
+    desk.write(*SOURCE[:-1])
+    desk.refresh()
+    edit(latest(desk) / "failures.csv", lambda row: row.update({"category": "Cushin"}))
+    import_file(desk, latest(desk) / "failures.csv")
+    failures = (latest(desk) / "failures.csv").resolve()
+    edit(failures, correct)
+    edit(failures, lambda row: row.update({"category": "Cushion"}))
+    import_file(desk, failures)
+    before, products = desk.creates(), desk.products()
+    import_file(desk, failures)
+    assert desk.refresh().counts == {"unchanged": 8}
+    assert (desk.creates(), desk.products()) == (before, products)
+
+
+def test_latest_has_each_row_once_when_an_older_file_comes_back(desk: Desk) -> None:
+    """The file of a run before the newest refresh, with a row that had no sku: as it was, corrected, and once more."""
+    desk.write(*SOURCE[:-1])
+    failures = desk.refresh().out / "failures.csv"
+    desk.refresh()
+    uncorrected = failures.read_bytes()
+    for change in (lambda row: None, correct, lambda row: None):
+        edit(failures, change)
+        import_file(desk, failures)
+        assert len(rows_of(latest(desk) / "results.csv")) == 8
+    for content in (uncorrected, failures.read_bytes()):
+        for _ in range(2):
+            failures.write_bytes(content)
+            import_file(desk, failures)
+            rows = rows_of(latest(desk) / "results.csv")
+            assert [row["sku"] for row in rows] == [f"C-{number}" for number in range(1, 9)]
+            desk.refresh()
+
+
 def test_the_source_wins(corrected: Desk) -> None:
     """A correction ends when the source has the corrected text, or a third one; the others hold."""
     desk = corrected

@@ -147,6 +147,23 @@ def test_correction_of_a_correction_leads_from_the_source() -> None:
     assert composed([first], [stale]) == ([stale], [first])
 
 
+def test_the_same_file_once_more_leaves_what_its_first_time_found() -> None:
+    """After a kill, or in a second round of one file: what holds leads from the source's text, once."""
+    known = Correction("sku:a", "sku:a", "A", "category", "Cusion", "Cushion", "run-3")
+    earlier = replace(known, value="Cushin", run_id="run-2", end=CorrectionEnd.REPLACED)
+    again = replace(known, was="Cushin", run_id="")
+    assert composed([earlier, known], [again]) == ([], [])
+    other = replace(again, value="Mug")
+    assert composed([earlier, known], [other]) == ([replace(other, was="Cusion")], [known])
+
+
+def test_a_row_without_a_sku_is_corrected_once_by_one_file() -> None:
+    known = Correction("row:d", "sku:c", "C", "sku", "", "C", "run-2")
+    assert composed([known], [replace(known, run_id="")]) == ([], [])
+    other = replace(known, row="sku:d", sku="D", value="D", run_id="")
+    assert composed([known], [other]) == ([other], [known])
+
+
 texts = st.sampled_from(["", "A", "B", "a", "ferns", "two\nlines", "=1+1", 'quo"te', "x,y"])
 rows = st.lists(st.tuples(texts, texts, texts), max_size=6)
 
