@@ -345,7 +345,7 @@ class _WatchedRun:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
         if run is None or self._loop is None or run.ending is not None or run.is_stopped:
-            self.display.print(f"Ended at once. To go on: {self.command}")
+            self.display.end(f"Ended at once. To go on: {self.command}")
             os._exit(_INTERRUPTED)
         drain = duration(run.spec.options.drain)
         self.display.print(

@@ -43,6 +43,7 @@ class Display:
     def __init__(self) -> None:
         self._console = Console(stderr=True)
         self._run: Run | None = None
+        self._bar: _ProgressBar | None = None
         self._ended = threading.Event()
 
     def print(self, text: str) -> None:
@@ -52,6 +53,12 @@ class Display:
         if self._console.is_terminal:
             shown = fitted(shown, self._console.width)
         self._console.print(shown, markup=False, highlight=False, soft_wrap=True)
+
+    def end(self, text: str) -> None:
+        """Print the last line of a process that ends at once, and leave the terminal as it was found."""
+        if self._bar is not None:
+            self._bar.stop()
+        self.print(text)
 
     def step(self, text: str) -> None:
         """What is being done before and after the rows are driven."""
@@ -66,7 +73,8 @@ class Display:
         """Show the run's progress while the context lasts."""
         steps.clear()
         if self._console.is_terminal:
-            return _ProgressBar(self._console, lambda: self._run)
+            self._bar = _ProgressBar(self._console, lambda: self._run)
+            return self._bar
         return self._progress_lines()
 
     @contextmanager

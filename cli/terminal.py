@@ -74,8 +74,17 @@ def echo_json(value: object) -> None:
 _BEGINNING = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
 
 
+#: A command between backticks, or after a colon: pasted in two pieces, the first would run alone.
+_COMMAND = re.compile(r"`patternmill [^`]*`|(?<=: )patternmill .*")
+#: Stands for a space at which no line ends.
+_NO_BREAK = "\ue000"
+
+
 def fitted(text: str, width: int) -> str:
-    """The lines wrapped between words; what continues one is below its text. Long words, as paths, stay whole."""
+    """The lines wrapped between words; what continues one is below its text. Long words, as paths, stay whole.
+
+    Commands do too, but for the wrapping that the terminal itself does, and takes back when they are copied.
+    """
     return "\n".join(_wrapped(line, width) if len(line) > width else line for line in text.split("\n"))
 
 
@@ -84,9 +93,11 @@ def _wrapped(line: str, width: int) -> str:
     indent = beginning.end() if beginning is not None else 0
     if indent > width // 2:
         indent = len(line) - len(line.lstrip()) + 2
-    return textwrap.fill(
-        line, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    whole = _COMMAND.sub(lambda command: command[0].replace(" ", _NO_BREAK), line)
+    filled = textwrap.fill(
+        whole, width, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
     )
+    return filled.replace(_NO_BREAK, " ")
 
 
 class FittingFormatter(click.HelpFormatter):

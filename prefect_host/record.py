@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,6 +18,7 @@ from prefect.client.orchestration import PrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
 from prefect.client.schemas.objects import FlowRun, State, StateType
 from prefect.client.schemas.sorting import FlowRunSort, TaskRunSort
+from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
@@ -154,6 +156,7 @@ async def complete_record(
 
     Call it when everything was sent. `patience`: how long nothing may change before the rest counts as lost.
     """
+    await _drop_never_begun(client, flow_run_id)
     expected, missing = len(ends.task_runs), 0
     for number in range(_MOST_ROUNDS + 1):
         counts = await await_record(client, flow_run_id, expected=expected, patience=patience)
@@ -188,6 +191,19 @@ async def _record_missing(
             inside = flow_runs.get(record.flow_run_name or "", flow_run_id)
             await batch.emit(ending_event(record, inside))
     return len(missing)
+
+
+async def _drop_never_begun(client: PrefectClient, flow_run_id: UUID) -> None:
+    """Delete nested flow runs that were made, and never begun.
+
+    Prefect's client makes a second one where the answer about the first was lost: the first has nothing in it, not
+    even its name. Those of deployments are left alone: a worker may begin them.
+    """
+    for run in await _nested(client, flow_run_id):
+        is_begun = run.start_time is not None or run.deployment_id is not None
+        if not is_begun and run.state is not None and run.state.type is StateType.PENDING:
+            with suppress(ObjectNotFound):
+                await client.delete_flow_run(run.id)
 
 
 async def correct_flow_runs(client: PrefectClient, flow_run_id: UUID, ends: KnownEnds) -> None:

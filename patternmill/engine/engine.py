@@ -266,8 +266,11 @@ class Engine:
         self._left_queue.set()
 
     def _count_row(self, product: ItemKey) -> None:
+        if product not in self._results and self.halt.reason is not None:
+            self.progress.left_out += 1
+            return
         self.progress.ended += 1
-        if product not in self._results and self.halt.reason is None:
+        if product not in self._results:
             self.progress.failed += 1
 
 

@@ -21,6 +21,8 @@ class Progress:
     #: Rows that this run has something to do for, and those of them that have ended.
     to_do: int = 0
     ended: int = 0
+    #: Those that a stop or a limit leaves for the next run.
+    left_out: int = 0
     products: int = 0
     refinements: int = 0
     patterns: int = 0
@@ -75,7 +77,7 @@ class Progress:
 
         By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
         """
-        left = self.to_do - self.ended
+        left = self.to_do - self.ended - self.left_out
         if not left:
             return 0.0, 0.0
         if self.ended >= max(_ENOUGH_ROWS, self.in_flight):

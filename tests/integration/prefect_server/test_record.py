@@ -26,6 +26,7 @@ from prefect_host.record import (
     close_abandoned_runs,
     close_ended_runs,
     close_inside,
+    complete_record,
 )
 from tests.prefect_api import api_of
 
@@ -119,6 +120,50 @@ def test_record_of_a_run_is_complete(
     assert {name for name, state in states.items() if state == "FAILED"} == {"product · 0-3", "product · 1-3"}
     assert sorted(set(states.values())) == ["COMPLETED", "FAILED"]
     assert errors == ""
+
+
+def test_nested_run_whose_answer_was_lost_is_on_record_once(
+    server: OwnServer, home: Path, script: Callable[..., Popen[str]]
+) -> None:
+    """The connection breaks when the server has made a shard's flow run: Prefect makes another, and one is left."""
+    lossy = RUN.replace(
+        "    known = {}\n",
+        """    known = {}
+    import httpx
+    lost = []
+    plain = httpx.AsyncClient.send
+
+    async def losing(self, request, *arguments, **options):
+        answer = await plain(self, request, *arguments, **options)
+        if request.url.path.endswith("/flow_runs/") and b"parent_task_run_id" in request.content and not lost:
+            if json.loads(request.content)["parent_task_run_id"]:
+                lost.append(1)
+                raise httpx.ReadError("reset by peer")
+        return answer
+
+    httpx.AsyncClient.send = losing
+""",
+    )
+    assert lossy != RUN
+    out, _ = script(lossy, server.api_url, str(home), "run").communicate(timeout=120)
+    flow_run_id = json.loads(out)["id"]
+    recorded(server, flow_run_id, expected=10)
+    where = {"flow_runs": {"parent_flow_run_id": {"any_": [flow_run_id]}}}
+    nested = api_of(server).post("flow_runs/filter", where)
+    assert sorted(run["state_type"] for run in nested) == ["COMPLETED", "COMPLETED", "PENDING"]
+
+    async def complete() -> int:
+        async with client_of(server) as client:
+            return await complete_record(
+                client, UUID(flow_run_id), KnownEnds(), patience=timedelta(seconds=2)
+            )
+
+    assert asyncio.run(complete()) == 0
+    nested = api_of(server).post("flow_runs/filter", where)
+    assert sorted((run["name"], run["state_type"]) for run in nested) == [
+        ("rows 0", "COMPLETED"),
+        ("rows 1", "COMPLETED"),
+    ]
 
 
 def test_log_of_a_failed_task_run_stays_on_the_server(

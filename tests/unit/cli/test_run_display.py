@@ -83,6 +83,20 @@ def test_progress_fits_the_terminal(width: int, monkeypatch: pytest.MonkeyPatch)
     assert "rows a minute," in shown and re.search(r"\d+ to \d+ [a-z]+ left", shown)
 
 
+def test_end_at_once_leaves_the_terminal_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cursor is there again, and nothing is drawn below the last line."""
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=80)
+    monkeypatch.setattr("cli.run_display.Console", lambda **kind: console)
+    display = Display()
+    display.watch(run_with(SimpleNamespace(waiting=""), to_do=4, ended=3, started=0))
+    with display.showing():
+        display.end("Ended at once.")
+        shown = screen.getvalue()
+    assert shown.endswith("Ended at once.\n")
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l") > -1
+
+
 def test_run_whose_rows_have_ended_has_no_time_left() -> None:
     line = progress_line(run_with(SimpleNamespace(waiting=""), to_do=24, ended=24))
     assert line.endswith(", ending")

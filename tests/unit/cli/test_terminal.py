@@ -82,3 +82,13 @@ def test_steps_are_lines_without_repetition_where_there_is_no_terminal(
     steps.show("Drawing: 1 left")
     steps.clear()
     assert capsys.readouterr().err == "Drawing: 3 left\nDrawing: 1 left\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["patternmill import 'my big.csv' --environment production --budget 500", "`patternmill ui --port 4200`"],
+)
+def test_commands_stay_whole(command: str) -> None:
+    """Pasted in two pieces, the first would run without what limits it."""
+    line = f"To go on with what is left of this run now: {command}"
+    assert fitted(line, 60) == f"To go on with what is left of this run now:\n{command}"

@@ -489,6 +489,22 @@ def test_stop_drains(shop: Workshop, service: Service) -> None:
     assert len(service.bought) == len(set(service.bought)) == 20
 
 
+def test_rows_that_a_stop_leaves_are_not_counted_as_ended(shop: Workshop, service: Service) -> None:
+    """Else the bar would jump to its end, at thousands of rows a minute."""
+    runs: list[Run] = []
+
+    async def stop(run: Run, api: FakeStudioApi) -> None:
+        runs.append(run)
+        await until(lambda: run.progress.ended >= 2)
+        run.stop("a person pressed Ctrl-C")
+
+    made = shop.run(many(10), max_in_flight=1, watch=stop).counts[RowStatus.SUCCEEDED]
+    progress = runs[0].progress
+    assert 2 <= made < 10
+    assert (progress.ended, progress.left_out, progress.failed) == (made, 10 - made, 0)
+    assert progress.time_left == (0.0, 0.0)
+
+
 def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:
     """Jobs that go on longer keep their IDs for the next run."""
 
