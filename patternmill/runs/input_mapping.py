@@ -58,7 +58,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
     try:
         return _read_as_usual(spec.choices, usual, read)
     except InputRefused as refused:
-        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
+        catalog = spec.catalog if spec.catalog_named else None
+        raise unmapped(refused, spec.named_source, catalog, spec.choices) from None
 
 
 def _read_as_usual(choices: SheetChoices, usual: SheetChoices, read: Callable[[SheetChoices], Read]) -> Read:
@@ -96,11 +97,11 @@ def remember_mapping(
         ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))
 
 
-def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputRefused:
+def unmapped(refused: InputRefused, address: str, catalog: str | None, choices: SheetChoices) -> InputRefused:
     """The refusal with the command that mends it, where a mapping does. `catalog`: where it is named."""
     if refused.code not in MAPPABLE:
         return refused
-    command = map_command(address, catalog)
+    command = map_command(address, catalog, choices)
     remedy = f"{refused.remedy} Or say once which column is which: `{command}`."
     if refused.code == FileCode.MAPPING_CHANGED:
         remedy = f"{refused.remedy} Confirm them: `{command}`."
@@ -118,9 +119,10 @@ def has_unconfirmed_options(file: CatalogFile) -> bool:
     return any(looks_like_option(name) and header_key(name) not in file.mapping.columns for name in names)
 
 
-def map_command(address: str, catalog: str | None) -> str:
-    """What a person types to confirm the columns of a file. `catalog`: where it is named."""
-    named = f" --catalog {_word(catalog)}" if catalog else ""
+def map_command(address: str, catalog: str | None, choices: SheetChoices) -> str:
+    """What a person types to confirm the columns of a file, with what they named. `catalog`: where it is named."""
+    options = {"catalog": catalog, "encoding": choices.encoding, "worksheet": choices.worksheet}
+    named = "".join(f" --{name} {_word(value)}" for name, value in options.items() if value)
     return f"patternmill map {_word(shown_address(address))}{named}"
 
 

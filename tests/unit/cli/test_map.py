@@ -173,6 +173,13 @@ def test_check_reads_certain_columns_as_if_confirmed(sheet: Path, capsys: pytest
     assert "Nothing is bought until you confirm them: `patternmill map spring.csv`." in out
 
 
+def test_command_to_confirm_names_what_was_named(sheet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Typed as it is shown, it reads the file as it was checked."""
+    sheet.write_bytes(SHEET.replace("cotton", "cötton").encode("cp1252"))
+    assert main.run(["check", "spring.csv", "--encoding", "cp1252"]) == 2
+    assert "`patternmill map spring.csv --encoding cp1252`" in shown(capsys)
+
+
 def test_check_shows_what_the_columns_could_be(sheet: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where that is a question."""
     sheet.write_text(TWO_PROMPTS, encoding="utf-8")
