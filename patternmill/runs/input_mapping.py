@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -35,6 +37,9 @@ MAPPABLE = frozenset(
         FileCode.RESERVED_COLUMN,
     }
 )
+_PLAIN = re.compile(r"[\w./\\:@%+=,-]+")
+#: A shell reads them within double quotes too.
+_NOT_LITERAL = re.compile(r'["$`\\!]')
 _ENCODING = frozenset({FileCode.UNREADABLE_ENCODING, FileCode.NUL_BYTES})
 #: Rows, and cells, that a proposal looks at.
 _MOST_ROWS, _MOST_CELLS = 5_000, 500_000
@@ -127,7 +132,10 @@ def map_command(address: str, catalog: str | None, choices: SheetChoices) -> str
 
 
 def _word(text: str) -> str:
-    return f'"{text}"' if " " in text else text
+    """One word of a command, whatever is in it; quoted as most shells understand, where that is enough."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return shlex.quote(text) if _NOT_LITERAL.search(text) else f'"{text}"'
 
 
 @dataclass(frozen=True)
