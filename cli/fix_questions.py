@@ -19,6 +19,8 @@ from patternmill.sheets.corrected_copy import write_corrected
 from patternmill.text import contrasted, plural, shown
 
 _WIDTH = 78
+_LEFT = ("", "n", "no")
+_SKIPPED = ("s", "skip")
 _KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
 
 
@@ -105,6 +107,9 @@ class Asker:
             return question.suggestion
         if text.casefold() in ("o", "other"):
             return self._chosen(question)
+        if text.casefold() not in (*_LEFT, *_SKIPPED) and question.find_choice(text) is None:
+            echo(f"{shown(text)} is not among them.")
+            return self._chosen(question)
         return self._other(question, text)
 
     def _chosen(self, question: Question) -> str | None:
@@ -119,8 +124,8 @@ class Asker:
 
     def _other(self, question: Question, text: str) -> str | None:
         """The choice that was typed, asked again until it is one."""
-        while text.casefold() not in ("", "n", "no"):
-            if text.casefold() in ("s", "skip"):
+        while text.casefold() not in _LEFT:
+            if text.casefold() in _SKIPPED:
                 self._skips = True
                 return None
             if (found := question.find_choice(text)) is not None:

@@ -58,7 +58,7 @@ def confirmed_input(spec: RunSpec) -> CatalogFile:
 
 
 def _unconfirmed(spec: RunSpec, file: CatalogFile) -> InputRefused:
-    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
+    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None, spec.choices)
     return InputRefused(
         f"{shown(file.name)} has columns that look like options, and choose nothing under their names.",
         code="unconfirmed_mapping",
@@ -123,7 +123,7 @@ def _read_as_proposed(spec: RunSpec, found: ProposedInput, refused: InputRefused
         raise refused
     file = read_input(replace(spec, mapping=found.proposal.mapping))
     sentence = file.mapping.sentence(file.header)
-    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None)
+    command = map_command(spec.named_source, spec.catalog if spec.catalog_named else None, spec.choices)
     return CheckInput(file, f"Checked as if confirmed. {sentence} {until}: `{command}`.")
 
 

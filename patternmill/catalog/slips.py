@@ -92,7 +92,10 @@ _DOUBTFUL = frozenset(
         ),
         *(
             "n a",
+            "n v",
             "na",
+            "undefined",
+            "loading",
             "nan",
             "null",
             "none",
@@ -108,6 +111,13 @@ _DOUBTFUL = frozenset(
         *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
     }
 )
+#: A date as spreadsheets write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`.
+_MONTH = "(?:jan|feb|mar|m\u00e4r|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+_DATE = re.compile(
+    rf"\d{{4}}-\d\d-\d\d|\d\d?([./])\d\d?\1(?:\d\d){{1,2}}|\d\d?[-. ] ?{_MONTH}|{_MONTH}[- ]\d\d",
+    re.IGNORECASE,
+)
+_FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
 _IN_BRACKETS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]|\$?\{.+\}|%[^%]+%")
 
 
@@ -161,4 +171,4 @@ def is_doubtful(prompt: str) -> bool:
     if len(prompt) > _LONGEST:
         return False
     words = " ".join(_WORDS.findall(prompt.casefold()))
-    return words in _DOUBTFUL or _IN_BRACKETS.fullmatch(prompt) is not None
+    return words in _DOUBTFUL or any(one.fullmatch(prompt) for one in (_IN_BRACKETS, _DATE, _FORMULA))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -35,6 +37,9 @@ MAPPABLE = frozenset(
         FileCode.RESERVED_COLUMN,
     }
 )
+_PLAIN = re.compile(r"[\w./\\:@%+=,-]+")
+#: A shell reads them within double quotes too.
+_NOT_LITERAL = re.compile(r'["$`\\!]')
 _ENCODING = frozenset({FileCode.UNREADABLE_ENCODING, FileCode.NUL_BYTES})
 #: Rows, and cells, that a proposal looks at.
 _MOST_ROWS, _MOST_CELLS = 5_000, 500_000
@@ -58,7 +63,8 @@ def read_input(spec: RunSpec) -> CatalogFile:
     try:
         return _read_as_usual(spec.choices, usual, read)
     except InputRefused as refused:
-        raise unmapped(refused, spec.named_source, spec.catalog if spec.catalog_named else None) from None
+        catalog = spec.catalog if spec.catalog_named else None
+        raise unmapped(refused, spec.named_source, catalog, spec.choices) from None
 
 
 def _read_as_usual(choices: SheetChoices, usual: SheetChoices, read: Callable[[SheetChoices], Read]) -> Read:
@@ -96,11 +102,11 @@ def remember_mapping(
         ledger.confirm_mapping(catalog, ConfirmedMapping(mapping.columns, reading, by))
 
 
-def unmapped(refused: InputRefused, address: str, catalog: str | None) -> InputRefused:
+def unmapped(refused: InputRefused, address: str, catalog: str | None, choices: SheetChoices) -> InputRefused:
     """The refusal with the command that mends it, where a mapping does. `catalog`: where it is named."""
     if refused.code not in MAPPABLE:
         return refused
-    command = map_command(address, catalog)
+    command = map_command(address, catalog, choices)
     remedy = f"{refused.remedy} Or say once which column is which: `{command}`."
     if refused.code == FileCode.MAPPING_CHANGED:
         remedy = f"{refused.remedy} Confirm them: `{command}`."
@@ -118,14 +124,18 @@ def has_unconfirmed_options(file: CatalogFile) -> bool:
     return any(looks_like_option(name) and header_key(name) not in file.mapping.columns for name in names)
 
 
-def map_command(address: str, catalog: str | None) -> str:
-    """What a person types to confirm the columns of a file. `catalog`: where it is named."""
-    named = f" --catalog {_word(catalog)}" if catalog else ""
+def map_command(address: str, catalog: str | None, choices: SheetChoices) -> str:
+    """What a person types to confirm the columns of a file, with what they named. `catalog`: where it is named."""
+    options = {"catalog": catalog, "encoding": choices.encoding, "worksheet": choices.worksheet}
+    named = "".join(f" --{name} {_word(value)}" for name, value in options.items() if value)
     return f"patternmill map {_word(shown_address(address))}{named}"
 
 
 def _word(text: str) -> str:
-    return f'"{text}"' if " " in text else text
+    """One word of a command, whatever is in it; quoted as most shells understand, where that is enough."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return shlex.quote(text) if _NOT_LITERAL.search(text) else f'"{text}"'
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,24 @@ def _workbook(raw: bytes, layout: SheetLayout, edits: Edits) -> bytes:
     book = load_workbook(io.BytesIO(raw), keep_vba=b"vbaProject.bin" in raw)
     sheet = book[layout.worksheet]
     header = {(layout.header_row, index): text for index, text in edits.header.items()}
-    for (row, index), text in (header | dict(edits.cells)).items():
+    changed = header | dict(edits.cells)
+    for area in list(sheet.merged_cells.ranges):
+        first = area.min_row, area.min_col - 1
+        covered = [
+            (row, index)
+            for row, index in changed
+            if (row, index) != first
+            and area.min_row <= row <= area.max_row
+            and area.min_col <= index + 1 <= area.max_col
+        ]
+        if not covered:
+            continue
+        if sheet.cell(area.min_row, area.min_col).value is None or first[0] <= layout.header_row:
+            sheet.unmerge_cells(str(area))
+        else:
+            # Its other cells would be taken for empty: a person has to divide it.
+            changed = {place: text for place, text in changed.items() if place not in covered}
+    for (row, index), text in changed.items():
         cell = sheet.cell(row, index + 1)
         # As a text whatever it looks like: no formula, no number, no date.
         cell.value, cell.number_format, cell.data_type = text, "@", "s"

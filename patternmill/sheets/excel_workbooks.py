@@ -14,7 +14,7 @@ import python_calamine as calamine
 from patternmill.catalog.read_limits import Reading
 from patternmill.sheets.archives import Attributes, damaged, elements, local, parse_xml, unzipped, zipped
 from patternmill.sheets.number_formats import BUILT_IN, GENERAL, Value, cell_text
-from patternmill.sheets.tables import Sheet, Unfit, hidden_note, rectangular
+from patternmill.sheets.tables import Area, Sheet, Unfit, hidden_note, merged_cells, rectangular
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ _STYLES = frozenset({"numFmt", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "d
 #: Each takes memory, however small the file.
 _MOST_KEPT = 3_000_000
 _UNSTORED = Unfit("a formula whose result is not stored", "open the workbook in Excel, and save it again")
+_AREA = re.compile(r"([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})", re.ASCII)
 _ERROR_REMEDY = "correct its formula, or type the text itself"
 
 
@@ -62,7 +63,8 @@ class ExcelWorkbook:
         rows = rectangular(
             ((number, texts.of(number, row)) for number, row in enumerate(values, 1)), self._reading
         )
-        return Sheet(rows, texts.unfit, hidden_note(scan.hidden, rows))
+        unfit = merged_cells(scan.merged, rows, self._reading) | texts.unfit
+        return Sheet(rows, unfit, hidden_note(scan.hidden, rows))
 
     def _check_shared_texts(self, part: bytes, cells: int) -> None:
         """A text that is stored once and named by countless cells."""
@@ -129,6 +131,7 @@ class _Scan:
     #: With a result that is no text, or that no program has calculated yet.
     formulas: set[tuple[int, int]] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
+    merged: list[Area] = field(default_factory=list)
     _row: int = 0
     _column: int = -1
     _cell: dict[str, str] = field(default_factory=dict)
@@ -148,6 +151,7 @@ class _Scan:
             f"{prefix}f": self._formula,
             f"{prefix}v": self._value,
             f"{prefix}is": self._value,
+            f"{prefix}mergeCell": self._merge,
         }
 
         def start(name: str, attributes: Attributes) -> None:
@@ -189,6 +193,11 @@ class _Scan:
                 self.codes[place] = self.formats[style]
         elif kind == "e":
             self._collect_error(place)
+
+    def _merge(self, attributes: Attributes) -> None:
+        if area := _AREA.fullmatch(attributes.get("ref", "")):
+            left, top, right, bottom = area.groups()
+            self.merged.append((int(top), _index(left), int(bottom), _index(right)))
 
     def _reached(self) -> tuple[int, int]:
         if self._row > self.rows:

@@ -9,7 +9,7 @@ from xml.parsers import expat
 
 from patternmill.catalog.read_limits import Reading
 from patternmill.sheets.archives import local, parse_xml, protected, unzipped
-from patternmill.sheets.tables import Sheet, Unfit, hidden_note, rectangular
+from patternmill.sheets.tables import Area, Sheet, Unfit, hidden_note, merged_cells, rectangular
 
 CONTENT = "content.xml"
 _MANIFEST = "meta-inf/manifest.xml"
@@ -40,7 +40,8 @@ class OpenDocument:
     def read(self, name: str) -> Sheet:
         table = self._tables[name]
         rows = rectangular(table.rows, self._reading)
-        return Sheet(rows, table.unfit, hidden_note(table.hidden_rows, rows))
+        unfit = merged_cells(table.merged, rows, self._reading) | table.unfit
+        return Sheet(rows, unfit, hidden_note(table.hidden_rows, rows))
 
 
 @dataclass
@@ -49,6 +50,7 @@ class _Table:
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     unfit: dict[tuple[int, int], Unfit] = field(default_factory=dict)
     hidden_rows: set[int] = field(default_factory=set)
+    merged: list[Area] = field(default_factory=list)
     #: The rows read so far, with those that are written once and repeated.
     height: int = 0
     #: Cells with the blank ones between them, against the limits.
@@ -157,7 +159,14 @@ class _Document:
         self._blanks = 0
         if unfit := _unfit(self._cell, text):
             self._row_unfit |= dict.fromkeys(range(len(self._row), len(self._row) + repeated), unfit)
+        self._merge()
         self._row += [text] * repeated
+
+    def _merge(self) -> None:
+        rows, columns = (_repeated(self._cell, f"number-{kind}-spanned") for kind in ("rows", "columns"))
+        if rows > 1 or columns > 1:
+            top, left = self._table.height + 1, len(self._row)
+            self._table.merged.append((top, left, top + rows - 1, left + columns - 1))
 
     def _end_row(self) -> None:
         table, repeated = self._table, _repeated(self._row_attributes, "number-rows-repeated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from patternmill.text import plain, plural
 _HEADER_WITHIN = 20
 _FEWEST_COLUMNS = 3
 _MOST_NAMED = 10
+_UNMERGE = "unmerge these cells, and fill in each of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,10 @@ class Unfit:
 
     what: str
     remedy: str = "format the cell as Text and type it again"
+
+
+#: Merged cells: the first row's number and the first column's index, and the last ones.
+Area = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -157,6 +163,26 @@ def rectangular(rows: Iterable[tuple[int, Sequence[str]]], reading: Reading) -> 
     reading.check_columns(width)
     reading.check_size(sum(len(cell) for _, cells in filled for cell in cells))
     return tuple(_padded(filled, width))
+
+
+def merged_cells(
+    areas: Iterable[Area], rows: Sequence[NumberedRow], reading: Reading
+) -> dict[tuple[int, int], Unfit]:
+    """The cells that people see the text of another cell in: what is not written in them is not taken for empty."""
+    found: dict[tuple[int, int], Unfit] = {}
+    numbers = [number for number, _ in rows]
+    for top, left, bottom, right in areas:
+        inside = rows[bisect_left(numbers, top) : bisect_right(numbers, bottom)]
+        if not inside or inside[0][0] != top or not "".join(inside[0][1][left : left + 1]).strip():
+            continue
+        width = min(right + 1, len(inside[0][1])) - left
+        if len(found) + len(inside) * width > reading.limits.cells:
+            raise reading.too_large("has too many merged cells")
+        place = f"{column_letter(left)}{top}:{column_letter(right)}{bottom}"
+        unfit = Unfit(f"no text of its own, as it is merged into {place}", _UNMERGE)
+        found |= {(number, index): unfit for number, _ in inside for index in range(left, left + width)}
+        del found[top, left]
+    return found
 
 
 def hidden_note(hidden: Collection[int], rows: Iterable[NumberedRow]) -> tuple[str, ...]:

@@ -134,6 +134,23 @@ def test_doubtful_prompts_are_known(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "prompt",
+    [
+        *("2026-05-01", "12.03.2026", "3/12/26", "03-Apr", "May-26", "12. Mrz"),
+        *("=SUM(A1:A3)", '=VLOOKUP("a",A:B,2,0)', "Loading...", "undefined", "n/v"),
+    ],
+)
+def test_what_spreadsheets_write_for_a_text_is_doubtful(prompt: str) -> None:
+    """As CSV has it: a date that was a word or a range, a formula, a value that was not there yet."""
+    assert is_doubtful(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["1920-30", "May", "12/2", "5-7-5", "11-heron", "= and (", "may-flower"])
+def test_other_numbers_and_signs_are_not_doubtful(prompt: str) -> None:
+    assert not is_doubtful(prompt)
+
+
+@pytest.mark.parametrize(
     "prompt", ["b", "a test of courage", "herons [blue]", "none of the above birds", "12", "prompt 012"]
 )
 def test_other_prompts_are_not_doubtful(prompt: str) -> None:

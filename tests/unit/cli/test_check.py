@@ -49,6 +49,18 @@ def test_report_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report["problems"][-1]["value"] == "12oz"
 
 
+def test_unknown_answer_is_followed_by_the_choices(
+    file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that the number that is asked for then is one of something."""
+    answers += ["Pillow", "1"]
+    main.run(["check", str(file), "--fix"])
+    shown = capsys.readouterr().out
+    assert "`Pillow` is not among them." in shown
+    assert "1) Cushion   2) Mug" in shown
+    assert "A-1,blue herons,Cushion" in Path("spring.corrected.csv").read_text(encoding="utf-8-sig")
+
+
 def test_copy_has_the_answers(file: Path, answers: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """One question a word; what was left is named with the copy's rows, and the source is as it was."""
     answers += ["", "11oz", ""]

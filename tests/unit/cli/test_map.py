@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -171,6 +172,24 @@ def test_check_reads_certain_columns_as_if_confirmed(sheet: Path, capsys: pytest
     assert "2 rows, 1 accepted, 1 refused" in out
     assert "did you mean `cotton`?" in out
     assert "Nothing is bought until you confirm them: `patternmill map spring.csv`." in out
+
+
+def test_command_to_confirm_names_what_was_named(sheet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Typed as it is shown, it reads the file as it was checked."""
+    sheet.write_bytes(SHEET.replace("cotton", "cötton").encode("cp1252"))
+    assert main.run(["check", "spring.csv", "--encoding", "cp1252"]) == 2
+    assert "`patternmill map spring.csv --encoding cp1252`" in shown(capsys)
+
+
+@pytest.mark.parametrize("name", ["spring(1).csv", "R&D;1.csv", "it's 5.csv", "a b.csv", "Grün.csv"])
+def test_command_to_confirm_is_typed_as_it_is_shown(
+    sheet: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Browsers number what they download again."""
+    sheet.rename(name)
+    assert main.run(["check", name]) == 2
+    command = shown(capsys).rpartition("confirm them: `")[2].partition("`")[0]
+    assert list(shlex.shlex(command, posix=True, punctuation_chars=True)) == ["patternmill", "map", name]
 
 
 def test_check_shows_what_the_columns_could_be(sheet: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,26 @@ def test_workbooks_keep_everything_else(tmp_path: Path) -> None:
     assert (written["Artikel"]["A1"].value, written["Artikel"]["A1"].font.b) == ("Herbst", True)
 
 
+@pytest.mark.parametrize(
+    ("merged", "edits", "copied", "refused"),
+    [("", {3: "Mug"}, ["", "Mug"], []), ("Mugg", {2: "Mug"}, ["Mug", ""], [3])],
+    ids=["all empty", "its first"],
+)
+def test_merged_cells_are_corrected(
+    tmp_path: Path, merged: str, edits: dict[int, str], copied: list[str], refused: list[int]
+) -> None:
+    """Cells below a text stay merged, and refused: divided, they would be taken for empty."""
+    source, book = tmp_path / "spring.xlsx", Workbook()
+    for row in (["sku", "prompt", "category"], ["A", "b", merged or None], ["B", "c"]):
+        book.worksheets[0].append(row)
+    book.worksheets[0].merge_cells("C2:C3")
+    book.save(source)
+    cells = {(line, 2): text for line, text in edits.items()}
+    _, copy = write_corrected(source, read_catalog(source), Edits(cells=cells))
+    assert [record.cells[2] for record in copy.records] == copied
+    assert list(copy.faults) == refused
+
+
 def test_formats_without_a_sheet_become_csv(tmp_path: Path) -> None:
     source = tmp_path / "spring.jsonl"
     source.write_text('{"sku": "A", "prompt": "b", "category": "Mugg"}\n')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import io
 from typing import Any
 
 import openpyxl
@@ -234,3 +235,36 @@ def test_other_archives_are_refused_by_their_names(raw: bytes, told: str) -> Non
 @pytest.mark.parametrize("number", [0.0, 7, -7.5, 99999999999, 0.1 + 0.2])
 def test_general_format_shows_numbers_as_they_are(number: float) -> None:
     assert float(displayed(number, "General") or "nan") == pytest.approx(number)
+
+
+MERGED = ("sku", "prompt", "category", "option:size", "option:finish", "option:colour")
+MERGED_ROWS = [("A", "b", "Mug", "11oz", "matte", "white"), ("B", "c", "Mug", "11oz", "matte", "")]
+
+
+def merged_workbook() -> bytes:
+    """A colour for both rows, and a title over all columns."""
+    book = openpyxl.load_workbook(io.BytesIO(workbook({"Artikel": [("Spring",), MERGED, *MERGED_ROWS]})))
+    book.worksheets[0].merge_cells("A1:F1")
+    book.worksheets[0].merge_cells("F3:F4")
+    return saved(book)
+
+
+def merged_document() -> bytes:
+    title = '<table:table-cell table:number-columns-spanned="6"><text:p>Spring</text:p></table:table-cell>'
+    first = (
+        '<table:table-cell table:number-columns-spanned="1" table:number-rows-spanned="2">'
+        "<text:p>white</text:p></table:table-cell>"
+    )
+    covered = '<table:covered-table-cell table:number-columns-repeated="5"/>'
+    rows = [*MERGED_ROWS[0][:5], first], [*MERGED_ROWS[1][:5], "<table:covered-table-cell/>"]
+    return open_document(ods_row([title, covered]) + ods_row(MERGED) + "".join(map(ods_row, rows)))
+
+
+@pytest.mark.parametrize("raw", [merged_workbook(), merged_document()], ids=["xlsx", "ods"])
+def test_merged_cells_below_the_first_are_not_taken_for_empty(raw: bytes) -> None:
+    """People see one colour for both rows; the second would be bought without."""
+    file = read(raw)
+    assert list(file.faults) == [4]
+    (finding,) = file.faults[4]
+    assert finding.code == "not_text"
+    assert finding.message == "Artikel!F4 holds no text of its own, as it is merged into F3:F4"
