@@ -373,4 +373,5 @@ def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collectio
     for record in latest.values():
         rows = rows_by_status(ledger, record)
         if any(rows.get(status) for status in RETRIABLE) and record.run_id not in running:
-            yield f"To go on: patternmill retry --catalog {record.catalog!r} --environment {record.environment}"
+            catalog = shlex.quote(record.catalog)
+            yield f"To go on: patternmill retry --catalog {catalog} --environment {record.environment}"
