@@ -21,7 +21,7 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
-from patternmill.results.kept_pictures import PictureKeeper, picture_cache, share_pictures
+from patternmill.results.kept_pictures import NOT_SHARED, PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
 from patternmill.runs.refresh_changes import change_lines, counts_line
@@ -118,7 +118,6 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
             recorded = _recorded_when_refused(watched, connection)
             with recorded, connection.circuit_breaker(), watched.display.showing():
                 code = run_in_thread(work, watched.on_signal)
-            watched.keep_pictures()
             flow_run_id = watched.flow_run_id
             if connection.is_available:
                 watched.display.step("Completing the run's record in the Prefect UI …")
@@ -127,6 +126,8 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
                 repair_records(settings, watched.display.print)
             elif watched.begun is not None and flow_run_id is not None:
                 mark_incomplete(settings.home, watched.run_id, settings.environment)
+            # They are being drawn meanwhile.
+            watched.keep_pictures()
         address = connection.run_address(flow_run_id) if complete and flow_run_id else None
         hint = "" if connection.outlives_run else "  (open it with `patternmill ui`)"
         _print_ending(watched, f"In the Prefect UI: {address}{hint}" if address else None)
@@ -338,8 +339,9 @@ class _WatchedRun:
         if self._pictures is not None and run is not None and run.results is not None:
             # After a person's stop nothing more is waited for.
             self._pictures.finish(run.results.out, self.display, is_stopped=lambda: run.is_stopped)
-            if run.results.whole is not None:
-                share_pictures(run.results.whole, picture_cache(run.spec.settings.home))
+            whole = run.results.whole
+            if whole is not None and not share_pictures(whole, picture_cache(run.spec.settings.home)):
+                self.display.print(NOT_SHARED.format(whole))
 
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""

@@ -38,7 +38,7 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
     from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.run_lookup import find_run
     from patternmill.results.gallery import KEPT_PICTURES
-    from patternmill.results.kept_pictures import picture_cache, share_pictures
+    from patternmill.results.kept_pictures import NOT_SHARED, picture_cache, share_pictures
     from patternmill.results.results_files import rebuild
     from patternmill.settings import load_settings
     from patternmill.text import counted, plural
@@ -52,7 +52,8 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
         results = rebuild(ledger, record.run_id, place, links=links)
     if record.options.get(KEPT_PICTURES):
         for folder in filter(None, (place, results.whole)):
-            share_pictures(folder, picture_cache(settings.home))
+            if not share_pictures(folder, picture_cache(settings.home)):
+                echo(NOT_SHARED.format(folder))
     if record.outcome is None:
         echo(f"Run {record.run_id} has not ended (or crashed): its rows are as the ledger knows them now.")
     echo(f"{record.outcome or 'open'}: {counted({s.value: n for s, n in results.counts.by_status.items()})}")

@@ -8,12 +8,14 @@ import shutil
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
+from patternmill.files import private_folder, write_private
 from patternmill.results.gallery import FOLDER, picture_name, picture_urls
 from patternmill.text import duration, plural
 
@@ -21,6 +23,10 @@ from patternmill.text import duration, plural
 WIDTH = 512
 #: How long it goes on once the run has ended; the gallery shows tiles for the rest, until the same file is run again.
 MOST_SECONDS = 600.0
+#: For a results directory.
+NOT_SHARED = (
+    "Pictures cannot be written into {}: the gallery shows tiles for them. Free the disk and run it again."
+)
 _POLL_SECONDS = 0.3
 #: Of one picture, with those that wait before it.
 _PICTURE_SECONDS = 120.0
@@ -56,7 +62,6 @@ class PictureKeeper:
         self._following: threading.Thread | None = None
         self._threads: list[threading.Thread] = []
         self.drawn = self.failed = self._to_draw = 0
-        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @property
     def left(self) -> int:
@@ -90,7 +95,8 @@ class PictureKeeper:
         self._followed.set()
         if self._following is not None:
             self._following.join()
-        self.ask(picture_urls(out / "results.jsonl"))
+        with suppress(OSError):
+            self.ask(picture_urls(out / "results.jsonl"))
         begun, before = time.monotonic(), self.drawn
         with suppress(KeyboardInterrupt):
             while self.left and not is_stopped():
@@ -102,7 +108,8 @@ class PictureKeeper:
         self._over.set()
         if self.left or self.failed:
             display.print(self._missing())
-        share_pictures(out, self._cache)
+        if not share_pictures(out, self._cache):
+            display.print(NOT_SHARED.format(out))
 
     def _progress(self, drawn: int, seconds: float) -> str:
         expected = ""
@@ -142,27 +149,29 @@ class PictureKeeper:
             self.failed += not is_drawn
 
     def _draw(self, url: str) -> bool:
-        target = self._cache / picture_name(url)
         try:
+            target = private_folder(self._cache) / picture_name(url)
             address = _at(url, self._studio_url)
             with urllib.request.urlopen(address, timeout=_PICTURE_SECONDS) as answer:  # noqa: S310 - our own studio
                 content = answer.read()
-            partial = target.with_suffix(".part")
-            partial.touch(mode=0o600)
-            partial.write_bytes(content)
-            partial.replace(target)
-        except OSError:
+            with _whole(target) as partial:
+                write_private(partial, content)
+        except (OSError, HTTPException):
             return False
         return True
 
 
-def share_pictures(out: Path, cache: Path) -> None:
-    """Put the pictures of a run that were drawn before into `out`."""
+def share_pictures(out: Path, cache: Path) -> bool:
+    """Put the pictures of a run that were drawn before into `out`; False when the disk refuses one."""
     folder = out / FOLDER
-    for url in picture_urls(out / "results.jsonl"):
-        if (cache / picture_name(url)).exists():
-            folder.mkdir(exist_ok=True)
-            _copy(cache / picture_name(url), folder / picture_name(url))
+    try:
+        for url in picture_urls(out / "results.jsonl"):
+            if (cache / picture_name(url)).exists():
+                folder.mkdir(exist_ok=True)
+                _copy(cache / picture_name(url), folder / picture_name(url))
+    except OSError:
+        return False
+    return True
 
 
 def _at(url: str, studio_url: str) -> str:
@@ -174,4 +183,16 @@ def _at(url: str, studio_url: str) -> str:
 def _copy(source: Path, target: Path) -> None:
     """No link: files under the home are private, results have the umask's permissions."""
     if not target.exists():
-        shutil.copyfile(source, target)
+        with _whole(target) as partial:
+            shutil.copyfile(source, partial)
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """A file that takes the target's place when it is complete. Not synced: a picture can be drawn again."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
+
 from studio.art.cloth import Cloth, fill, line
 from studio.art.colour import mix
 from studio.art.inks import Point, around, circle, number, polygon, smooth
@@ -27,18 +29,19 @@ class Piece:
 
 def _scattered(cloth: Cloth, count: int, spread: float, taken: Sequence[Point] = ()) -> list[Point]:
     """Points at a distance from one another, and from those taken, on the torus."""
+    placed = np.empty((len(taken) + count, 2))
+    placed[: len(taken)] = np.reshape(taken, (len(taken), 2))
     kept: list[Point] = []
     for _ in range(count * 30):
-        x, y = cloth.dice.between(0, TILE), cloth.dice.between(0, TILE)
-        if all(_gap(x, other[0]) ** 2 + _gap(y, other[1]) ** 2 > spread**2 for other in (*kept, *taken)):
-            kept.append((x, y))
+        point = cloth.dice.between(0, TILE), cloth.dice.between(0, TILE)
+        others = placed[: len(taken) + len(kept)]
+        gaps = np.abs(others - point)
+        if (np.minimum(gaps, TILE - gaps) ** 2).sum(axis=1).min(initial=np.inf) > spread**2:
+            placed[len(others)] = point
+            kept.append(point)
         if len(kept) == count:
             break
     return kept
-
-
-def _gap(one: float, other: float) -> float:
-    return min(abs(one - other), TILE - abs(one - other))
 
 
 def wrapped(piece: Piece, width: float = TILE, height: float = TILE) -> str:

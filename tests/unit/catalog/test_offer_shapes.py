@@ -224,7 +224,7 @@ ANY_JSON = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(ANY_JSON, ANY_JSON)
 def test_readers_and_checks_never_raise(listing: object, details: object) -> None:
     """Any JSON is read or found unreadable, and rows are checked against what was read."""

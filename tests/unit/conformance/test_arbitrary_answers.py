@@ -40,7 +40,7 @@ _ANSWERS = st.builds(
 
 
 @given(st.lists(_ANSWERS, min_size=1, max_size=8), st.integers(0, 60))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_every_check_ends(answers: list[Answer], spend: int) -> None:
     service = WholeService()
     service.departure = lambda asked, normal: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from patternmill.catalog.catalog_file import Record
@@ -48,7 +48,6 @@ def begun(plan: Plan, motifs: set[int]) -> dict[ItemKey, LastAttempt]:
 PROMPTS = st.lists(st.integers(0, 12), max_size=60)
 
 
-@settings(deadline=None)
 @given(PROMPTS, st.integers(1, 9), st.sets(st.integers(0, 12)))
 def test_parts_are_the_whole_plan(prompts: list[int], parts: int, open_motifs: set[int]) -> None:
     """Each row is in exactly one part, each pattern too; none is empty; the same plan is always cut alike."""
@@ -61,7 +60,6 @@ def test_parts_are_the_whole_plan(prompts: list[int], parts: int, open_motifs: s
     assert cut(plan, parts) == made
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 9), st.data())
 def test_parts_have_similar_sizes(count: int, parts: int, data: st.DataObject) -> None:
     """Without shared patterns: the numbers of rows, and of begun ones, differ by one or two at most."""
@@ -85,7 +83,6 @@ def test_begun_items_come_first() -> None:
     assert [row.position for row in second] == [7, 3, 4, 6]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 5000), st.integers(1, 64))
 def test_shares_add_up_to_the_whole(total: int, parts: int) -> None:
     """No share is more than one above another."""
@@ -116,7 +113,6 @@ def chained_plan(
     return make_plan(SCOPE, entries, Memory(last_attempts or {}))
 
 
-@settings(deadline=None)
 @given(CHAIN_ROWS, st.integers(1, 9), st.integers(0, 40))
 def test_parts_share_nothing_that_is_still_to_be_made(
     rows: list[tuple[int, str | None, list[int]]], parts: int, made: int
@@ -139,7 +135,6 @@ def test_parts_share_nothing_that_is_still_to_be_made(
     assert sum(map(len, waiting)) == len(set().union(*waiting))
 
 
-@settings(deadline=None)
 @given(CHAIN_ROWS, st.integers(0, 60))
 def test_limits_buy_whole_chains(rows: list[tuple[int, str | None, list[int]]], most: int) -> None:
     plan = chained_plan(rows)

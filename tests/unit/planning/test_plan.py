@@ -279,7 +279,7 @@ def test_unknown_columns_are_not_content() -> None:
 states = st.none() | st.sampled_from(AttemptState)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), states), max_size=12),
     st.dictionaries(st.sampled_from("abcd"), states),

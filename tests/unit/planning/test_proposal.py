@@ -115,7 +115,7 @@ def test_rows_left_out_are_marked() -> None:
 states = st.none() | st.sampled_from(AttemptState)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), states, states), min_size=1, max_size=10), st.integers(0, 12)
 )

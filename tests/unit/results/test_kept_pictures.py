@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from patternmill.files import private_folder
 from patternmill.results.gallery import picture_name
 from patternmill.results.kept_pictures import WIDTH, PictureKeeper, picture_cache, share_pictures
 
@@ -31,6 +32,8 @@ class _Answer(BaseHTTPRequestHandler):
         assert isinstance(self.server, Painter)
         self.server.asked.append(self.path)
         self.send_response(500 if "broken" in self.path else 200)
+        if "cut" in self.path:
+            self.send_header("Content-Length", "1000")
         self.end_headers()
         self.wfile.write(b"a picture")
 
@@ -89,12 +92,34 @@ def test_pictures_are_drawn_once_and_kept_next_to_the_gallery(tmp_path: Path, pa
 
 
 def test_what_cannot_be_drawn_is_said(tmp_path: Path, painter: Painter) -> None:
-    """The others are drawn all the same."""
+    """The others are drawn all the same; an answer that ends too early is no picture."""
     shown = Lines()
-    out = results(tmp_path / "out", "a", "broken")
+    out = results(tmp_path / "out", "a", "broken", "cut")
     PictureKeeper(picture_cache(tmp_path), painter.url).finish(out, shown)
-    assert shown.lines[0].startswith("1 picture could not be drawn: the gallery shows tiles")
+    assert shown.lines[0].startswith("2 pictures could not be drawn: the gallery shows tiles")
     assert len(list((out / "pictures").iterdir())) == 2
+
+
+def test_a_disk_that_refuses_pictures_fails_no_run(
+    tmp_path: Path, painter: Painter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither in the home nor in the results; a part of a picture never counts as one."""
+    shown, out = Lines(), results(tmp_path / "out", "a")
+    (tmp_path / "a-file").touch()
+    PictureKeeper(picture_cache(tmp_path / "a-file"), painter.url).finish(out, shown)
+    assert shown.lines[0].startswith("2 pictures could not be drawn")
+    with monkeypatch.context() as full:
+        full.setattr("shutil.copyfile", _copied_in_part)
+        PictureKeeper(picture_cache(tmp_path), painter.url).finish(out, shown)
+    assert shown.lines[-1].startswith(f"Pictures cannot be written into {out}: the gallery shows tiles")
+    assert list((out / "pictures").iterdir()) == []
+    assert share_pictures(out, picture_cache(tmp_path))
+    assert len(list((out / "pictures").iterdir())) == 2
+
+
+def _copied_in_part(source: Path, target: Path) -> None:
+    target.write_bytes(b"a pic")
+    raise OSError(28, "No space left on device")
 
 
 def test_a_stop_leaves_the_rest_out(
@@ -107,6 +132,6 @@ def test_a_stop_leaves_the_rest_out(
     monkeypatch.setattr("patternmill.results.kept_pictures.MOST_SECONDS", -1.0)
     PictureKeeper(cache, painter.url).finish(out, shown)
     assert [line.partition(":")[0] for line in shown.lines] == ["3 pictures left out"] * 2
-    (cache / picture_name(url("a"))).write_bytes(b"a picture")
+    (private_folder(cache) / picture_name(url("a"))).write_bytes(b"a picture")
     share_pictures(out, cache)
     assert len(list((out / "pictures").iterdir())) == 1

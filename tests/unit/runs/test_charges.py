@@ -288,7 +288,6 @@ TestCharging = pytest.mark.slow(pytest.mark.timeout(3000 if SOAK else 300)(Charg
 TestCharging.settings = settings(
     max_examples=1000 if SOAK else 25,
     stateful_step_count=40 if SOAK else 15,
-    deadline=None,
     derandomize=not SOAK,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],

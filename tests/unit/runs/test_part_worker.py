@@ -20,7 +20,7 @@ from patternmill.states import Outcome, Stage
 # -- depth
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(1, 6), st.lists(st.integers(1, 9), max_size=15), st.integers(0, 99))
 def test_depth_is_never_exceeded_and_everyone_enters(most: int, sizes: list[int], seed: int) -> None:
     """Groups of any size, leaving in any order: at most `most` rows, or one group that is larger, alone."""

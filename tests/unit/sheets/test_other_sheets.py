@@ -148,7 +148,7 @@ CELL = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters
 XML_CELL = CELL.filter(lambda cell: "\ufffe" not in cell and "\uffff" not in cell and "_x" not in cell)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(CELL.filter(str.strip), CELL, CELL), min_size=1, max_size=4))
 def test_texts_survive_every_text_format(rows: list[tuple[str, ...]]) -> None:
     table = [("sku", "prompt", "category"), *rows]
@@ -163,7 +163,7 @@ def test_texts_survive_every_text_format(rows: list[tuple[str, ...]]) -> None:
         assert [record.cells for record in read(raw).records] == rows
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(XML_CELL.filter(str.strip), XML_CELL, XML_CELL), min_size=1, max_size=3))
 def test_texts_survive_workbooks(rows: list[tuple[str, ...]]) -> None:
     rows = [tuple(cell.lstrip("=") or "x" for cell in row) for row in rows]
@@ -223,7 +223,7 @@ def test_damaged_files_are_refused_in_a_sentence(name: str) -> None:
     assert caught.value.remedy
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_no_change_of_a_file_ends_in_a_traceback(data: st.DataObject) -> None:
     """A byte changed, or the end cut off: read, or refused in a sentence."""
