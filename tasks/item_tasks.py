@@ -40,7 +40,7 @@ from prefect_host.event_batches import MOST_UNRECORDED, EventsBatch
 from prefect_host.internals import is_for_people
 from prefect_host.task_runs import TaskRunRecord, emit, ending_event, running_event
 from tasks.item_records import item_record, item_task_run_id, open_item_record, shard_record, shows_items
-from tasks.markup import line
+from tasks.markup import line, logged
 from tasks.prefect_states import failed_state
 from tasks.run_events import item_failed
 
@@ -268,6 +268,10 @@ class ItemScreen(Screen):
         record = item_record(self.run, ended, dated=dated)
         context = shown.context or copy_context()
         context.run(emit, ending_event(record, shown.flow_run_id or _current_flow_run()))
+        if ended.failure is not None and dated is None:
+            # As Prefect's task engine logs those that it holds open.
+            text = f"{item.describe()} failed: {failed_state(ended.failure).message}"
+            context.run(logged, text, logging.ERROR)
 
     async def _record_rest(self) -> None:
         """Those of shards that never had a flow run are recorded in the run's own."""

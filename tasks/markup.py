@@ -54,11 +54,11 @@ _LOGGERS = ("prefect.flow_runs", "prefect.task_runs")
 _TRACEBACKS = logging.Formatter()
 
 
-def logged(text: str) -> str:
+def logged(text: str, level: int = logging.INFO) -> str:
     """Log the text in the current flow run, if any; returns it."""
     context = FlowRunContext.get()
     if context is not None and context.flow_run is not None:
-        flow_run_logger(context.flow_run, context.flow).info("%s", text)
+        flow_run_logger(context.flow_run, context.flow).log(level, "%s", text)
     return text
 
 
