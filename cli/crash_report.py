@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from patternmill.errors import PatternmillError
+from patternmill.files import private_folder
 from patternmill.passwords import MASK, mask_passwords, passwords_in
 from patternmill.settings import Settings, load_settings
 
@@ -35,9 +36,7 @@ def masked_traceback(error: BaseException) -> str:
 def write_report(error: BaseException) -> Path | None:
     """Write the traceback to a new file under `<home>/logs`; None when that fails."""
     try:
-        directory = _home() / "logs"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = directory / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
+        path = private_folder(_home() / "logs") / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log"
         path.write_text(masked_traceback(error), encoding="utf-8")
         path.chmod(0o600)
     except OSError:

@@ -155,7 +155,9 @@ def keep_private(home: Path) -> None:
 
 
 def private_folder(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the folder, and those above it that are missing, for their owner alone."""
+    for missing in reversed([place for place in (folder, *folder.parents) if not place.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 

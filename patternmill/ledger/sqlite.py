@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from patternmill.errors import LedgerError, LedgerUnavailable
+from patternmill.files import private_folder
 from patternmill.ledger.database import (
     NO_PARAMS,
     SCHEMA_VERSION,
@@ -36,7 +37,7 @@ class SqliteDatabase:
         self.path = path
         self.name = f"SQLite file {path}"
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private_folder(path.parent)
             is_new = not path.exists()
             self._connection = sqlite3.connect(
                 path, timeout=30, isolation_level=None, check_same_thread=False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patternmill.files import keep_private, lasting_secret
+from patternmill.files import keep_private, lasting_secret, private_folder
 from patternmill.ledger.database import open_database
 
 
@@ -35,6 +35,15 @@ def test_new_home_is_private(tmp_path: Path) -> None:
         assert len(list(home.iterdir())) > 1
     finally:
         database.close()
+
+
+def test_folders_above_a_private_one_are_private(tmp_path: Path) -> None:
+    """Those that were missing."""
+    outside = tmp_path / "open"
+    outside.mkdir(mode=0o755)
+    private_folder(outside / "home" / "pictures" / "512")
+    assert mode(outside) == "755"
+    assert {mode(path) for path in outside.rglob("*")} == {"700"}
 
 
 def test_open_home_is_made_private(tmp_path: Path) -> None:
