@@ -124,8 +124,9 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
             complete = connection.complete_record(flow_run_id, watched.known_ends)
             if complete:
                 repair_records(settings, watched.display.print)
-            elif watched.begun is not None and flow_run_id is not None:
-                mark_incomplete(settings.home, watched.run_id, settings.environment)
+            elif watched.begun is not None:
+                shown = flow_run_id is not None
+                mark_incomplete(settings.home, watched.run_id, settings.environment, is_shown=shown)
             # They are being drawn meanwhile.
             watched.keep_pictures()
         address = connection.run_address(flow_run_id) if complete and flow_run_id else None

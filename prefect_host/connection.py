@@ -219,7 +219,8 @@ class PrefectConnection:
     def _go_without(self, why: str) -> None:
         self._own = None
         self._print(
-            f"{why}\nThe run continues without the Prefect UI; results and ledger do not depend on it."
+            f"{why}\nThe run continues without the Prefect UI; results and ledger do not depend on it, "
+            "and the next command that has a server shows it there."
         )
 
 

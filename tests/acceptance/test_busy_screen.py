@@ -253,6 +253,22 @@ def test_next_command_completes_the_record(
 
     server.start()
     server.await_ready()
+    assert_next_command_completes(room, server, 2)
+
+
+@pytest.mark.soak
+def test_next_command_shows_a_run_that_had_no_server(
+    tmp_path: Path, server: NamedServer, zygote: Zygote, closing: ExitStack
+) -> None:
+    """Nothing answered at its server's address from the beginning on."""
+    room = room_of("absent", tmp_path, zygote, closing)
+    ended = start_import(room, PREFECT_API_URL="http://127.0.0.1:9/api").wait(120)
+    assert ended.code == 0, ended.output
+    assert_next_command_completes(room, server, 2)
+
+
+def assert_next_command_completes(room: Room, server: NamedServer, runs: int) -> None:
+    """A command that finds the server adds what it lacks; then there are so many runs of this file."""
     again = start_import(room, PREFECT_API_URL=server.api.url).wait(120)
     assert again.code == 0, again.output
     assert "in the Prefect UI is complete now" in again.output
@@ -260,4 +276,5 @@ def test_next_command_completes_the_record(
     shown = {run["name"]: run["state_type"] for run in everything(server.api, "task_runs")}
     assert {name: shown.get(name) for name in items} == {name: READS[state] for name, state in items.items()}
     tops = [run for run in everything(server.api, "flow_runs") if run["parent_task_run_id"] is None]
+    assert len(tops) >= runs
     assert {run["state_name"] for run in tops} == {"Completed"}
