@@ -111,10 +111,18 @@ _DOUBTFUL = frozenset(
         *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
     }
 )
-#: A date as spreadsheets write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`.
-_MONTH = "(?:jan|feb|mar|m\u00e4r|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+#: As programs shorten them: English, German, French, Spanish, Italian, Dutch, Scandinavian, Portuguese.
+_MONTHS = (
+    "jan feb mar apr may jun jul aug sep sept oct nov dec m\u00e4r mrz m\u00e4rz mai juni juli okt dez janv f\u00e9vr mars avr "
+    "juin juil ao\u00fbt d\u00e9c ene abr ago dic gen mag giu lug ott mrt mei maj des fev"
+)
+_MONTH = f"(?:{'|'.join(_MONTHS.split())})"
+_TIME = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.0+)?)?)?"
+#: A date as programs write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`, `5\u67081\u65e5`.
 _DATE = re.compile(
-    rf"\d{{4}}-\d\d-\d\d|\d\d?([./])\d\d?\1(?:\d\d){{1,2}}|\d\d?[-. ] ?{_MONTH}|{_MONTH}[- ]\d\d",
+    rf"(?:\d{{4}}-\d\d-\d\d|\d{{4}}/\d\d?/\d\d?|\d\d?([./])\d\d?\1(?:\d\d){{1,2}}|\d\d?-\d\d?-(?:19|20)\d\d){_TIME}"
+    rf"|\d\d?(?:[-/ ]|\. ?){_MONTH}\.?(?:[- ](?:\d\d){{1,2}})?|{_MONTH}\.?[-/ ](?:\d\d){{1,2}}"
+    r"|(?:\d{4}\u5e74)?\d\d?\u6708(?:\d\d?\u65e5)?",
     re.IGNORECASE,
 )
 _FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
@@ -164,6 +172,13 @@ def _is_to_do(prompt: str) -> bool:
     if words:
         return words in _TO_DO or (len(words) > 3 and not words.strip("x"))
     return all(unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace())
+
+
+def is_date(sku: str) -> bool:
+    """Whether a sku is written as programs write a day; none writes a month in capitals."""
+    return _DATE.fullmatch(sku) is not None and not any(
+        len(word) > 2 and word.isalpha() and word.isupper() for word in _WORDS.findall(sku)
+    )
 
 
 def is_doubtful(prompt: str) -> bool:

@@ -92,6 +92,62 @@ def test_placeholder_text_is_named() -> None:
     assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
 
 
+EXCEL_ENGLISH = ["May-26", "1-May", "5/1/2026", "26-May-26"]
+EXCEL_GERMAN = ["Mai 26", "01. Mai", "01.05.2026", "01.05.26", "M\u00e4r 26", "1. Mai"]
+EXCEL_OTHERS = [
+    "mai-26",
+    "01-mai",
+    "janv-26",
+    "01-ene",
+    "mag-26",
+    "2026/5/1",
+    "5\u67081\u65e5",
+    "2026\u5e745\u67081\u65e5",
+    "1-5-2026",
+]
+PROGRAMS = ["2026-05-01", "2026-05-01 00:00:00", "2026-05-01T00:00:00"]
+
+
+@pytest.mark.parametrize("sku", EXCEL_ENGLISH + EXCEL_GERMAN + EXCEL_OTHERS + PROGRAMS)
+def test_a_sku_that_became_a_day_is_named(sku: str) -> None:
+    """As spreadsheets write it into CSV; it is not refused, because it may be right."""
+    found = skus("MAY-25", sku, "JUN-25", "JUL-25")
+    (one,) = find_lint(found, EURO)
+    assert (one.message, one.lines, one.patterns) == (f"Sku like a date, in row 3: `{sku}`", (3,), 0)
+    assert "formatted as Text" in one.advice
+
+
+@pytest.mark.parametrize(
+    "sku", ["MAY-26", "SET-12", "2026-05", "A-2026-05-01", "10-20-30", "26-MAY", "1.5", "Mayo-26"]
+)
+def test_other_skus_are_no_days(sku: str) -> None:
+    """No spreadsheet writes a month in capitals."""
+    assert find_lint(skus("A", "B", "C", sku), FREE) == ()
+
+
+def test_skus_of_which_most_are_days_are_meant() -> None:
+    assert find_lint(skus("2026-05-01", "2026-05-02", "2026-05-03", "extra"), FREE) == ()
+    assert len(find_lint(skus("May-25", "May-26"), FREE)) == 1
+    (one,) = find_lint(skus("May-25", "May-26", "Jun-26", "A", "B", "C"), FREE)
+    assert one.message == "Skus like a date, in rows 2-4: `May-25`, `May-26`, `Jun-26`"
+
+
+def test_days_are_silenced_and_not_named_again() -> None:
+    """By a note, and where the product exists already."""
+    assert find_lint(skus("A", "B,ok", "May-26,ok", more=",note:lint"), FREE) == ()
+    assert find_lint(skus("A", "B", "May-26"), FREE, makes=lambda row: False) == ()
+
+
+def skus(*skus: str, more: str = "") -> CheckedCatalog:
+    """Each with a prompt of its own; behind a comma, its note."""
+    rows = (sku.partition(",") for sku in skus)
+    lines = [
+        f"{sku},herons on {number} reeds,Mug{',' * bool(more)}{note}"
+        for number, (sku, _, note) in enumerate(rows)
+    ]
+    return checked("\n".join((f"sku,prompt,category{more}", *lines)) + "\n")
+
+
 @pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])
 def test_rows_are_silenced_by_a_note(header: str) -> None:
     """Whatever else the note says; another word silences nothing."""
