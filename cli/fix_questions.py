@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import click
 
@@ -24,30 +25,39 @@ _SKIPPED = ("s", "skip")
 _KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
 
 
-def fix(
-    source: Path,
-    checked: CheckedCatalog,
-    check: Callable[[CatalogFile], CheckedCatalog],
-    *,
-    asking: bool,
-    naming: bool,
-) -> CheckedCatalog:
-    """Correct a copy of the source, and say what is wrong in it still; the catalog as it is in the copy.
+@dataclass(frozen=True)
+class Sheet:
+    """The file that is corrected, as it lies there."""
 
-    `naming`: the columns get the names that a catalog has, because nobody has confirmed what they are.
-    Raises ConfigurationError when the copy cannot be written.
+    source: Path
+    file: CatalogFile
+    #: Nobody has confirmed what its columns are: they get the names that a catalog has.
+    is_unconfirmed: bool = False
+
+
+class Checks(Protocol):
+    def check(self, file: CatalogFile) -> CheckedCatalog: ...
+
+    #: With what is on record as corrected in results files.
+    def check_as_imported(self, file: CatalogFile) -> CheckedCatalog: ...
+
+
+def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) -> CheckedCatalog:
+    """Correct a copy of the sheet, and say what is wrong in it still; the catalog as it is in the copy.
+
+    `checked`: the sheet as it would be imported. Raises ConfigurationError when the copy cannot be written.
     """
     echo(summary(checked))
-    begun = column_names(checked.file) if naming else NO_EDITS
+    begun = column_names(checked.file) if sheet.is_unconfirmed else NO_EDITS
     for index, name in begun.header.items():
         echo(f"  column {shown(checked.file.header[index])} -> {shown(name)}")
-    found = fixed(checked, check, Asker() if asking else certain_answer, begun)
+    found = fixed(checked, checks.check, Asker() if asking else certain_answer, begun)
     if not found.edits:
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
-    place, copy = _written(source, checked.file, found.edits)
+    place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
     echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
-    result = check(copy)
+    result = checks.check_as_imported(copy)
     for line in report_lines(result):
         echo(line)
     echo("")
@@ -57,13 +67,22 @@ def fix(
     return result
 
 
-def _written(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
+def _with_columns(edits: Edits, checked: CatalogFile, file: CatalogFile) -> Edits:
+    """Columns that corrections on record add come before those that the answers add."""
+    width = len(file.header)
+    if max((index for _, index in edits.cells), default=0) < width and edits.width(file.header) == width:
+        return edits
+    return Edits(dict(enumerate(checked.header[width:], width))).with_more(edits)
+
+
+def _written(sheet: Sheet, edits: Edits) -> tuple[Path, CatalogFile]:
     try:
-        return write_corrected(source, file, edits)
+        return write_corrected(sheet.source, sheet.file, edits)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(
-            f"The copy cannot be written next to {source}: {reason}.", remedy="Copy the file elsewhere first."
+            f"The copy cannot be written next to {sheet.source}: {reason}.",
+            remedy="Copy the file elsewhere first.",
         ) from None
 
 

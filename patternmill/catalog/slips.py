@@ -111,18 +111,19 @@ _DOUBTFUL = frozenset(
         *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
     }
 )
-#: As programs shorten them: English, German, French, Spanish, Italian, Dutch, Scandinavian, Portuguese.
+#: As programs shorten them: English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian.
 _MONTHS = (
-    "jan feb mar apr may jun jul aug sep sept oct nov dec m\u00e4r mrz m\u00e4rz mai juni juli okt dez janv f\u00e9vr mars avr "
-    "juin juil ao\u00fbt d\u00e9c ene abr ago dic gen mag giu lug ott mrt mei maj des fev"
+    "jan feb mar apr may jun jul aug sep sept oct nov dec mär mrz märz mai juni juli okt dez janv févr mars avr "
+    "juin juil août déc ene abr ago dic gen mag giu lug ott fev mrt mei maj des"
 )
 _MONTH = f"(?:{'|'.join(_MONTHS.split())})"
+_YEAR = r"(?:\d\d){1,2}"
 _TIME = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.0+)?)?)?"
-#: A date as programs write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`, `5\u67081\u65e5`.
+#: A date as programs write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`, `5月1日`.
 _DATE = re.compile(
-    rf"(?:\d{{4}}-\d\d-\d\d|\d{{4}}/\d\d?/\d\d?|\d\d?([./])\d\d?\1(?:\d\d){{1,2}}|\d\d?-\d\d?-(?:19|20)\d\d){_TIME}"
-    rf"|\d\d?(?:[-/ ]|\. ?){_MONTH}\.?(?:[- ](?:\d\d){{1,2}})?|{_MONTH}\.?[-/ ](?:\d\d){{1,2}}"
-    r"|(?:\d{4}\u5e74)?\d\d?\u6708(?:\d\d?\u65e5)?",
+    rf"(?:\d{{4}}-\d\d-\d\d|\d{{4}}/\d\d?/\d\d?|\d\d?([./])\d\d?\1{_YEAR}|\d\d?-\d\d?-(?:19|20)\d\d){_TIME}"
+    rf"|\d\d?(?:[-/ ]|\. ?){_MONTH}\.?(?:[- ]{_YEAR})?|{_MONTH}\.?[-/ ]{_YEAR}"
+    r"|(?:\d{4}年)?\d\d?月(?:\d\d?日)?",
     re.IGNORECASE,
 )
 _FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)

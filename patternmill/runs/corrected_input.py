@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.row_corrections import (
     NO_OVERLAY,
     Correction,
@@ -23,6 +24,7 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
+from patternmill.runs.retry import refuse_superseded
 from patternmill.runs.spec import Origin, RunSpec
 from patternmill.sheets.merged_rows import merge
 from patternmill.text import plural
@@ -48,6 +50,17 @@ def read_corrections(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, Ove
         return merge(file, ledger.corrections(spec.scope.environment, spec.scope.catalog))
 
 
+def without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
+    """The rows of an earlier run's file, but for those that a later run has superseded."""
+    if spec.origin is None or spec.edition != spec.origin.edition:
+        return checked
+    with ledger_if_any(spec.settings) as ledger:
+        record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
+        if ledger is None or record is None:
+            return checked
+        return refuse_superseded(ledger, record, checked, whole=spec.origin.whole)
+
+
 def notes_of(overlay: Overlay) -> Iterator[str]:
     """What is merged, what no longer is, and what is new, in sentences for the plan."""
     in_source, changed = (
@@ -58,7 +71,7 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
         (overlay.merged, "applied to the source's rows"),
         (in_source, "done, because the source has the corrected text itself"),
         (changed, "given up, because the source has another text now"),
-        (overlay.found, "found in this file, and kept for the next refresh of the source"),
+        (overlay.found, "found in this file, kept for the next refresh of the source once it is imported"),
     ):
         if found:
             yield f"{plural(len(found), 'correction')} {what}: {_named(found)}."

@@ -92,6 +92,16 @@ def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
     return MappingFile(ColumnMapping(confirmed.columns, is_strict=True), SheetChoices.of(confirmed.reading))
 
 
+def earlier_mapping(settings: Settings, catalog: str) -> MappingFile:
+    """What a person confirmed of the catalog's files; else what they did on the embedded studio.
+
+    For another service the latter is a proposal, and no more: nothing could be bought by it there.
+    """
+    remembered = remembered_mapping(settings, catalog)
+    embedded = settings.model_copy(update={"embedded": True})
+    return remembered if remembered.mapping.columns else remembered_mapping(embedded, catalog)
+
+
 def remember_mapping(
     settings: Settings, catalog: str, mapping: ColumnMapping, choices: SheetChoices, by: str
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,22 +13,15 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.remote import CORRECTED, source_stem
 from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.files import write_whole
 from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.text import plain
 
-#: Before a copy's suffix; a catalog is named after the source, not after its copy.
-_CORRECTED = ".corrected"
-_IS_CORRECTED = re.compile(rf"{re.escape(_CORRECTED)}(-\d+)?$", re.IGNORECASE)
 _WORKBOOKS = frozenset({".xlsx", ".xlsm"})
 _TEXTS = frozenset({".csv", ".tsv", ".txt", ".tab"})
-
-
-def source_stem(path: Path) -> str:
-    """The file's name without its suffix, and without what a corrected copy has in addition."""
-    return _IS_CORRECTED.sub("", path.stem)
 
 
 def write_corrected(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
@@ -84,7 +76,7 @@ def _free(source: Path, suffix: str) -> Path:
     """Never over the source, nor over an earlier copy, which a person may have worked on."""
     stem, number = source_stem(source), 1
     while True:
-        place = source.with_name(f"{stem}{_CORRECTED}{f'-{number}' if number > 1 else ''}{suffix}")
+        place = source.with_name(f"{stem}{CORRECTED}{f'-{number}' if number > 1 else ''}{suffix}")
         if not place.exists():
             return place
         number += 1
@@ -115,6 +107,9 @@ def _edited_rows(
         if more and len(cells) == len(file.header):
             cells += more
         for index, text in texts.items():
+            if index >= len(cells):
+                # The row ends before this cell, and a correction on record says that it should not.
+                cells += [""] * (len(file.header) + len(more) - len(cells))
             cells[index] = write(text)
         yield cells
 

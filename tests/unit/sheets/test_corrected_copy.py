@@ -11,9 +11,10 @@ from openpyxl import Workbook, load_workbook
 from openpyxl.styles import Font
 
 from patternmill.catalog.fixes import Edits
+from patternmill.catalog.remote import source_stem
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
-from patternmill.sheets.corrected_copy import source_stem, write_corrected
+from patternmill.sheets.corrected_copy import write_corrected
 from patternmill.sheets.sheet_reader import read_catalog
 
 
