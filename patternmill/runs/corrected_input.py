@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.row_corrections import (
     NO_OVERLAY,
+    SHAPE,
     Correction,
     CorrectionEnd,
     Overlay,
@@ -69,6 +70,7 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
     )
     for found, what in (
         (overlay.merged, "applied to the source's rows"),
+        (overlay.unfound, "not applied, because the source has no row with these very cells now"),
         (in_source, "done, because the source has the corrected text itself"),
         (changed, "given up, because the source has another text now"),
         (overlay.found, "found in this file, kept for the next refresh of the source once it is imported"),
@@ -122,12 +124,47 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     found: list[Correction] = []
     replaced: dict[str, RowCells] = {}
     for old, new in paired([row for row, _ in before], now):
-        found += differences(old, new)
+        if SHAPE in new.cells and SHAPE not in old.cells:
+            found += differences(_with_shape(ledger, record, old, places[id(old)]), new)
+        else:
+            found += differences(old, new)
         if old.key != new.key or not old.has_own_sku:
             replaced[positions[id(new)]] = old
     newer = _newer_places(ledger, record) if replaced else {}
     replaces = {position: newer.get(old.key, places[id(old)]) for position, old in replaced.items()}
     return Overlay(found=tuple(found), replaces=replaces)
+
+
+def _with_shape(ledger: Ledger, record: RunRecord, row: RowCells, place: Place) -> RowCells:
+    """A row whose cells were corrected before its surplus was, with what its source has there."""
+    runs = list(filter(had_lease, ledger.runs(environment=record.environment, catalog=record.catalog)))
+    by_id = {run.run_id: age for age, run in enumerate(runs)}
+    earlier = row
+    while SHAPE not in earlier.cells and place[0] in by_id:
+        age = by_id[place[0]]
+        replaced = runs[age].options.get(REPLACES, {}).get(str(place[1]))
+        if replaced is not None:
+            place = RunId(replaced[0]), replaced[1]
+            earlier = _input_rows(ledger, runs[by_id[place[0]]])[place[1]]
+        else:
+            found = _newest_row(ledger, runs[age + 1 :], earlier.key)
+            if found is None:
+                return row
+            earlier, place = found
+    return replace(row, cells={**row.cells, SHAPE: earlier.cells.get(SHAPE, "")})
+
+
+def _newest_row(ledger: Ledger, runs: Iterable[RunRecord], key: str) -> tuple[RowCells, Place] | None:
+    """The row in the first of these runs that has it."""
+    for run in runs:
+        for position, row in enumerate(_input_rows(ledger, run)):
+            if row.key == key:
+                return row, (run.run_id, position)
+    return None
+
+
+def _input_rows(ledger: Ledger, record: RunRecord) -> list[RowCells]:
+    return cells_of_rows(input_file(ledger, record))
 
 
 def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
@@ -156,6 +193,6 @@ def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[
     for run_id, rows in of_run.items():
         its_record = ledger.run(run_id)
         assert its_record is not None, "its rows are on record"
-        cells = cells_of_rows(input_file(ledger, its_record))
+        cells = _input_rows(ledger, its_record)
         for position, was_refused in rows:
             yield replace(cells[position], was_refused=was_refused), (run_id, position)
