@@ -12,7 +12,7 @@ import click
 from cli.terminal import echo
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
-from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
@@ -98,7 +98,7 @@ def certain_answer(question: Question) -> str | None:
     if not question.is_certain:
         return None
     echo(f"  {_where(question)}: {_change(question)}")
-    return question.suggestion
+    return NOTHING if question.code in OF_A_ROW else question.suggestion
 
 
 class Asker:
@@ -133,8 +133,10 @@ class Asker:
 
     def _chosen(self, question: Question) -> str | None:
         if question.choices == (NOTHING,):
-            prompt = f"{_where(question)}: {_fault(question)}. Empty {_cells(question)}? [y/N/skip]"
-            text = _answered(prompt, "")
+            is_row = question.code in OF_A_ROW
+            asked = f"Leave {_them(question)} out? [Y" if is_row else f"Empty {_cells(question)}? [y"
+            prompt = f"{_where(question)}: {_fault(question)}. {asked}/{'n' if is_row else 'N'}/skip]"
+            text = _answered(prompt, "y" if is_row else "")
             self._skips = text.casefold() in ("s", "skip")
             return NOTHING if text.casefold() in ("y", "yes") else None
         echo(f"{_where(question)}: {_fault(question)}. Instead:")
@@ -164,6 +166,8 @@ def _where(question: Question) -> str:
 
 def _change(question: Question) -> str:
     value, suggestion = question.first.value or "", question.suggestion or ""
+    if question.code in OF_A_ROW:
+        return f"{_fault(question)}, left out"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} is missing, and only {shown(suggestion)} is offered: fill it in"
     if question.code in (RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION):
@@ -176,6 +180,10 @@ def _change(question: Question) -> str:
 
 def _fault(question: Question) -> str:
     value = question.first.value or ""
+    if question.code is RowCode.REPEATED_HEADER:
+        return "the header once more"
+    if question.code is RowCode.TOTALS_ROW:
+        return f"totals ({shown(value)}), not a product"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} has to be chosen"
     if question.code is RowCode.EMPTY_CATEGORY:
@@ -187,6 +195,10 @@ def _fault(question: Question) -> str:
 
 def _cells(question: Question) -> str:
     return "its cell" if len(question.lines) == 1 else "its cells"
+
+
+def _them(question: Question) -> str:
+    return "it" if len(question.lines) == 1 else "them"
 
 
 def _numbered(choices: tuple[str, ...]) -> str:

@@ -18,7 +18,12 @@ from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
-from patternmill.catalog.slips import error_finding, placeholder_finding, shortened_number_finding
+from patternmill.catalog.slips import (
+    error_finding,
+    placeholder_finding,
+    shortened_number_finding,
+    stray_row_finding,
+)
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -120,6 +125,7 @@ class _RowChecker:
 
     def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int, extras: Extras) -> None:
         self._header, self._columns = file.header, file.columns
+        self._needed = (file.columns.sku, file.columns.prompt, file.columns.category)
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
@@ -138,6 +144,8 @@ class _RowChecker:
         self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
+        if stray := stray_row_finding(record.cells, self._header, self._needed):
+            return _refused(record, "", [stray])
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
             entry = _refused(record, sku, [misfit])

@@ -1,9 +1,11 @@
-"""What a spreadsheet or a person left in a cell where something else was meant: errors, short numbers, placeholders."""
+"""What a spreadsheet or a person left where something else was meant: errors, short numbers, placeholders, totals."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from itertools import zip_longest
 
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.text import shown
@@ -126,6 +128,40 @@ _DATE = re.compile(
     r"|(?:\d{4}年)?\d\d?月(?:\d\d?日)?",
     re.IGNORECASE,
 )
+#: What a row of totals is called; `Total: 24` too.
+_TOTALS = frozenset(
+    {
+        *(
+            "sum",
+            "summe",
+            "gesamt",
+            "gesamtsumme",
+            "zwischensumme",
+            "total",
+            "totals",
+            "grand total",
+            "subtotal",
+        ),
+        *("sub total", "somme", "sous total", "total général", "totaal", "totale", "totali", "somma", "suma"),
+        *("total general", "razem", "toplam", "summa", "totalt", "i alt", "yhteensä", "celkem", "spolu"),
+        *(
+            "összesen",
+            "итого",
+            "всего",
+            "σύνολο",
+            "合計",
+            "小計",
+            "総計",
+            "합계",
+            "총계",
+            "总计",
+            "合计",
+            "小计",
+        ),
+    }
+)
+#: A number with a unit, currency or percent sign around it.
+_AMOUNT = re.compile(r"[^\W\d_]{0,8}[^\w]{0,3}\d[\d.,'’\s]*[^\w]{0,3}[^\W\d_]{0,8}\.?")
 _FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
 _IN_BRACKETS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]|\$?\{.+\}|%[^%]+%")
 
@@ -173,6 +209,33 @@ def _is_to_do(prompt: str) -> bool:
     if words:
         return words in _TO_DO or (len(words) > 3 and not words.strip("x"))
     return all(unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace())
+
+
+def stray_row_finding(cells: Sequence[str], header: Sequence[str], needed: Sequence[int]) -> Finding | None:
+    """A row that is none of a catalog's: the header once more, or totals. `needed`: what no row of products lacks."""
+    if repeats_header(cells, header):
+        message = "the row is the header once more, as where sheets were put together"
+        return Finding(None, RowCode.REPEATED_HEADER, message, "delete the row")
+    if all(index < len(cells) and cells[index].strip() for index in needed):
+        return None
+    written = [cell.strip() for cell in cells if cell and not cell.isspace()]
+    texts = [cell for cell in written if _is_total(cell)]
+    if not texts or not all(cell in texts or _AMOUNT.fullmatch(cell) for cell in written):
+        return None
+    message = f"the row is one of totals ({shown(texts[0])}), not of a product"
+    return Finding(None, RowCode.TOTALS_ROW, message, "delete the row", texts[0])
+
+
+def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
+    if not cells or not header or cells[0].strip().casefold() != header[0].strip().casefold():
+        return False
+    both = zip_longest(cells, header, fillvalue="")
+    return all(cell.strip().casefold() == name.strip().casefold() for cell, name in both)
+
+
+def _is_total(text: str) -> bool:
+    words = (word for word in _WORDS.findall(text.casefold()) if not word.isdecimal())
+    return len(text) <= _LONGEST and " ".join(words) in _TOTALS
 
 
 def is_date(sku: str) -> bool:

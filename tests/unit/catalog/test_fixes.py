@@ -172,3 +172,17 @@ def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
     """Also where a column is added to the others."""
     result = fixed_by("A,b,Cushion\nB,b\n", "linen", header="sku,prompt,category")
     assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b")]
+
+
+def test_rows_that_are_none_are_left_out() -> None:
+    """One question for all of a kind; the others keep their numbers."""
+    text = f"A,b,Mug,,,\n{HEADER}\nB,b,Mugg,,,\n{HEADER}\nSumme,,,,,2\n"
+    asked = [(one.code, one.lines, sure_row(one)) for one in questions(found(text))]
+    assert (RowCode.REPEATED_HEADER, (3, 5), True) in asked and (RowCode.TOTALS_ROW, (6,), True) in asked
+    result = fixed_by(text, NOTHING, "Mug", NOTHING)
+    assert [record.line for record in result.checked.file.records] == [2, 4]
+    assert (result.checked.refused_count, result.checked.file.blank_rows) == (0, 3)
+
+
+def sure_row(question: Question) -> bool:
+    return question.is_certain and question.choices == (NOTHING,)

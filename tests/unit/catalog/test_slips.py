@@ -155,3 +155,50 @@ def test_other_numbers_and_signs_are_not_doubtful(prompt: str) -> None:
 )
 def test_other_prompts_are_not_doubtful(prompt: str) -> None:
     assert not is_doubtful(prompt)
+
+
+STRAY = "SKU ,Prompt,category,option:size,option:fabric,note"
+
+
+@pytest.mark.parametrize("row", [HEADER, STRAY, HEADER.upper(), HEADER.replace("sku", '" sku"')])
+def test_header_that_is_repeated_is_named_once(row: str) -> None:
+    """Its cells are no unknown category, and no placeholder."""
+    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\nB,b,Mug,,,\n{row}\n")
+    assert codes(found) == {3: ["repeated_header"], 5: ["repeated_header"]}
+    assert str(found.problems[0]).endswith("; delete the row")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Summe,,,,,24",
+        "Summe:,24,,,,",
+        ",,Gesamt,,,",
+        ",Total: 24,,,,",
+        'Gesamtsumme,,,,,"1.240,00 €"',
+        "Grand Total,,,$12.50,100 %,EUR 3",
+        "合計,,,,,24 個",
+        "Subtotal",
+        "Total,24",
+        "Sous-total,,,,,24 pcs.",
+    ],
+)
+def test_rows_of_totals_are_named_once(row: str) -> None:
+    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\n")
+    assert codes(found) == {3: ["totals_row"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ("Total,24,Mug,,,", None),
+        ("Total,24,12,,,", "unknown_category"),
+        ("Summe,herons,,,,", "empty_category"),
+        ("A,total,,,,", "empty_category"),
+        ("12,,,,,", "empty_prompt"),
+        ("sku,prompt,category,option:size,option:fabric,x", "unknown_category"),
+    ],
+)
+def test_rows_of_products_are_no_totals(row: str, code: str | None) -> None:
+    found = checked_row(row).problems
+    assert (code is None and not found) or code in [str(problem.code) for problem in found]
