@@ -16,13 +16,13 @@ from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Questi
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
-from patternmill.sheets.corrected_copy import write_corrected
+from patternmill.sheets.corrected_copy import NO_TEXT, write_corrected
 from patternmill.text import contrasted, plural, shown
 
 _WIDTH = 78
 _LEFT = ("", "n", "no")
 _SKIPPED = ("s", "skip")
-_KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
+_KEYS = "Enter takes the capital letter; `skip` or Ctrl-C leaves the rest as it is."
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,10 @@ def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) 
         return checked
     place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
     echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
+    if place.suffix != sheet.source.suffix and sheet.file.faults:
+        echo(
+            f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."
+        )
     result = checks.check_as_imported(copy)
     for line in report_lines(result):
         echo(line)
@@ -105,7 +109,7 @@ class Asker:
     """Asks on the terminal until the person has had enough."""
 
     def __init__(self) -> None:
-        self._is_first, self._skips = True, False
+        self._is_first, self._skips, self._has_answers = True, False, False
 
     def __call__(self, question: Question) -> str | None:
         """The answer; None: the rows stay as they are."""
@@ -115,7 +119,17 @@ class Asker:
             self._is_first = False
             echo(_KEYS)
         echo("")
-        return self._suggested(question) if question.suggestion else self._chosen(question)
+        try:
+            answer = self._suggested(question) if question.suggestion else self._chosen(question)
+        except click.Abort:
+            # Nothing is overwritten by them, and the person may have meant to copy a text.
+            if not self._has_answers:
+                raise
+            self._skips = True
+            echo("\nStopped: what was answered is kept.")
+            return None
+        self._has_answers = self._has_answers or answer is not None
+        return answer
 
     def _suggested(self, question: Question) -> str | None:
         default = "y" if question.is_certain else ""

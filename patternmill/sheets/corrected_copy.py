@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,13 +14,21 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.remote import CORRECTED, source_stem
 from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.files import write_whole
+from patternmill.sheets.archives import unzipped
 from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.text import plain
 
+#: In a copy as CSV: in each column that a catalog uses it is refused as the error of a formula.
+NO_TEXT = "#VALUE!"
+#: About a gigabyte.
+_MOST_CELLS = 2_000_000
+_CELL = re.compile(rb"<(?:\w+:)?c[\s>]")
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _WORKBOOKS = frozenset({".xlsx", ".xlsm"})
 _TEXTS = frozenset({".csv", ".tsv", ".txt", ".tab"})
 
@@ -27,20 +36,48 @@ _TEXTS = frozenset({".csv", ".tsv", ".txt", ".tab"})
 def write_corrected(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
     """Write the copy next to its source, under a name that is free; its path, and what an import reads in it.
 
-    A workbook keeps everything but the cells that were corrected, a text its delimiter; other formats become CSV.
+    A workbook keeps everything but the cells that were corrected, a text its delimiter; other formats, and workbooks
+    too large to be written again, become CSV, in which a cell that is no text is NO_TEXT.
     Raises OSError, and InputRefused when the source has changed since it was read.
     """
-    if file.layout is not None and source.suffix.lower() in _WORKBOOKS:
+    if file.layout is not None and source.suffix.lower() in _WORKBOOKS and _can_be_rewritten(source, file):
         place, choices = _free(source, source.suffix), file.layout.choices
         write_whole(place, [_workbook(_unchanged(source, file), file.layout, edits)])
     else:
         text = _own_text(source, file)
+        edits = edits if text is not None else _with_faults(file, edits)
         place = _free(source, ".csv" if text is None else source.suffix)
         choices = NO_CHOICES if text is None else _choices(file)
         rows = file.raw.decode(file.encoding) if text is None else text
         write_whole(place, [BYTE_ORDER_MARK, _corrected_text(rows, file, edits, choices)])
         choices = replace(choices, encoding=None)
     return place, read_catalog(place, choices=choices, mapping=file.mapping)
+
+
+def _can_be_rewritten(source: Path, file: CatalogFile) -> bool:
+    """Whether its cells fit into memory, those of merged areas too: each is made to write the workbook again."""
+    from openpyxl.utils import column_index_from_string
+
+    reading = Reading(plain(source.name))
+    parts = unzipped(_unchanged(source, file), _is_worksheet, reading)
+    cells = 0
+    for part in parts.values():
+        cells += len(_CELL.findall(part))
+        for left, top, right, bottom in _MERGED.findall(part):
+            first, last = (column_index_from_string(one.decode()) for one in (left, right))
+            cells += (int(bottom) - int(top) + 1) * (last - first + 1)
+    return cells <= _MOST_CELLS
+
+
+def _is_worksheet(part: str) -> bool:
+    return part.startswith("xl/worksheets/") and part.endswith(".xml")
+
+
+def _with_faults(file: CatalogFile, edits: Edits) -> Edits:
+    """CSV would not show any more that a cell is a date or a rounded number: it has to be refused there too."""
+    faults = ((line, one.column) for line, findings in file.faults.items() for one in findings)
+    places = {(line, file.header.index(column)) for line, column in faults if column in file.header}
+    return Edits(cells=dict.fromkeys(places, NO_TEXT)).with_more(edits)
 
 
 def _choices(file: CatalogFile) -> SheetChoices:

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from cli import main
@@ -164,3 +165,25 @@ def test_certain_answers_name_the_rows_that_are_left_out(
     shown = capsys.readouterr().out
     assert "  1 row (3): the header once more, left out\n" in shown
     assert "  1 row (5): totals (`Summe`), not a product, left out\n" in shown
+
+
+def test_interrupted_questions_keep_what_was_answered(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the first answer there is nothing to keep: no copy, and the exit code of an interruption."""
+    left: list[str] = ["y"]
+
+    def prompt(text: str, default: str, **kind: object) -> str:
+        if not left:
+            raise click.Abort
+        return left.pop(0)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.prompt", prompt)
+    assert main.run(["check", str(file), "--fix"]) == 3
+    assert "Stopped: what was answered is kept." in capsys.readouterr().out
+    assert "A-1,blue herons,Cushion,50x50,Linnen" in Path("spring.corrected.csv").read_text(
+        encoding="utf-8-sig"
+    )
+    assert main.run(["check", str(file), "--fix"]) == 130
+    assert len(list(Path().glob("spring.*"))) == 2
