@@ -65,6 +65,8 @@ _TO_DO = frozenset(
         ),
     }
 )
+#: What people write below a text that they mean once more.
+_DITTO = re.compile(r"[-\s]*(?:[\"'\u3003\u2033]|,,)+[-\s]*")
 #: Few want one of these.
 _DOUBTFUL = frozenset(
     {
@@ -197,6 +199,13 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
     """A normalised prompt that says no more than that there is none yet."""
     if not _is_to_do(prompt):
         return None
+    if _DITTO.fullmatch(prompt):
+        message = f"{shown(prompt)} does not repeat the prompt of the row above"
+        return Finding(column, RowCode.PLACEHOLDER, message, "write the prompt in this row too", prompt)
+    if not _WORDS.search(prompt):
+        message = f"{shown(prompt)} says nothing that could be drawn"
+        remedy = "describe the pattern; if these very signs are meant, name them: `a row of dots`"
+        return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
     message = f"{shown(prompt)} stands for a prompt that is not written yet"
     remedy = "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`"
     return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)

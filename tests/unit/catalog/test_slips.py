@@ -91,7 +91,8 @@ def test_placeholders_are_no_prompts(prompt: str) -> None:
     """And the remedy says how such signs are bought on purpose."""
     found = checked_row(f"A,{prompt},Mug,,,")
     assert codes(found) == {2: ["placeholder"]}
-    assert "`the letters TBD`" in found.problems[0].remedy
+    named = "`the letters TBD`" if any(map(str.isalnum, prompt)) else "`a row of dots`"
+    assert named in found.problems[0].remedy
 
 
 @pytest.mark.parametrize(
@@ -202,3 +203,25 @@ def test_rows_of_totals_are_named_once(row: str) -> None:
 def test_rows_of_products_are_no_totals(row: str, code: str | None) -> None:
     found = checked_row(row).problems
     assert (code is None and not found) or code in [str(problem.code) for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message", "remedy"),
+    [
+        ('"', "does not repeat the prompt of the row above", "write the prompt in this row too"),
+        ("\u3003", "does not repeat", "write the prompt in this row too"),
+        ('-"-', "does not repeat", "write the prompt in this row too"),
+        (
+            "...",
+            "says nothing that could be drawn",
+            "describe the pattern; if these very signs are meant, name them",
+        ),
+        ("\u2026", "says nothing that could be drawn", "describe the pattern"),
+        ("TBD", "stands for a prompt that is not written yet", "`the letters TBD`"),
+    ],
+)
+def test_placeholders_have_a_remedy_that_fits(prompt: str, message: str, remedy: str) -> None:
+    text = prompt.replace('"', '""')
+    (problem,) = checked_row(f'A,"{text}",Mug,,,').problems
+    assert problem.code == "placeholder"
+    assert message in problem.message and remedy in problem.remedy
