@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.offer import Category, Nearest, offer_key
+from patternmill.catalog.offer import Category, Nearest, offer_key, suggestion_key
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import OPTION_PREFIX, header_key, is_blank, read_columns, tidy
@@ -341,7 +341,7 @@ def _key(problem: Problem) -> Key:
 
 def _is_alike(one: str, other: str) -> bool:
     """Nearly the same letters, and the same digits: `45x45` is not `40x40`."""
-    left, right = (re.sub(r"[\W_]", "", offer_key(text)) for text in (one, other))
+    left, right = (re.sub(r"[\W_]", "", suggestion_key(text)) for text in (one, other))
     if [c for c in left if c.isdigit()] != [c for c in right if c.isdigit()]:
         return False
     return left == right or difflib.SequenceMatcher(None, left, right).ratio() >= _ALIKE

@@ -21,7 +21,7 @@ from patternmill.catalog.column_mapping import (
     missing_columns,
 )
 from patternmill.catalog.column_words import name_rank, option_called
-from patternmill.catalog.offer import Category, Offer, Option, offer_key
+from patternmill.catalog.offer import Category, Offer, Option, suggestion_key
 from patternmill.catalog.option_columns import ANYWHERE, is_note, option_key
 from patternmill.catalog.rows import (
     OPTION_PREFIX,
@@ -316,11 +316,14 @@ class _Proposing:
     def _worths_as_option(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionWorth]:
         header, values = self._header[index], self._values[index][:_MOST_VALUES]
         key, called = option_key(header), option_called(header)
-        value_keys = [offer_key(value) for value in values]
+        value_keys = [suggestion_key(value) for value in values]
         for name, option in options.items():
             share = option.share(value_keys)
             if bool(key) and (key in option.names or (called is not None and called in option.names)):
                 yield _named_worth(name, option, share, len(values))
+            elif called is not None and 1 > share >= _MOST_OF:
+                fitting = f"{round(share * len(values))} of {len(values)} values are offered"
+                yield _OptionWorth(False, share, name, fitting, Certainty.LIKELY)
             elif share == 1 and not set(value_keys) <= ANYWHERE:
                 yield _OptionWorth(False, share, name, "its values", Certainty.QUESTION)
         if called is not None and not options:
@@ -342,7 +345,7 @@ class _OfferedOption:
         if any(one.values is None for one in options):
             return cls(frozenset(names), None)
         values = [text for one in options for text in (*(one.values or ()), *map(itemgetter(0), one.labels))]
-        return cls(frozenset(names), frozenset(map(offer_key, values)))
+        return cls(frozenset(names), frozenset(map(suggestion_key, values)))
 
     def share(self, keys: Sequence[str]) -> float:
         """How many of these are values of it."""

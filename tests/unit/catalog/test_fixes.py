@@ -50,9 +50,22 @@ def test_one_question_for_all_rows_with_a_word() -> None:
         ("A,b,Mug,11 oz.,,", True),
         ("A,b,Tote,,,", False),
         ("A,b,Cushion,,velvit,", True),
+        ("A,b,Mug,\uff11\uff11\uff4f\uff5a,,", True),
+        ("A,b,\uff2d\uff55\uff47,11oz,,", True),
+        ("A,b,Mug,\uff11\uff12oz,,", False),
         ("A,L\u00c3\u00bcneburg heath,Mug,,,", True),
     ],
-    ids=["letters", "digits", "same digits", "half a name", "a letter", "garbled"],
+    ids=[
+        "letters",
+        "digits",
+        "same digits",
+        "half a name",
+        "a letter",
+        "full width",
+        "full-width letters",
+        "another full-width digit",
+        "garbled",
+    ],
 )
 def test_only_what_can_mean_nothing_else_is_certain(row: str, certain: bool) -> None:
     """A number is never taken for another one, however near it is."""

@@ -45,6 +45,15 @@ REAL = [
         "Ausführung=option:finish",
     ),
     (
+        "品番|プロンプト|カテゴリ|サイズ|素材|備考",
+        (
+            "A-1|青いサギと葦、水彩|Cushion|５０ｘ５０|linen|",
+            "A-2|赤いバラ|Cushion|40x40|コットン|新作",
+            "A-3|桜|Cushion|40x40|cotton|",
+        ),
+        "品番=sku, プロンプト=prompt, カテゴリ=category, サイズ=option:size, 素材=option:fabric",
+    ),
+    (
         "SKU|Prompt text|Product type|Colour|Size|Finish|Qty",
         ("M-1|blue herons among reeds|Mug|navy|11oz|glossy|3",),
         "SKU=sku, Prompt text=prompt, Product type=category, Colour=option:colour, Size=option:size,"
