@@ -305,13 +305,13 @@ class _Proposing:
         if self._offer is None or self._offer.categories is None:
             return ()
         places = [one.index for one in self._found.values() if header_key(one.target) == "category"]
-        used = {
-            one.id: one
-            for index in places
-            for value in self._values[index]
-            for one in self._offer.find(value)
-        }
-        return used.values() or self._offer.categories
+        found = [self._offer.find(value) for index in places for value in self._values[index]]
+        # Those that are misspelt may be any.
+        return (
+            {one.id: one for these in found for one in these}.values()
+            if all(found)
+            else self._offer.categories
+        )
 
     def _worths_as_option(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionWorth]:
         header, values = self._header[index], self._values[index][:_MOST_VALUES]
@@ -319,6 +319,9 @@ class _Proposing:
         value_keys = [suggestion_key(value) for value in values]
         for name, option in options.items():
             share = option.share(value_keys)
+            if share == 0 and values and option.values and name_rank("sku", header):
+                # A shop's `Handle` is no `handles` of a bag.
+                continue
             if bool(key) and (key in option.names or (called is not None and called in option.names)):
                 yield _named_worth(name, option, share, len(values))
             elif called is not None and 1 > share >= _MOST_OF:

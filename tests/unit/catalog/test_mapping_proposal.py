@@ -246,3 +246,20 @@ def test_any_sheet_gets_a_proposal_that_can_be_kept(header: list[str], data: st.
         columns = read_columns(mapping.applied(header), "spring.csv")
         assert found.missing == ()
         assert found.columns[columns.prompt].target == "prompt"
+
+
+def test_key_of_a_shop_is_no_option_and_misspelt_categories_hide_none() -> None:
+    """`Handle` is no `handles` of a bag; `finish` is an option of the mugs that are called `Mugs`."""
+    found = proposal(
+        "Handle|Prompt|Type|SKU|Size|Finish",
+        "heron-cushion|blue herons|Cushion|HC-1|50x50|",
+        "fox-mug|red foxes|Mugs|FM-1|11oz|glossy",
+        "poppy-tote|poppies|Tote bag|PT-1|small|",
+    )
+    assert targets(found) == {
+        "Prompt": "prompt",
+        "Type": "category",
+        "SKU": "sku",
+        "Size": "option:size",
+        "Finish": "option:finish",
+    }

@@ -225,3 +225,9 @@ def test_placeholders_have_a_remedy_that_fits(prompt: str, message: str, remedy:
     (problem,) = checked_row(f'A,"{text}",Mug,,,').problems
     assert problem.code == "placeholder"
     assert message in problem.message and remedy in problem.remedy
+
+
+def test_a_number_in_short_is_named_once() -> None:
+    """That other rows read the same is why it is refused."""
+    found = checked(f"{HEADER}\n1.23E+05,b,Mug,,,\n1.23E+05,b,Mug,,,\n")
+    assert codes(found) == {2: ["number_as_shown"], 3: ["number_as_shown"]}

@@ -288,3 +288,11 @@ def test_merged_cells_below_the_first_are_not_taken_for_empty(raw: bytes) -> Non
     (finding,) = file.faults[4]
     assert finding.code == "not_text"
     assert finding.message == "Artikel!F4 holds no text of its own, as it is merged into F3:F4"
+
+
+def test_formula_without_a_result_is_no_missing_option_too() -> None:
+    header = ("sku", "prompt", "category", "option:fabric")
+    found = checked(
+        read(workbook({"Artikel": [header, ("A", "b", "Cushion", "=A1"), ("B", "b", "Cushion", None)]}))
+    )
+    assert codes(found) == {2: ["not_text"], 3: ["missing_option"]}
