@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row, header_key
-from patternmill.catalog.slips import is_date, is_doubtful
+from patternmill.catalog.slips import has_markup, is_date, is_doubtful
 from patternmill.text import money, more, plural, shown
 
 #: The column in which `ok` leaves a row out.
@@ -82,7 +82,7 @@ def find_lint(
         [row for row in checked.rows if not _is_silenced(row, column)] if column is not None else checked.rows
     )
     dates = _dates(rows, len(checked.rows), makes)
-    found = [*dates, *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
+    found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
@@ -205,6 +205,14 @@ def _dates(rows: Sequence[Row], count: int, makes: Callable[[Row], bool]) -> Ite
         "made, another sku is another product."
     )
     yield Lint(what, advice, lines)
+
+
+def _markup(rows: Sequence[Row], buys: Callable[[Row], bool]) -> Iterator[Lint]:
+    found = [row for row in rows if has_markup(row.prompt) and buys(row)]
+    if found:
+        lines = tuple(row.line for row in found)
+        what = f"HTML in the prompt, in {_rows(lines)}: {_named(dict.fromkeys(row.prompt for row in found))}"
+        yield Lint(what, "It is sent as it is: write the text alone.", lines)
 
 
 def _rows(lines: Sequence[int]) -> str:

@@ -174,6 +174,8 @@ class _Proposing:
         self._remembered = remembered
         self._values = [tuple(self._distinct(index)) for index in range(len(header))]
         self._found: dict[int, ProposedColumn] = {}
+        #: Keys of rows that have the name of an option.
+        self._keys: set[int] = set()
 
     def _distinct(self, index: int) -> Iterator[str]:
         cells = (row[index] for row in self._rows if index < len(row) and not is_blank(row[index]))
@@ -187,7 +189,12 @@ class _Proposing:
         if "selections" not in self._targets():
             self._take_options()
         for index in self._open():
-            if option_called(self._header[index]) is None:
+            if index in self._keys:
+                # Carried alone, its cells would be asked about in each row.
+                self._add(
+                    index, NOTE_PREFIX + self._header[index].strip(), "a key, not the option of this name"
+                )
+            elif option_called(self._header[index]) is None:
                 self._add(index, CARRIED, "not needed")
             else:
                 self._add(index, CARRIED, "no such option is offered", Certainty.LIKELY)
@@ -319,8 +326,9 @@ class _Proposing:
         value_keys = [suggestion_key(value) for value in values]
         for name, option in options.items():
             share = option.share(value_keys)
-            if share == 0 and values and option.values and name_rank("sku", header):
+            if share == 0 and values and option.values and name_rank("sku", header) and key in option.names:
                 # A shop's `Handle` is no `handles` of a bag.
+                self._keys.add(index)
                 continue
             if bool(key) and (key in option.names or (called is not None and called in option.names)):
                 yield _named_worth(name, option, share, len(values))

@@ -165,6 +165,11 @@ _TOTALS = frozenset(
 #: A number with a unit, currency or percent sign around it.
 _AMOUNT = re.compile(r"[^\W\d_]{0,8}[^\w]{0,3}\d[\d.,'’\s]*[^\w]{0,3}[^\W\d_]{0,8}\.?")
 _FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
+#: Of what shops write into descriptions.
+_MARKUP = re.compile(
+    r"</?(?:p|br|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|a|img|table|tr|td)\b[^<>]*>|&(?:nbsp|amp|lt|gt|quot|#\d+);",
+    re.IGNORECASE,
+)
 _IN_BRACKETS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]|\$?\{.+\}|%[^%]+%")
 
 
@@ -252,6 +257,11 @@ def is_date(sku: str) -> bool:
     return _DATE.fullmatch(sku) is not None and not any(
         len(word) > 2 and word.isalpha() and word.isupper() for word in _WORDS.findall(sku)
     )
+
+
+def has_markup(prompt: str) -> bool:
+    """Whether it has tags or entities of HTML."""
+    return ("<" in prompt or "&" in prompt) and _MARKUP.search(prompt) is not None
 
 
 def is_doubtful(prompt: str) -> bool:

@@ -148,6 +148,16 @@ def skus(*skus: str, more: str = "") -> CheckedCatalog:
     return checked("\n".join((f"sku,prompt,category{more}", *lines)) + "\n")
 
 
+def test_html_in_prompts_is_named() -> None:
+    """As shops export descriptions; arithmetic and company names are none."""
+    found = file(
+        "<p>Blue <b>herons</b></p>", "a < b and c > d", "A&B; herons", "roses&nbsp;and ferns", "ferns<br>"
+    )
+    (one,) = find_lint(found, FREE)
+    assert one.message.startswith("HTML in the prompt, in rows 2, 5-6: `<p>Blue <b>herons</b></p>`")
+    assert find_lint(found, FREE, buys=lambda row: False) == ()
+
+
 @pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])
 def test_rows_are_silenced_by_a_note(header: str) -> None:
     """Whatever else the note says; another word silences nothing."""

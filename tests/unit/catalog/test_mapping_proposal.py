@@ -257,6 +257,7 @@ def test_key_of_a_shop_is_no_option_and_misspelt_categories_hide_none() -> None:
         "poppy-tote|poppies|Tote bag|PT-1|small|",
     )
     assert targets(found) == {
+        "Handle": "note:Handle",
         "Prompt": "prompt",
         "Type": "category",
         "SKU": "sku",
