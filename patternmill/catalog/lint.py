@@ -104,7 +104,8 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
         return None
     spelled = sum(one.is_spelling for one in found)
     parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    parts += [f"{len(found) - spelled:,} other"] if len(found) > spelled else []
+    rest = len(found) - spelled
+    parts += [f"{rest:,} other" if spelled else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
     return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."

@@ -90,6 +90,7 @@ def test_placeholder_text_is_named() -> None:
     (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
     assert one.message == "Text like that of a placeholder, in rows 2, 4-5: `test`, `n/a`"
     assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
+    assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
 
 
 EXCEL_ENGLISH = ["May-26", "1-May", "5/1/2026", "26-May-26"]
