@@ -125,7 +125,6 @@ class _RowChecker:
 
     def __init__(self, file: CatalogFile, offer: Offer | None, prompt_limit: int, extras: Extras) -> None:
         self._header, self._columns = file.header, file.columns
-        self._needed = (file.columns.sku, file.columns.prompt, file.columns.category)
         self._offer, self._prompt_limit = offer, prompt_limit
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
@@ -144,7 +143,7 @@ class _RowChecker:
         self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
-        if stray := stray_row_finding(record.cells, self._header, self._needed):
+        if stray := stray_row_finding(record.cells, self._header, self._columns):
             return _refused(record, "", [stray])
         sku = self._sku_of(record)
         if misfit := self._misfit(record):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 
 from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.rows import Columns
 from patternmill.text import shown
 
 #: By the language of the program; English ones appear in all.
@@ -225,14 +226,19 @@ def _is_to_do(prompt: str) -> bool:
     return all(unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace())
 
 
-def stray_row_finding(cells: Sequence[str], header: Sequence[str], needed: Sequence[int]) -> Finding | None:
-    """A row that is none of a catalog's: the header once more, or totals. `needed`: what no row of products lacks."""
-    if repeats_header(cells, header):
+def stray_row_finding(cells: Sequence[str], header: Sequence[str], columns: Columns) -> Finding | None:
+    """A row that is none of a catalog's: the header once more, or totals. What an earlier run wrote there is none."""
+    needed = (columns.sku, columns.prompt, columns.category)
+    is_full = all(index < len(cells) and cells[index].strip() for index in needed)
+    if is_full and not _is_same(cells[columns.sku], header[columns.sku]):
+        return None
+    own = [cell if index not in columns.results else "" for index, cell in enumerate(cells)]
+    if repeats_header(own, header):
         message = "the row is the header once more, as where sheets were put together"
         return Finding(None, RowCode.REPEATED_HEADER, message, "delete the row")
-    if all(index < len(cells) and cells[index].strip() for index in needed):
+    if is_full:
         return None
-    written = [cell.strip() for cell in cells if cell and not cell.isspace()]
+    written = [cell.strip() for cell in own if cell.strip()]
     texts = [cell for cell in written if _is_total(cell)]
     if not texts or not all(cell in texts or _AMOUNT.fullmatch(cell) for cell in written):
         return None
@@ -241,10 +247,13 @@ def stray_row_finding(cells: Sequence[str], header: Sequence[str], needed: Seque
 
 
 def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
-    if not cells or not header or cells[0].strip().casefold() != header[0].strip().casefold():
-        return False
-    both = zip_longest(cells, header, fillvalue="")
-    return all(cell.strip().casefold() == name.strip().casefold() for cell, name in both)
+    """Whether what is written there is what the columns are called; of columns that were added later it has none."""
+    named = [(cell, name) for cell, name in zip_longest(cells, header, fillvalue="") if cell.strip()]
+    return len(named) > 1 and all(_is_same(cell, name) for cell, name in named)
+
+
+def _is_same(cell: str, name: str) -> bool:
+    return cell.strip().casefold() == name.strip().casefold()
 
 
 def _is_total(text: str) -> bool:

@@ -169,6 +169,15 @@ def test_header_that_is_repeated_is_named_once(row: str) -> None:
     assert str(found.problems[0]).endswith("; delete the row")
 
 
+def test_stray_rows_of_results_are_named_as_before() -> None:
+    """Columns that a run, or a correction, added since have no part in them."""
+    header = "sku,prompt,category,option:size,status,error_code,error"
+    found = checked(
+        f"{header}\nsku,prompt,category,,refused,repeated_header,the row is\nSumme,,,,refused,totals_row,the row is\n"
+    )
+    assert codes(found) == {2: ["repeated_header"], 3: ["totals_row"]}
+
+
 @pytest.mark.parametrize(
     "row",
     [
