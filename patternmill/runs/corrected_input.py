@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, lru_cache
+from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -31,6 +33,7 @@ from patternmill.sheets.merged_rows import merge
 from patternmill.text import plural
 
 _MOST_NAMED = 3
+_FEW_RUNS = 4
 #: The name in a run's options under which they are counted.
 CORRECTIONS = "corrections"
 
@@ -123,9 +126,10 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     positions = {id(row): str(position) for position, row in enumerate(now)}
     found: list[Correction] = []
     replaced: dict[str, RowCells] = {}
+    earlier = _EarlierRuns(ledger, record)
     for old, new in paired([row for row, _ in before], now):
         if SHAPE in new.cells and SHAPE not in old.cells:
-            found += differences(_with_shape(ledger, record, old, places[id(old)]), new)
+            found += differences(earlier.with_shape(old, places[id(old)]), new)
         else:
             found += differences(old, new)
         if old.key != new.key or not old.has_own_sku:
@@ -135,32 +139,44 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     return Overlay(found=tuple(found), replaces=replaces)
 
 
-def _with_shape(ledger: Ledger, record: RunRecord, row: RowCells, place: Place) -> RowCells:
-    """A row whose cells were corrected before its surplus was, with what its source has there."""
-    runs = list(filter(had_lease, ledger.runs(environment=record.environment, catalog=record.catalog)))
-    by_id = {run.run_id: age for age, run in enumerate(runs)}
-    earlier = row
-    while SHAPE not in earlier.cells and place[0] in by_id:
-        age = by_id[place[0]]
-        replaced = runs[age].options.get(REPLACES, {}).get(str(place[1]))
-        if replaced is not None:
-            place = RunId(replaced[0]), replaced[1]
-            earlier = _input_rows(ledger, runs[by_id[place[0]]])[place[1]]
-        else:
-            found = _newest_row(ledger, runs[age + 1 :], earlier.key)
-            if found is None:
+class _EarlierRuns:
+    """The runs of the catalog of one of them, with the rows of their inputs."""
+
+    def __init__(self, ledger: Ledger, record: RunRecord) -> None:
+        self._ledger, self._record = ledger, record
+        self._rows = lru_cache(_FEW_RUNS)(lambda run_id: _input_rows(ledger, self._runs[run_id]))
+        self._positions = lru_cache(_FEW_RUNS)(
+            lambda run_id: {row.key: position for position, row in enumerate(self._rows(run_id))}
+        )
+
+    @cached_property
+    def _runs(self) -> dict[RunId, RunRecord]:
+        """The newest first."""
+        environment, catalog = self._record.environment, self._record.catalog
+        runs = filter(had_lease, self._ledger.runs(environment=environment, catalog=catalog))
+        return {run.run_id: run for run in runs}
+
+    def with_shape(self, row: RowCells, place: Place) -> RowCells:
+        """A row whose cells were corrected before its surplus was, with what its source has there."""
+        earlier = row
+        while SHAPE not in earlier.cells:
+            before = self._before(earlier, place)
+            if before is None:
                 return row
-            earlier, place = found
-    return replace(row, cells={**row.cells, SHAPE: earlier.cells.get(SHAPE, "")})
+            place = before
+            earlier = self._rows(place[0])[place[1]]
+        return replace(row, cells={**row.cells, SHAPE: earlier.cells[SHAPE]})
 
-
-def _newest_row(ledger: Ledger, runs: Iterable[RunRecord], key: str) -> tuple[RowCells, Place] | None:
-    """The row in the first of these runs that has it."""
-    for run in runs:
-        for position, row in enumerate(_input_rows(ledger, run)):
-            if row.key == key:
-                return row, (run.run_id, position)
-    return None
+    def _before(self, row: RowCells, place: Place) -> Place | None:
+        """The row of an earlier run that this one was."""
+        if place[0] not in self._runs:
+            return None
+        replaced = self._runs[place[0]].options.get(REPLACES, {}).get(str(place[1]))
+        if replaced is not None:
+            return (RunId(replaced[0]), replaced[1]) if replaced[0] in self._runs else None
+        older = islice(self._runs, list(self._runs).index(place[0]) + 1, None)
+        positions = ((run_id, self._positions(run_id).get(row.key)) for run_id in older)
+        return next(((run_id, position) for run_id, position in positions if position is not None), None)
 
 
 def _input_rows(ledger: Ledger, record: RunRecord) -> list[RowCells]:
