@@ -183,10 +183,8 @@ class RunRowTable(ItemTable):
     def has_twins(self, run_id: RunId) -> bool:
         """Whether rows of a run were refused because they share a sku."""
         code = f'%"{RowCode.DUPLICATE_SKU}"%'
-        found = (
-            "SELECT 1 FROM run_rows WHERE run_id = :run_id AND product_key IS NULL AND row LIKE :code LIMIT 1"
-        )
-        return bool(self._row(found, run_id=run_id, code=code))
+        refused = "SELECT 1 FROM run_rows WHERE run_id = :run_id AND product_key IS NULL"
+        return bool(self._row(f"{refused} AND run_rows.row LIKE :code LIMIT 1", run_id=run_id, code=code))
 
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""
