@@ -12,7 +12,7 @@ import click
 from cli.terminal import echo
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
-from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Question, column_names, fixed
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Fixed, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
@@ -56,7 +56,7 @@ def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) 
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
     place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
-    echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
+    echo(f"\n{_counted(found)} in a copy, {place}")
     if place.suffix != sheet.source.suffix and sheet.file.faults:
         echo(
             f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."
@@ -90,11 +90,14 @@ def _written(sheet: Sheet, edits: Edits) -> tuple[Path, CatalogFile]:
         ) from None
 
 
-def _counted(edits: Edits) -> str:
-    cells, names = len(edits.cells), len(edits.header)
-    rows = len({line for line, _ in edits.cells})
-    parts = [f"{plural(cells, 'cell')} in {plural(rows, 'row')}"] if cells else []
-    return " and ".join([*parts, *([plural(names, "column name")] if names else [])])
+def _counted(found: Fixed) -> str:
+    """`4 cells in 3 rows and 1 column name corrected, 2 rows left out`."""
+    left = {line for question, _ in found.answered if question.code in OF_A_ROW for line in question.lines}
+    cells = [line for line, _ in found.edits.cells if line not in left]
+    parts = [f"{plural(len(cells), 'cell')} in {plural(len(set(cells)), 'row')}"] if cells else []
+    parts += [plural(len(found.edits.header), "column name")] if found.edits.header else []
+    corrected = [f"{' and '.join(parts)} corrected"] if parts else []
+    return ", ".join([*corrected, *([f"{plural(len(left), 'row')} left out"] if left else [])])
 
 
 def certain_answer(question: Question) -> str | None:
@@ -147,15 +150,24 @@ class Asker:
 
     def _chosen(self, question: Question) -> str | None:
         if question.choices == (NOTHING,):
-            is_row = question.code in OF_A_ROW
-            asked = f"Leave {_them(question)} out? [Y" if is_row else f"Empty {_cells(question)}? [y"
-            prompt = f"{_where(question)}: {_fault(question)}. {asked}/{'n' if is_row else 'N'}/skip]"
-            text = _answered(prompt, "y" if is_row else "")
-            self._skips = text.casefold() in ("s", "skip")
-            return NOTHING if text.casefold() in ("y", "yes") else None
+            return self._emptied(question)
         echo(f"{_where(question)}: {_fault(question)}. Instead:")
         echo(_numbered(question.choices))
         return self._other(question, _answered("A name or number; Enter leaves it as it is", ""))
+
+    def _emptied(self, question: Question) -> str | None:
+        """Yes or no; no is what Enter says, unless the row is none anyway."""
+        is_row = question.code in OF_A_ROW
+        asked = f"Leave {_them(question)} out? [Y/n" if is_row else f"Empty {_cells(question)}? [y/N"
+        prompt = f"{_where(question)}: {_fault(question)}. {asked}/skip]"
+        while True:
+            text = _answered(prompt, "y" if is_row else "n").casefold()
+            if text in ("y", "yes"):
+                return NOTHING
+            if text in (*_LEFT, *_SKIPPED):
+                self._skips = text in _SKIPPED
+                return None
+            prompt = f"{shown(text)} was not understood: y, n or skip?"
 
     def _other(self, question: Question, text: str) -> str | None:
         """The choice that was typed, asked again until it is one."""

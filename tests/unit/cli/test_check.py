@@ -165,6 +165,7 @@ def test_certain_answers_name_the_rows_that_are_left_out(
     shown = capsys.readouterr().out
     assert "  1 row (3): the header once more, left out\n" in shown
     assert "  1 row (5): totals (`Summe`), not a product, left out\n" in shown
+    assert "\n2 rows left out in a copy, herbst.corrected.csv\n" in shown
 
 
 def test_interrupted_questions_keep_what_was_answered(
