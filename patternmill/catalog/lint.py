@@ -81,7 +81,10 @@ def find_lint(
     rows = (
         [row for row in checked.rows if not _is_silenced(row, column)] if column is not None else checked.rows
     )
-    dates = _dates(rows, len(checked.rows), makes)
+    layout = checked.file.layout
+    # In a workbook, and in JSON, a day is no text: a text like one was typed.
+    is_text_file = layout is None or layout.delimiter is not None
+    dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
     found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
     return tuple(sorted(found, key=lambda one: -one.patterns))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from patternmill.catalog.lint import PatternPrice, find_lint, lint_lines, lint_note, spelling_key
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.sheet_choices import SheetLayout
 
 from .samples import checked
 
@@ -137,6 +139,17 @@ def test_days_are_silenced_and_not_named_again() -> None:
     """By a note, and where the product exists already."""
     assert find_lint(skus("A", "B,ok", "May-26,ok", more=",note:lint"), FREE) == ()
     assert find_lint(skus("A", "B", "May-26"), FREE, makes=lambda row: False) == ()
+
+
+@pytest.mark.parametrize(
+    ("layout", "named"), [("Excel workbook", False), ("JSON lines", False), ("CSV", True)]
+)
+def test_a_day_that_is_a_text_in_a_workbook_was_typed(layout: str, named: bool) -> None:
+    """A cell that became a day is refused there by itself."""
+    found = skus("A", "B", "May-26")
+    delimiter = ";" if named else None
+    file = replace(found.file, layout=SheetLayout(layout, "0" * 64, delimiter=delimiter))
+    assert bool(find_lint(replace(found, file=file), FREE)) == named
 
 
 def skus(*skus: str, more: str = "") -> CheckedCatalog:
