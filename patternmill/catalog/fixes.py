@@ -139,7 +139,8 @@ class Question:
         if self.code in _OF_EACH_CELL or self.code is RowCode.MISSING_OPTION:
             return True
         if self.code in _OF_A_HEADER:
-            return _is_alike(_option_of(self.first.value or ""), _option_of(self.suggestion))
+            named = _is_alike(_option_of(self.first.value or ""), _option_of(self.suggestion))
+            return named and self._is_of_most_rows()
         alike = [one for one in self.first.offered if _is_alike(self.first.value or "", one)]
         return self.suggestion in alike and len({offer_key(one) for one in alike}) == 1
 
@@ -194,6 +195,12 @@ class Question:
         index = next(known, len(file.header))
         new = {index: f"{OPTION_PREFIX}{name}"} if index == len(file.header) else {}
         return Edits(new, {(line, index): answer for line in self.lines})
+
+    def _is_of_most_rows(self) -> bool:
+        """Of those with a text in the column: the others would get another fault when it is renamed."""
+        index = self._column(self.first)
+        filled = sum(not is_blank(_cell(record, index)) for record in self.file.records)
+        return 2 * len(self.lines) >= filled
 
     def _is_free(self) -> bool:
         """Whether the whole column can be renamed: every row with a text in it has this fault, and no other column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,8 +11,9 @@ from patternmill.catalog.fixes import NOTHING, Fixed, Question, fixed, questions
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 
-from .samples import HEADER, OFFER, checked
+from .samples import HEADER, MUG, OFFER, TOTE, checked
 
+WITHOUT_SIZES = replace(OFFER, categories=(MUG, replace(TOTE, options=())))
 check = partial(check_rows, offer=OFFER, prompt_limit=100)
 
 
@@ -199,3 +201,11 @@ def test_rows_that_are_none_are_left_out() -> None:
 
 def sure_row(question: Question) -> bool:
     return question.is_certain and question.choices == (NOTHING,)
+
+
+@pytest.mark.parametrize(("more", "certain"), [(0, True), (1, True), (3, False)])
+def test_a_column_is_renamed_for_most_of_its_rows_alone(more: int, certain: bool) -> None:
+    """A shop's `Sizes` in rows of a category without sizes would be an unknown option in each of them."""
+    rows = "A,b,Mug,11oz\n" + "".join(f"T{number},b,Tote bag,x\n" for number in range(more))
+    asked = questions(checked(f"sku,prompt,category,sizes\n{rows}", offer=WITHOUT_SIZES))
+    assert [one.is_certain for one in asked if one.code is RowCode.OPTION_COLUMN] == [certain]
