@@ -3,51 +3,65 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import click
 
 from cli.terminal import echo
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
-from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
+from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Fixed, Question, column_names, fixed
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.errors import ConfigurationError
-from patternmill.sheets.corrected_copy import write_corrected
+from patternmill.sheets.corrected_copy import NO_TEXT, write_corrected
 from patternmill.text import contrasted, plural, shown
 
 _WIDTH = 78
 _LEFT = ("", "n", "no")
 _SKIPPED = ("s", "skip")
-_KEYS = "Enter takes the capital letter; `skip` leaves the rest as it is."
+_KEYS = "Enter takes the capital letter; `skip` or Ctrl-C leaves the rest as it is."
 
 
-def fix(
-    source: Path,
-    checked: CheckedCatalog,
-    check: Callable[[CatalogFile], CheckedCatalog],
-    *,
-    asking: bool,
-    naming: bool,
-) -> CheckedCatalog:
-    """Correct a copy of the source, and say what is wrong in it still; the catalog as it is in the copy.
+@dataclass(frozen=True)
+class Sheet:
+    """The file that is corrected, as it lies there."""
 
-    `naming`: the columns get the names that a catalog has, because nobody has confirmed what they are.
-    Raises ConfigurationError when the copy cannot be written.
+    source: Path
+    file: CatalogFile
+    #: Nobody has confirmed what its columns are: they get the names that a catalog has.
+    is_unconfirmed: bool = False
+
+
+class Checks(Protocol):
+    def check(self, file: CatalogFile) -> CheckedCatalog: ...
+
+    #: With what is on record as corrected in results files.
+    def check_as_imported(self, file: CatalogFile) -> CheckedCatalog: ...
+
+
+def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) -> CheckedCatalog:
+    """Correct a copy of the sheet, and say what is wrong in it still; the catalog as it is in the copy.
+
+    `checked`: the sheet as it would be imported. Raises ConfigurationError when the copy cannot be written.
     """
     echo(summary(checked))
-    begun = column_names(checked.file) if naming else NO_EDITS
+    begun = column_names(checked.file) if sheet.is_unconfirmed else NO_EDITS
     for index, name in begun.header.items():
         echo(f"  column {shown(checked.file.header[index])} -> {shown(name)}")
-    found = fixed(checked, check, Asker() if asking else certain_answer, begun)
+    found = fixed(checked, checks.check, Asker() if asking else certain_answer, begun)
     if not found.edits:
         echo("\nNothing was corrected, and no copy was written. `patternmill check` lists what is wrong.")
         return checked
-    place, copy = _written(source, checked.file, found.edits)
-    echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
-    result = check(copy)
+    place, copy = _written(sheet, _with_columns(found.edits, checked.file, sheet.file))
+    echo(f"\n{_counted(found)} in a copy, {place}")
+    if place.suffix != sheet.source.suffix and sheet.file.faults:
+        echo(
+            f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."
+        )
+    result = checks.check_as_imported(copy)
     for line in report_lines(result):
         echo(line)
     echo("")
@@ -57,21 +71,33 @@ def fix(
     return result
 
 
-def _written(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
+def _with_columns(edits: Edits, checked: CatalogFile, file: CatalogFile) -> Edits:
+    """Columns that corrections on record add come before those that the answers add."""
+    width = len(file.header)
+    if max((index for _, index in edits.cells), default=0) < width and edits.width(file.header) == width:
+        return edits
+    return Edits(dict(enumerate(checked.header[width:], width))).with_more(edits)
+
+
+def _written(sheet: Sheet, edits: Edits) -> tuple[Path, CatalogFile]:
     try:
-        return write_corrected(source, file, edits)
+        return write_corrected(sheet.source, sheet.file, edits)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError(
-            f"The copy cannot be written next to {source}: {reason}.", remedy="Copy the file elsewhere first."
+            f"The copy cannot be written next to {sheet.source}: {reason}.",
+            remedy="Copy the file elsewhere first.",
         ) from None
 
 
-def _counted(edits: Edits) -> str:
-    cells, names = len(edits.cells), len(edits.header)
-    rows = len({line for line, _ in edits.cells})
-    parts = [f"{plural(cells, 'cell')} in {plural(rows, 'row')}"] if cells else []
-    return " and ".join([*parts, *([plural(names, "column name")] if names else [])])
+def _counted(found: Fixed) -> str:
+    """`4 cells in 3 rows and 1 column name corrected, 2 rows left out`."""
+    left = {line for question, _ in found.answered if question.code in OF_A_ROW for line in question.lines}
+    cells = [line for line, _ in found.edits.cells if line not in left]
+    parts = [f"{plural(len(cells), 'cell')} in {plural(len(set(cells)), 'row')}"] if cells else []
+    parts += [plural(len(found.edits.header), "column name")] if found.edits.header else []
+    corrected = [f"{' and '.join(parts)} corrected"] if parts else []
+    return ", ".join([*corrected, *([f"{plural(len(left), 'row')} left out"] if left else [])])
 
 
 def certain_answer(question: Question) -> str | None:
@@ -79,14 +105,14 @@ def certain_answer(question: Question) -> str | None:
     if not question.is_certain:
         return None
     echo(f"  {_where(question)}: {_change(question)}")
-    return question.suggestion
+    return NOTHING if question.code in OF_A_ROW else question.suggestion
 
 
 class Asker:
     """Asks on the terminal until the person has had enough."""
 
     def __init__(self) -> None:
-        self._is_first, self._skips = True, False
+        self._is_first, self._skips, self._has_answers = True, False, False
 
     def __call__(self, question: Question) -> str | None:
         """The answer; None: the rows stay as they are."""
@@ -96,7 +122,17 @@ class Asker:
             self._is_first = False
             echo(_KEYS)
         echo("")
-        return self._suggested(question) if question.suggestion else self._chosen(question)
+        try:
+            answer = self._suggested(question) if question.suggestion else self._chosen(question)
+        except click.Abort:
+            # Nothing is overwritten by them, and the person may have meant to copy a text.
+            if not self._has_answers:
+                raise
+            self._skips = True
+            echo("\nStopped: what was answered is kept.")
+            return None
+        self._has_answers = self._has_answers or answer is not None
+        return answer
 
     def _suggested(self, question: Question) -> str | None:
         default = "y" if question.is_certain else ""
@@ -114,13 +150,24 @@ class Asker:
 
     def _chosen(self, question: Question) -> str | None:
         if question.choices == (NOTHING,):
-            prompt = f"{_where(question)}: {_fault(question)}. Empty {_cells(question)}? [y/N/skip]"
-            text = _answered(prompt, "")
-            self._skips = text.casefold() in ("s", "skip")
-            return NOTHING if text.casefold() in ("y", "yes") else None
+            return self._emptied(question)
         echo(f"{_where(question)}: {_fault(question)}. Instead:")
         echo(_numbered(question.choices))
         return self._other(question, _answered("A name or number; Enter leaves it as it is", ""))
+
+    def _emptied(self, question: Question) -> str | None:
+        """Yes or no; no is what Enter says, unless the row is none anyway."""
+        is_row = question.code in OF_A_ROW
+        asked = f"Leave {_them(question)} out? [Y/n" if is_row else f"Empty {_cells(question)}? [y/N"
+        prompt = f"{_where(question)}: {_fault(question)}. {asked}/skip]"
+        while True:
+            text = _answered(prompt, "y" if is_row else "n").casefold()
+            if text in ("y", "yes"):
+                return NOTHING
+            if text in (*_LEFT, *_SKIPPED):
+                self._skips = text in _SKIPPED
+                return None
+            prompt = f"{shown(text)} was not understood: y, n or skip?"
 
     def _other(self, question: Question, text: str) -> str | None:
         """The choice that was typed, asked again until it is one."""
@@ -145,6 +192,8 @@ def _where(question: Question) -> str:
 
 def _change(question: Question) -> str:
     value, suggestion = question.first.value or "", question.suggestion or ""
+    if question.code in OF_A_ROW:
+        return f"{_fault(question)}, left out"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} is missing, and only {shown(suggestion)} is offered: fill it in"
     if question.code in (RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION):
@@ -157,6 +206,10 @@ def _change(question: Question) -> str:
 
 def _fault(question: Question) -> str:
     value = question.first.value or ""
+    if question.code is RowCode.REPEATED_HEADER:
+        return "the header once more"
+    if question.code is RowCode.TOTALS_ROW:
+        return f"totals ({shown(value)}), not a product"
     if question.code is RowCode.MISSING_OPTION:
         return f"{shown(value)} has to be chosen"
     if question.code is RowCode.EMPTY_CATEGORY:
@@ -168,6 +221,10 @@ def _fault(question: Question) -> str:
 
 def _cells(question: Question) -> str:
     return "its cell" if len(question.lines) == 1 else "its cells"
+
+
+def _them(question: Question) -> str:
+    return "it" if len(question.lines) == 1 else "them"
 
 
 def _numbered(choices: tuple[str, ...]) -> str:

@@ -235,6 +235,7 @@ class _WatchedRun:
         self._pictures: PictureKeeper | None = None
         self._flow_run_id: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_stopping = False
 
     @property
     def flow_run_id(self) -> str | None:
@@ -347,9 +348,11 @@ class _WatchedRun:
     def on_signal(self, name: str) -> None:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
-        if run is None or self._loop is None or run.ending is not None or run.is_stopped:
+        if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
             self.display.end(f"Ended at once. To go on: {self.command}")
             os._exit(_INTERRUPTED)
+        # Not only once the loop has come to it: the second one may follow at once.
+        self._is_stopping = True
         drain = duration(run.spec.options.drain)
         self.display.print(
             f"Stopping: jobs in flight are followed for {drain}. A second signal ends it at once."

@@ -20,12 +20,12 @@ from patternmill.errors import ConfigurationError, InputRefused, ServiceStopped
 from patternmill.runs.input_mapping import (
     MAPPABLE,
     UnmappedSheet,
+    earlier_mapping,
     has_unconfirmed_options,
     map_command,
     read_input,
     read_sheet,
     remember_mapping,
-    remembered_mapping,
 )
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
@@ -77,7 +77,7 @@ class ProposedInput:
 
 def proposed(spec: RunSpec) -> ProposedInput:
     """From what was confirmed before, where it still fits, the names, the offer and the cells. Raises InputRefused."""
-    before = remembered_mapping(spec.settings, spec.catalog)
+    before = earlier_mapping(spec.settings, spec.catalog)
     mapping = spec.mapping if spec.mapping.columns else before.mapping
     usual = spec.usual_choices.completed(before.choices)
     address = spec.refresh.address if spec.refresh is not None else str(spec.source)

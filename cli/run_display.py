@@ -131,10 +131,10 @@ def _wrapped_at_facts(line: str, width: int) -> str:
 
 def progress_line(run: Run) -> str:
     progress, halted = run.progress, run.halt.reason
-    done_before = progress.done_before + progress.refused
     facts = [
         f"{progress.ended:,} of {plural(progress.to_do, 'row')}",
-        *([f"{done_before:,} more needed nothing"] if done_before else []),
+        *([f"{progress.done_before:,} more needed nothing"] if progress.done_before else []),
+        *([f"{progress.refused:,} refused"] if progress.refused else []),
         *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
         f"{progress.failed:,} failed",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),

@@ -40,4 +40,5 @@ async def show_shard(rows: Shard) -> object:
     """Show a shard as a nested flow run of its own, until its rows have ended."""
     # A function, because a text would be a template, and a sku may have braces.
     as_flow = shard.with_options(flow_run_name=rows.describe)
-    return await as_flow(current_screen.get().run.name, rows.number)
+    # As a state, because one that is not completed would be raised.
+    return await as_flow(current_screen.get().run.name, rows.number, return_state=True)

@@ -26,11 +26,21 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _WAIT_SECONDS = 0.2
 
 
-def until_interrupted() -> threading.Event:
+class Interruption(threading.Event):
+    """Set by a signal; a second one counts, however soon it follows."""
+
+    count = 0
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.set()
+
+
+def until_interrupted() -> Interruption:
     """An event that SIGINT and SIGTERM set from now on, in place of what they did before."""
-    stop = threading.Event()
+    stop = Interruption()
     for number in _SIGNALS:
-        signal.signal(number, lambda number, frame: stop.set())
+        signal.signal(number, stop.interrupt)
     return stop
 
 

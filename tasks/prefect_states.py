@@ -9,6 +9,7 @@ from prefect import State
 from prefect.client.schemas.objects import StateType
 
 from patternmill.engine.engine import Engine
+from patternmill.engine.progress import HaltReason
 from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
@@ -36,9 +37,11 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
 
 
 def shard_state(engine: Engine, shard: Shard) -> State[Any]:
-    made = engine.made(shard)
-    outcome = Outcome.COMPLETED if made == len(shard.rows) else Outcome.COMPLETED_WITH_FAILURES
-    return state_of(outcome, f"{made:,} of {plural(len(shard.rows), 'product')}")
+    """Of a shard that has ended: where the run was halted before all its rows were, as the run itself."""
+    made, reason = engine.made(shard), engine.halt.reason
+    if not engine.has_unfinished_rows(shard):
+        reason = None
+    return _made_state(made, len(shard.rows), reason)
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
@@ -64,15 +67,17 @@ def step_states(run: Run) -> Mapping[str, State[Any]]:
 
 
 def part_state(part: Part) -> State[Any]:
-    rows = len(part.plan.rows)
-    made = part.made()
-    reason = part.halt.reason
-    outcome = reason.outcome if reason is not None else Outcome.COMPLETED_WITH_FAILURES
+    return _made_state(part.made(), len(part.plan.rows), part.halt.reason)
+
+
+def _made_state(made: int, rows: int, reason: HaltReason | None) -> State[Any]:
+    """`reason`: why the rest was left out, where it was."""
     counts = f"{made:,} of {plural(rows, 'product')}"
-    return state_of(
-        Outcome.COMPLETED if made == rows else outcome,
-        f"{counts}. {reason.message}" if reason is not None and made < rows else counts,
-    )
+    if made == rows:
+        return state_of(Outcome.COMPLETED, counts)
+    if reason is None:
+        return state_of(Outcome.COMPLETED_WITH_FAILURES, counts)
+    return state_of(reason.outcome, f"{counts}. {reason.message}")
 
 
 def ending_message(ending: RunEnding) -> str:

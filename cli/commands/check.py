@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from cli.mapping_prompt import CheckInput
+    from patternmill.catalog.catalog_file import CatalogFile
     from patternmill.catalog.lint import Lint
     from patternmill.catalog.row_checks import CheckedCatalog
     from patternmill.runs.spec import RunSpec
@@ -58,21 +58,19 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     out); 2 the file is refused as a whole, nobody has confirmed which of its columns is which, a setting is
     wrong, or there is no terminal to ask on.
     """
-    from cli.offered import offer_and_extras
-    from patternmill.catalog.row_checks import check_rows
     from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 
     _refuse_contradictions(fixing, as_json, yes)
     spec = import_spec(checked_request(ImportRequest, asked))
     read = _read(spec, as_json=as_json, asking=fixing and not yes)
-    offer, extras = offer_and_extras(spec.settings, read.file, spec.source)
-    check = partial(check_rows, offer=offer, prompt_limit=spec.settings.prompt_limit, extras=extras)
-    checked = check(read.file)
+    desk = _Checking(spec, read.file)
+    checked = desk.check_as_imported(read.file)
     if fixing:
-        from cli.fix_questions import fix
+        from cli.fix_questions import Sheet, fix
 
-        checked = fix(spec.source, checked, check, asking=not yes, naming=read.unconfirmed is not None)
+        sheet = Sheet(spec.source, read.file, is_unconfirmed=read.unconfirmed is not None)
+        checked = fix(sheet, checked, desk, asking=not yes)
     elif as_json:
         _write_json(checked, _lint(checked, spec), read.unconfirmed)
     else:
@@ -80,6 +78,36 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     if read.unconfirmed is not None and not fixing:
         return EXIT_REFUSED
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
+
+
+class _Checking:
+    """Checks a file as an import would, by what is offered now."""
+
+    def __init__(self, spec: RunSpec, file: CatalogFile) -> None:
+        from cli.offered import offer_and_extras
+        from patternmill.runs.corrected_input import read_corrections
+
+        self._spec = spec
+        merged, _ = read_corrections(spec, file)
+        self._offer, self._extras = offer_and_extras(spec.settings, merged, spec.source)
+
+    def check(self, file: CatalogFile) -> CheckedCatalog:
+        """A file whose corrections are merged."""
+        from patternmill.catalog.row_checks import check_rows
+        from patternmill.runs.corrected_input import without_superseded
+
+        limit = self._spec.settings.prompt_limit
+        checked = check_rows(file, self._offer, prompt_limit=limit, extras=self._extras)
+        return without_superseded(self._spec, checked)
+
+    def check_as_imported(self, file: CatalogFile) -> CheckedCatalog:
+        """A file with the corrections that are on record for its catalog."""
+        from patternmill.runs.corrected_input import notes_of, read_corrections
+
+        merged, overlay = read_corrections(self._spec, file)
+        # The checksum is that of what lies there.
+        checked = self.check(replace(merged, sha256=file.sha256))
+        return replace(checked, notes=(*notes_of(overlay), *checked.notes))
 
 
 def _read(spec: RunSpec, *, as_json: bool, asking: bool) -> CheckInput:
@@ -134,15 +162,18 @@ def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
 
 def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:
     from patternmill.catalog.check_report import report_lines
+    from patternmill.catalog.fixes import OF_A_ROW
     from patternmill.catalog.lint import lint_lines
 
     for line in report_lines(checked, limit=None if everything else 40):
         echo(line)
     for line in ("", *lint_lines(lint)) if lint else ():
         echo(line)
-    if any(problem.suggestion for problem in checked.problems):
+    if any(problem.suggestion or problem.code in OF_A_ROW for problem in checked.problems):
         echo("")
-        echo("`patternmill check --fix` with the same file corrects such words in a copy of it.")
+        echo(
+            "`patternmill check --fix` with the same file asks about such words and rows, and corrects a copy."
+        )
     if unconfirmed is not None:
         echo(f"\n{unconfirmed}")
 

@@ -78,6 +78,7 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     """
     from cli.file_rehearsal import FileRehearsal
     from patternmill.results.certificate import CERTIFICATE_PAGE
+    from patternmill.runs.corrected_input import notes_of, read_corrections
     from patternmill.runs.input_mapping import read_input
     from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
@@ -85,7 +86,10 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     spec = import_spec(checked_request(ImportRequest, asked))
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
-    certificate = FileRehearsal(spec, read_input(spec), kills=kills, rows=rows, seed=seed, report=echo).run()
+    file, overlay = read_corrections(spec, read_input(spec))
+    for note in notes_of(overlay):
+        echo(note)
+    certificate = FileRehearsal(spec, file, kills=kills, rows=rows, seed=seed, report=echo).run()
     for line in ending_lines(certificate):
         echo(line)
     # Last: what came of it is seen where it cannot be written, too.

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -29,6 +28,7 @@ from prefect_host.work_pool import ensure_pool
 
 if TYPE_CHECKING:
     from patternmill.settings import Settings
+    from prefect_host.stop_signals import Interruption
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PREFECT_FILE = Path("deployments") / "prefect.yaml"
@@ -129,7 +129,7 @@ def _environment(settings: Settings) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def _worker(
-    settings: Settings, environment: Mapping[str, str], limit: int | None, stop: threading.Event
+    settings: Settings, environment: Mapping[str, str], limit: int | None, stop: Interruption
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker that ends when this process does, even if that is killed.
 
@@ -166,16 +166,17 @@ def _shared_lock(path: Path) -> int:
     return descriptor
 
 
-def _end(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+def _end(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
     """Let the runs drain; a second Ctrl-C ends them at once."""
     if worker.poll() is None:
         echo("Stopping: runs drain, and write their results. A second Ctrl-C stops at once.")
-    stop.clear()
+    # Where no signal led here, the first one ends them.
+    most = 1 if stop.is_set() else 0
     assert worker.stdin is not None, "the worker's lifeline"
     worker.stdin.close()
     deadline = time.monotonic() + STOP_SECONDS + 10
-    while worker.poll() is None and time.monotonic() < deadline and not stop.wait(_POLL_SECONDS):
-        pass
+    while worker.poll() is None and time.monotonic() < deadline and stop.count <= most:
+        time.sleep(_POLL_SECONDS)
     if worker.poll() is None:
         worker.terminate()
         try:
@@ -224,7 +225,7 @@ def _show_addresses(server: OwnServer, environment: Mapping[str, str]) -> None:
     echo("Ctrl-C stops.")
 
 
-def _wait(worker: subprocess.Popen[bytes], stop: threading.Event) -> None:
+def _wait(worker: subprocess.Popen[bytes], stop: Interruption) -> None:
     while not stop.wait(_POLL_SECONDS):
         if worker.poll() is not None:
             raise PatternmillError("The worker ended.", code="worker", remedy="See its worker.log.")

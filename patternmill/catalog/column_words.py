@@ -1,4 +1,4 @@
-"""What the trade calls the columns of a catalog, in English, German, French, Spanish, Italian and Dutch."""
+"""What the trade calls the columns of a catalog, in English, German, French, Spanish, Italian, Dutch and Japanese."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ _NAMES: dict[str, tuple[str, str]] = {
         "musterbeschreibung, motivbeschreibung, muster beschreibung, prompttext,"
         "description du motif, texte du prompt, invite,"
         "descripcion del patron, descripcion del estampado, descrizione del motivo, descrizione pattern,"
-        "patroonomschrijving, patroonbeschrijving, omschrijving patroon",
+        "patroonomschrijving, patroonbeschrijving, omschrijving patroon,"
+        "プロンプト, 柄の説明, 図案の説明, デザイン説明, パターン説明",
         "description, product description, desc, text, design, pattern, motif, artwork, theme, idea, title, body,"
         "body html, product title, beschreibung, artikelbeschreibung, bezeichnung, motiv, muster, dessin, titel,"
         "motif, titre, modele, texte, descripcion, estampado, patron, titulo, diseno, texto, descrizione, motivo,"
-        "disegno, titolo, testo, omschrijving, beschrijving, patroon, ontwerp, tekst",
+        "disegno, titolo, testo, omschrijving, beschrijving, patroon, ontwerp, tekst,"
+        "説明, 商品説明, 商品名, 図案, 柄, 模様, デザイン, モチーフ",
     ),
     "sku": (
         "sku, skus, sku code, variant sku, product sku, item sku, item number, item no, item code, article number,"
@@ -31,34 +33,37 @@ _NAMES: dict[str, tuple[str, str]] = {
         "reference article, reference produit, ref article, ref produit, code article, code produit, no article,"
         "numero d article, codigo, codigo de articulo, codigo de producto, codigo articulo, numero de articulo,"
         "referencia, ref, codice, codice articolo, codice prodotto, cod articolo, artikelcode, productcode,"
-        "productnummer",
+        "productnummer, 品番, 商品番号, 商品コード, 型番, 管理番号, 商品管理番号",
         "id, product id, item id, code, number, handle, ean, gtin, upc, barcode, variant barcode, article, item,"
-        "nummer, artikel, artikel id, nr, no, numero, identifiant, articulo, articolo, reference",
+        "nummer, artikel, artikel id, nr, no, numero, identifiant, articulo, articolo, reference,"
+        "番号, コード, 商品id, janコード, jan",
     ),
     "category": (
         "category, product category, product type, category name, categoria, categorie, kategorie,"
         "produktkategorie, produkttyp, produktart, produktgruppe, artikelkategorie, warengruppe, artikelgruppe,"
         "categorie de produit, type de produit, type produit, categoria de producto, tipo de producto,"
-        "categoria prodotto, tipo prodotto, tipo di prodotto, productcategorie, producttype, productgroep",
+        "categoria prodotto, tipo prodotto, tipo di prodotto, productcategorie, producttype, productgroep,"
+        "カテゴリ, カテゴリー, 商品カテゴリ, 商品カテゴリー, 商品種別, 商品タイプ",
         "type, product, item type, group, department, collection type, custom product type, standard product type,"
         "typ, art, produkt, gruppe, artikeltyp, produit, groupe, famille, producto, tipo, grupo, familia, prodotto,"
-        "gruppo, famiglia, product soort, soort, groep",
+        "gruppo, famiglia, product soort, soort, groep,"
+        "種類, 種別, 分類, 商品, アイテム",
     ),
 }
 #: By what they usually are called in an offer: other names of options.
 _OPTIONS: dict[str, str] = {
     "color": "color, colour, colors, colours, colourway, farbe, farben, farbton, couleur, couleurs, coloris, teinte,"
-    "colore, colori, kleur, kleuren",
+    "colore, colori, kleur, kleuren, 色, カラー",
     "size": "size, sizes, dimension, dimensions, measurements, grosse, groesse, grossen, masse, abmessung, abmessungen,"
     "format, taille, tailles, talla, tamano, medida, medidas, taglia, misura, misure, dimensione, dimensioni,"
-    "maat, maten, afmeting, afmetingen",
+    "maat, maten, afmeting, afmetingen, サイズ, 寸法, 大きさ",
     "fabric": "fabric, cloth, textile, stoff, stoffart, gewebe, bezug, bezugsstoff, tissu, tela, tejido, tessuto, stof,"
-    "weefsel",
-    "material": "material, materials, materialien, matiere, materiau, materiale, materiaal",
+    "weefsel, 生地, 布地",
+    "material": "material, materials, materialien, matiere, materiau, materiale, materiaal, 素材, 材質",
     "finish": "finish, surface, oberflache, oberflaeche, ausfuhrung, ausfuehrung, veredelung, finition, acabado,"
-    "finitura, afwerking",
-    "paper": "paper, papier, papierart, papel, carta, papiersoort",
-    "width": "width, breite, bahnbreite, largeur, ancho, anchura, larghezza, breedte",
+    "finitura, afwerking, 仕上げ, 表面加工",
+    "paper": "paper, papier, papierart, papel, carta, papiersoort, 紙, 用紙, 紙質",
+    "width": "width, breite, bahnbreite, largeur, ancho, anchura, larghezza, breedte, 幅",
     "length": "length, lange, laenge, longueur, largo, longitud, lunghezza, lengte",
     "height": "height, hohe, hoehe, hauteur, alto, altura, altezza, hoogte",
     "shape": "shape, form, forme, forma, vorm",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from patternmill.catalog.catalog_file import CatalogFile, Record
-from patternmill.catalog.offer import Category, Nearest, offer_key
+from patternmill.catalog.offer import Category, Nearest, offer_key, suggestion_key
 from patternmill.catalog.problems import Problem, RowCode
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import OPTION_PREFIX, header_key, is_blank, read_columns, tidy
@@ -34,6 +34,8 @@ _OF_A_CHOICE = frozenset(
         RowCode.MISSING_OPTION,
     }
 )
+#: The whole row is none of the catalog's: its cells are emptied.
+OF_A_ROW = frozenset({RowCode.REPEATED_HEADER, RowCode.TOTALS_ROW})
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
 #: What is wrong with options cannot be told where these are wrong.
@@ -49,7 +51,7 @@ _BEFORE_OPTIONS = frozenset(
 _OF_AN_OPTION = frozenset(
     {RowCode.UNKNOWN_OPTION, RowCode.UNKNOWN_VALUE, RowCode.MISSING_OPTION, RowCode.OPTION_COLUMN}
 )
-#: Answers an unknown option: its cells are emptied.
+#: Answers an unknown option, and a row that is none: its cells are emptied.
 NOTHING = ""
 
 Key = tuple[RowCode, str | None, str, tuple[str, ...]]
@@ -119,6 +121,8 @@ class Question:
     @cached_property
     def choices(self) -> tuple[str, ...]:
         """What can be answered; empty: nothing but the suggestion."""
+        if self.code in OF_A_ROW:
+            return (NOTHING,)
         if self.code is RowCode.OPTION_COLUMN:
             return tuple(filter(None, (self.suggestion, f"note:{(self.first.value or '').strip()}")))
         if self.code is RowCode.UNKNOWN_OPTION:
@@ -128,12 +132,15 @@ class Question:
     @property
     def is_certain(self) -> bool:
         """Nothing else can be meant by what is written there."""
+        if self.code in OF_A_ROW:
+            return True
         if self.suggestion is None:
             return False
         if self.code in _OF_EACH_CELL or self.code is RowCode.MISSING_OPTION:
             return True
         if self.code in _OF_A_HEADER:
-            return _is_alike(_option_of(self.first.value or ""), _option_of(self.suggestion))
+            named = _is_alike(_option_of(self.first.value or ""), _option_of(self.suggestion))
+            return named and self._is_of_most_rows()
         alike = [one for one in self.first.offered if _is_alike(self.first.value or "", one)]
         return self.suggestion in alike and len({offer_key(one) for one in alike}) == 1
 
@@ -150,6 +157,8 @@ class Question:
         if self.code is RowCode.MISSING_OPTION and file.columns.selections is None:
             return self._filled_in(answer, file)
         cells = _cells_of(file, self.lines)
+        if self.code in OF_A_ROW:
+            return Edits(cells={(line, i): NOTHING for line in self.lines for i in range(len(cells[line]))})
         changed = {}
         for problem in self.problems:
             index = self._column(problem)
@@ -186,6 +195,12 @@ class Question:
         index = next(known, len(file.header))
         new = {index: f"{OPTION_PREFIX}{name}"} if index == len(file.header) else {}
         return Edits(new, {(line, index): answer for line in self.lines})
+
+    def _is_of_most_rows(self) -> bool:
+        """Of those with a text in the column: the others would get another fault when it is renamed."""
+        index = self._column(self.first)
+        filled = sum(not is_blank(_cell(record, index)) for record in self.file.records)
+        return 2 * len(self.lines) >= filled
 
     def _is_free(self) -> bool:
         """Whether the whole column can be renamed: every row with a text in it has this fault, and no other column
@@ -289,7 +304,14 @@ def with_edits(file: CatalogFile, edits: Edits) -> CatalogFile:
     more = ("",) * (width - len(file.header))
     records = tuple(_edited(one, by_line.get(one.line, {}), len(file.header), more) for one in file.records)
     columns = read_columns(file.mapping.applied(header), file.name)
-    return replace(file, header=header, columns=columns, records=records)
+    emptied = {one.line for one in records if one.line in by_line and not any(map(str.strip, one.cells))}
+    return replace(
+        file,
+        header=header,
+        columns=columns,
+        records=tuple(one for one in records if one.line not in emptied),
+        blank_rows=file.blank_rows + len(emptied),
+    )
 
 
 def _edited(record: Record, texts: Mapping[int, str], width: int, more: tuple[str, ...]) -> Record:
@@ -310,7 +332,7 @@ def _can_be_corrected(problem: Problem) -> bool:
         return False
     if problem.code in _OF_EACH_CELL:
         return problem.suggestion is not None and not _names_option(problem)
-    return problem.code in _OF_A_CHOICE | _OF_A_HEADER
+    return problem.code in _OF_A_CHOICE | _OF_A_HEADER | OF_A_ROW
 
 
 def _names_option(problem: Problem) -> bool:
@@ -326,7 +348,7 @@ def _key(problem: Problem) -> Key:
 
 def _is_alike(one: str, other: str) -> bool:
     """Nearly the same letters, and the same digits: `45x45` is not `40x40`."""
-    left, right = (re.sub(r"[\W_]", "", offer_key(text)) for text in (one, other))
+    left, right = (re.sub(r"[\W_]", "", suggestion_key(text)) for text in (one, other))
     if [c for c in left if c.isdigit()] != [c for c in right if c.isdigit()]:
         return False
     return left == right or difflib.SequenceMatcher(None, left, right).ratio() >= _ALIKE

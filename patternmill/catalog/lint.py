@@ -12,7 +12,7 @@ from typing import Any
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row, header_key
-from patternmill.catalog.slips import is_doubtful
+from patternmill.catalog.slips import has_markup, is_date, is_doubtful
 from patternmill.text import money, more, plural, shown
 
 #: The column in which `ok` leaves a row out.
@@ -20,6 +20,8 @@ SILENCED_BY = "note:lint"
 _OK = re.compile(r"\bok(?:ay)?\b", re.IGNORECASE)
 _MOST_SPELLINGS = 5
 _MOST_FINDINGS = 10
+#: More skus like dates than these, in more than half of the rows, are meant.
+_FEW_DATES = 2
 
 _PUNCTUATION = "!\"'()*,-./:;?[\\]_`{|}~"
 _AS_SPACES = str.maketrans(dict.fromkeys(_PUNCTUATION + "\u00ab\u00bb\u2039\u203a\u00bf\u00a1", " "))
@@ -66,14 +68,24 @@ class Lint:
 
 
 def find_lint(
-    checked: CheckedCatalog, price: PatternPrice, buys: Callable[[Row], bool] = lambda row: True
+    checked: CheckedCatalog,
+    price: PatternPrice,
+    buys: Callable[[Row], bool] = lambda row: True,
+    makes: Callable[[Row], bool] = lambda row: True,
 ) -> tuple[Lint, ...]:
-    """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none."""
+    """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none.
+
+    `makes`: the same of its product.
+    """
     column = _silencing_column(checked)
     rows = (
         [row for row in checked.rows if not _is_silenced(row, column)] if column is not None else checked.rows
     )
-    found = [*_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
+    layout = checked.file.layout
+    # In a workbook, and in JSON, a day is no text: a text like one was typed.
+    is_text_file = layout is None or layout.delimiter is not None
+    dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
+    found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
@@ -95,7 +107,8 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
         return None
     spelled = sum(one.is_spelling for one in found)
     parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    parts += [f"{len(found) - spelled:,} other"] if len(found) > spelled else []
+    rest = len(found) - spelled
+    parts += [f"{rest:,} other" if spelled else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
     return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."
@@ -181,6 +194,29 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
     lines = tuple(row.line for row in doubtful)
     what = f"Text like that of a placeholder, in {_rows(lines)}: {_named(prompts)}"
     yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
+
+
+def _dates(rows: Sequence[Row], count: int, makes: Callable[[Row], bool]) -> Iterator[Lint]:
+    """A program that takes `MAY-26` for a day changes a few skus; where most look so, the catalog's do."""
+    dates = [row for row in rows if is_date(row.sku)]
+    new = [row for row in dates if makes(row)]
+    if not new or (len(dates) > _FEW_DATES and 2 * len(dates) > count):
+        return
+    lines = tuple(row.line for row in new)
+    what = f"{'Sku' if len(new) == 1 else 'Skus'} like a date, in {_rows(lines)}: {_named(row.sku for row in new)}"
+    advice = (
+        "A spreadsheet may have made a day of it: type it again in a column formatted as Text. Once products are "
+        "made, another sku is another product."
+    )
+    yield Lint(what, advice, lines)
+
+
+def _markup(rows: Sequence[Row], buys: Callable[[Row], bool]) -> Iterator[Lint]:
+    found = [row for row in rows if has_markup(row.prompt) and buys(row)]
+    if found:
+        lines = tuple(row.line for row in found)
+        what = f"HTML in the prompt, in {_rows(lines)}: {_named(dict.fromkeys(row.prompt for row in found))}"
+        yield Lint(what, "It is sent as it is: write the text alone.", lines)
 
 
 def _rows(lines: Sequence[int]) -> str:

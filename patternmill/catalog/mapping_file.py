@@ -11,7 +11,7 @@ from typing import Any
 
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping, checked_columns
 from patternmill.catalog.mapping_proposal import ProposedColumn
-from patternmill.catalog.remote import is_remote
+from patternmill.catalog.remote import is_remote, source_stem
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.errors import ConfigurationError
 from patternmill.text import plain, shown
@@ -32,10 +32,10 @@ NO_MAPPING_FILE = MappingFile(NO_MAPPING, NO_CHOICES)
 
 
 def mapping_file_of(source: Path) -> Path | None:
-    """`spring.mapping.toml` next to `spring.csv`, where there is one."""
-    stem = Path(source.name.removesuffix(".gz")).stem
-    found = source.parent / f"{stem}{SUFFIX}"
-    return found if stem and found.is_file() else None
+    """`spring.mapping.toml` next to `spring.csv`, or to its corrected copy, where there is one."""
+    name = Path(source.name.removesuffix(".gz"))
+    places = (source.parent / f"{stem}{SUFFIX}" for stem in (name.stem, source_stem(name)) if stem)
+    return next((place for place in places if place.is_file()), None)
 
 
 def named_mapping(named: Path | None, source: str) -> MappingFile:

@@ -21,7 +21,7 @@ from patternmill.catalog.column_mapping import (
     missing_columns,
 )
 from patternmill.catalog.column_words import name_rank, option_called
-from patternmill.catalog.offer import Category, Offer, Option, offer_key
+from patternmill.catalog.offer import Category, Offer, Option, suggestion_key
 from patternmill.catalog.option_columns import ANYWHERE, is_note, option_key
 from patternmill.catalog.rows import (
     OPTION_PREFIX,
@@ -174,6 +174,8 @@ class _Proposing:
         self._remembered = remembered
         self._values = [tuple(self._distinct(index)) for index in range(len(header))]
         self._found: dict[int, ProposedColumn] = {}
+        #: Keys of rows that have the name of an option.
+        self._keys: set[int] = set()
 
     def _distinct(self, index: int) -> Iterator[str]:
         cells = (row[index] for row in self._rows if index < len(row) and not is_blank(row[index]))
@@ -187,7 +189,12 @@ class _Proposing:
         if "selections" not in self._targets():
             self._take_options()
         for index in self._open():
-            if option_called(self._header[index]) is None:
+            if index in self._keys:
+                # Carried alone, its cells would be asked about in each row.
+                self._add(
+                    index, NOTE_PREFIX + self._header[index].strip(), "a key, not the option of this name"
+                )
+            elif option_called(self._header[index]) is None:
                 self._add(index, CARRIED, "not needed")
             else:
                 self._add(index, CARRIED, "no such option is offered", Certainty.LIKELY)
@@ -305,22 +312,29 @@ class _Proposing:
         if self._offer is None or self._offer.categories is None:
             return ()
         places = [one.index for one in self._found.values() if header_key(one.target) == "category"]
-        used = {
-            one.id: one
-            for index in places
-            for value in self._values[index]
-            for one in self._offer.find(value)
-        }
-        return used.values() or self._offer.categories
+        found = [self._offer.find(value) for index in places for value in self._values[index]]
+        # Those that are misspelt may be any.
+        return (
+            {one.id: one for these in found for one in these}.values()
+            if all(found)
+            else self._offer.categories
+        )
 
     def _worths_as_option(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionWorth]:
         header, values = self._header[index], self._values[index][:_MOST_VALUES]
         key, called = option_key(header), option_called(header)
-        value_keys = [offer_key(value) for value in values]
+        value_keys = [suggestion_key(value) for value in values]
         for name, option in options.items():
             share = option.share(value_keys)
+            if share == 0 and values and option.values and name_rank("sku", header) and key in option.names:
+                # A shop's `Handle` is no `handles` of a bag.
+                self._keys.add(index)
+                continue
             if bool(key) and (key in option.names or (called is not None and called in option.names)):
                 yield _named_worth(name, option, share, len(values))
+            elif called is not None and 1 > share >= _MOST_OF:
+                fitting = f"{round(share * len(values))} of {len(values)} values are offered"
+                yield _OptionWorth(False, share, name, fitting, Certainty.LIKELY)
             elif share == 1 and not set(value_keys) <= ANYWHERE:
                 yield _OptionWorth(False, share, name, "its values", Certainty.QUESTION)
         if called is not None and not options:
@@ -342,7 +356,7 @@ class _OfferedOption:
         if any(one.values is None for one in options):
             return cls(frozenset(names), None)
         values = [text for one in options for text in (*(one.values or ()), *map(itemgetter(0), one.labels))]
-        return cls(frozenset(names), frozenset(map(offer_key, values)))
+        return cls(frozenset(names), frozenset(map(suggestion_key, values)))
 
     def share(self, keys: Sequence[str]) -> float:
         """How many of these are values of it."""

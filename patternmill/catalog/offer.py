@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,11 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 def offer_key(text: str) -> str:
     """What spellings have in common that differ in case, in space, `-` and `_`, or in nothing that a person sees."""
     return _SEPARATORS.sub(" ", normalised(text)).strip().casefold()
+
+
+def suggestion_key(text: str) -> str:
+    """The same for what is proposed to a person, never taken: full-width letters and digits are those of a keyboard."""
+    return offer_key(text if text.isascii() else unicodedata.normalize("NFKC", text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +209,8 @@ class Nearest:
             return self._known[text, offered]
         if len(text) > _LONGEST_SUGGESTED or len(self._known) >= self._budget:
             return None
-        by_key = {offer_key(name): name for name in offered}
-        near = difflib.get_close_matches(offer_key(text), by_key, n=1, cutoff=0.6)
+        by_key = {suggestion_key(name): name for name in offered}
+        near = difflib.get_close_matches(suggestion_key(text), by_key, n=1, cutoff=0.6)
         self._known[text, offered] = found = by_key[near[0]] if near else None
         return found
 

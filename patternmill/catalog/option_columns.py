@@ -129,7 +129,8 @@ class OptionColumns:
         remedy = f"rename the column to `{plain(name)}`" if name else place
         rename = "to" if name else "rename the column to"
         remark = f"{rename} `{NOTE_PREFIX}{plain(header.strip() or note)}` if it is only a remark"
-        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}", header, name)
+        once = "`patternmill map` asks once what it is"
+        return Finding(header, RowCode.OPTION_COLUMN, message, f"{remedy}, or {remark}; {once}", header, name)
 
     def _right_place(self, category: Category, option: Option) -> str | None:
         """Where the row's choice belongs, in a file that has a place for it; None: in a column of its own."""

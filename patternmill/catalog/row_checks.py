@@ -12,13 +12,18 @@ from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import ExtraColumns, Extras
 from patternmill.catalog.garbled_text import mojibake_finding, unfit_finding
 from patternmill.catalog.normal_text import normalised
-from patternmill.catalog.offer import Category, Nearest, Offer
+from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
 from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
 from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
-from patternmill.catalog.slips import error_finding, placeholder_finding, shortened_number_finding
+from patternmill.catalog.slips import (
+    error_finding,
+    placeholder_finding,
+    shortened_number_finding,
+    stray_row_finding,
+)
 from patternmill.text import shown
 
 UNCHECKED = "Categories and options were not checked, because no offer was read."
@@ -138,6 +143,8 @@ class _RowChecker:
         self._known_choices: dict[tuple[str, ...], _Chosen] = {}
 
     def check(self, record: Record) -> Entry:
+        if stray := stray_row_finding(record.cells, self._header, self._columns):
+            return _refused(record, "", [stray])
         sku = self._sku_of(record)
         if misfit := self._misfit(record):
             entry = _refused(record, sku, [misfit])
@@ -168,9 +175,7 @@ class _RowChecker:
             *extras.findings,
         ]
         if faults := self._faults.get(record.line):
-            # What else its text may be wrong in is not what the cell holds.
-            named = {fault.column for fault in faults}
-            findings = [*faults, *(finding for finding in findings if finding.column not in named)]
+            findings = [*faults, *self._besides(faults, findings)]
         if findings:
             return _refused(record, sku, findings)
         row = Row(
@@ -189,6 +194,17 @@ class _RowChecker:
             refinements=extras.refinements,
         )
         return Entry(record, row, ())
+
+    def _besides(self, faults: Sequence[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
+        """What else is wrong with a row: what its text may be wrong in is not what a faulty cell holds."""
+        columns = {fault.column for fault in faults}
+        options = {offer_key(one.name) for one in self._columns.options if self._header[one.index] in columns}
+        for finding in findings:
+            is_missing = finding.code is RowCode.MISSING_OPTION
+            if finding.column not in columns and not (
+                is_missing and offer_key(finding.value or "") in options
+            ):
+                yield finding
 
     def _selections(self, cells: tuple[str, ...], category: _Resolved) -> tuple[_Chosen, Sequence[Finding]]:
         """What the row chooses, and what is wrong with it: by its category, or the one that was probably meant."""
@@ -266,7 +282,7 @@ class _RowChecker:
         unfit = unfit_finding(column, record.cells[self._columns.sku]) or shortened_number_finding(
             column, sku
         )
-        return [*filter(None, [unfit]), *self._duplicates(record, sku)]
+        return [unfit] if unfit is not None else self._duplicates(record, sku)
 
     def _duplicates(self, record: Record, sku: str) -> list[Finding]:
         lines = self._lines_by_sku.get(sku_key(sku), ())

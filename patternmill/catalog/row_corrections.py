@@ -67,6 +67,8 @@ class Overlay:
     """What became of a catalog's corrections in one reading of its source."""
 
     merged: tuple[Correction, ...] = ()
+    #: Those of skus of rows that are known by their cells alone, and no longer have these cells.
+    unfound: tuple[Correction, ...] = ()
     #: What a results file that comes back corrects.
     found: tuple[Correction, ...] = ()
     #: By position in that file: the row of an earlier run that it replaces, where their skus do not show it.

@@ -211,7 +211,7 @@ def _refuse_missing(keys: Sequence[str], header: Sequence[str], name: str) -> No
     raise refusal(
         FileCode.MISSING_COLUMN,
         f"{name} has no column {' and no column '.join(map(shown, wanted))}.",
-        "Add it to the first row. " + " ".join(filter(None, near)),
+        " ".join(filter(None, [f"Add {'them' if len(wanted) > 1 else 'it'} to the first row.", *near])),
     )
 
 

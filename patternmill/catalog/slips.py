@@ -1,11 +1,14 @@
-"""What a spreadsheet or a person left in a cell where something else was meant: errors, short numbers, placeholders."""
+"""What a spreadsheet or a person left where something else was meant: errors, short numbers, placeholders, totals."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from itertools import zip_longest
 
 from patternmill.catalog.problems import Finding, RowCode
+from patternmill.catalog.rows import Columns
 from patternmill.text import shown
 
 #: By the language of the program; English ones appear in all.
@@ -63,6 +66,8 @@ _TO_DO = frozenset(
         ),
     }
 )
+#: What people write below a text that they mean once more.
+_DITTO = re.compile(r"[-\s]*(?:[\"'\u3003\u2033]|,,)+[-\s]*")
 #: Few want one of these.
 _DOUBTFUL = frozenset(
     {
@@ -111,13 +116,61 @@ _DOUBTFUL = frozenset(
         *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
     }
 )
-#: A date as spreadsheets write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`.
-_MONTH = "(?:jan|feb|mar|m\u00e4r|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+#: As programs shorten them: English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian.
+_MONTHS = (
+    "jan feb mar apr may jun jul aug sep sept oct nov dec mär mrz märz mai juni juli okt dez janv févr mars avr "
+    "juin juil août déc ene abr ago dic gen mag giu lug ott fev mrt mei maj des"
+)
+_MONTH = f"(?:{'|'.join(_MONTHS.split())})"
+_YEAR = r"(?:\d\d){1,2}"
+_TIME = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.0+)?)?)?"
+#: A date as programs write it in place of a text like it: `2026-05-01`, `12.03.2026`, `03-Apr`, `May-26`, `5月1日`.
 _DATE = re.compile(
-    rf"\d{{4}}-\d\d-\d\d|\d\d?([./])\d\d?\1(?:\d\d){{1,2}}|\d\d?[-. ] ?{_MONTH}|{_MONTH}[- ]\d\d",
+    rf"(?:\d{{4}}-\d\d-\d\d|\d{{4}}/\d\d?/\d\d?|\d\d?([./])\d\d?\1{_YEAR}|\d\d?-\d\d?-(?:19|20)\d\d){_TIME}"
+    rf"|\d\d?(?:[-/ ]|\. ?){_MONTH}\.?(?:[- ]{_YEAR})?|{_MONTH}\.?[-/ ]{_YEAR}"
+    r"|(?:\d{4}年)?\d\d?月(?:\d\d?日)?",
     re.IGNORECASE,
 )
+#: What a row of totals is called; `Total: 24` too.
+_TOTALS = frozenset(
+    {
+        *(
+            "sum",
+            "summe",
+            "gesamt",
+            "gesamtsumme",
+            "zwischensumme",
+            "total",
+            "totals",
+            "grand total",
+            "subtotal",
+        ),
+        *("sub total", "somme", "sous total", "total général", "totaal", "totale", "totali", "somma", "suma"),
+        *("total general", "razem", "toplam", "summa", "totalt", "i alt", "yhteensä", "celkem", "spolu"),
+        *(
+            "összesen",
+            "итого",
+            "всего",
+            "σύνολο",
+            "合計",
+            "小計",
+            "総計",
+            "합계",
+            "총계",
+            "总计",
+            "合计",
+            "小计",
+        ),
+    }
+)
+#: A number with a unit, currency or percent sign around it.
+_AMOUNT = re.compile(r"[^\W\d_]{0,8}[^\w]{0,3}\d[\d.,'’\s]*[^\w]{0,3}[^\W\d_]{0,8}\.?")
 _FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
+#: Of what shops write into descriptions.
+_MARKUP = re.compile(
+    r"</?(?:p|br|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|a|img|table|tr|td)\b[^<>]*>|&(?:nbsp|amp|lt|gt|quot|#\d+);",
+    re.IGNORECASE,
+)
 _IN_BRACKETS = re.compile(r"<[^<>]+>|\[[^\[\]]+\]|\$?\{.+\}|%[^%]+%")
 
 
@@ -152,6 +205,13 @@ def placeholder_finding(column: str, prompt: str) -> Finding | None:
     """A normalised prompt that says no more than that there is none yet."""
     if not _is_to_do(prompt):
         return None
+    if _DITTO.fullmatch(prompt):
+        message = f"{shown(prompt)} does not repeat the prompt of the row above"
+        return Finding(column, RowCode.PLACEHOLDER, message, "write the prompt in this row too", prompt)
+    if not _WORDS.search(prompt):
+        message = f"{shown(prompt)} says nothing that could be drawn"
+        remedy = "describe the pattern; if these very signs are meant, name them: `a row of dots`"
+        return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
     message = f"{shown(prompt)} stands for a prompt that is not written yet"
     remedy = "describe the pattern; if these very signs are to be drawn, say so: `the letters TBD`"
     return Finding(column, RowCode.PLACEHOLDER, message, remedy, prompt)
@@ -164,6 +224,53 @@ def _is_to_do(prompt: str) -> bool:
     if words:
         return words in _TO_DO or (len(words) > 3 and not words.strip("x"))
     return all(unicodedata.category(sign).startswith("P") for sign in prompt if not sign.isspace())
+
+
+def stray_row_finding(cells: Sequence[str], header: Sequence[str], columns: Columns) -> Finding | None:
+    """A row that is none of a catalog's: the header once more, or totals. What an earlier run wrote there is none."""
+    needed = (columns.sku, columns.prompt, columns.category)
+    is_full = all(index < len(cells) and cells[index].strip() for index in needed)
+    if is_full and not _is_same(cells[columns.sku], header[columns.sku]):
+        return None
+    own = [cell if index not in columns.results else "" for index, cell in enumerate(cells)]
+    if repeats_header(own, header):
+        message = "the row is the header once more, as where sheets were put together"
+        return Finding(None, RowCode.REPEATED_HEADER, message, "delete the row")
+    if is_full:
+        return None
+    written = [cell.strip() for cell in own if cell.strip()]
+    texts = [cell for cell in written if _is_total(cell)]
+    if not texts or not all(cell in texts or _AMOUNT.fullmatch(cell) for cell in written):
+        return None
+    message = f"the row is one of totals ({shown(texts[0])}), not of a product"
+    return Finding(None, RowCode.TOTALS_ROW, message, "delete the row", texts[0])
+
+
+def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether what is written there is what the columns are called; of columns that were added later it has none."""
+    named = [(cell, name) for cell, name in zip_longest(cells, header, fillvalue="") if cell.strip()]
+    return len(named) > 1 and all(_is_same(cell, name) for cell, name in named)
+
+
+def _is_same(cell: str, name: str) -> bool:
+    return cell.strip().casefold() == name.strip().casefold()
+
+
+def _is_total(text: str) -> bool:
+    words = (word for word in _WORDS.findall(text.casefold()) if not word.isdecimal())
+    return len(text) <= _LONGEST and " ".join(words) in _TOTALS
+
+
+def is_date(sku: str) -> bool:
+    """Whether a sku is written as programs write a day; none writes a month in capitals."""
+    return _DATE.fullmatch(sku) is not None and not any(
+        len(word) > 2 and word.isalpha() and word.isupper() for word in _WORDS.findall(sku)
+    )
+
+
+def has_markup(prompt: str) -> bool:
+    """Whether it has tags or entities of HTML."""
+    return ("<" in prompt or "&" in prompt) and _MARKUP.search(prompt) is not None
 
 
 def is_doubtful(prompt: str) -> bool:

@@ -97,6 +97,13 @@ class Engine:
     def made(self, shard: Shard) -> int:
         return sum(row.product in self._results for row in shard.rows)
 
+    def has_unfinished_rows(self, shard: Shard) -> bool:
+        """Whether rows of it were neither made nor failed: what is so when a halted run has ended was left out."""
+        return any(
+            row.product not in self._results and self._failures.keys().isdisjoint(row.keys)
+            for row in shard.rows
+        )
+
     def ended_items(self) -> Iterator[EndedItem]:
         """The items that ended in this run, so far; from another thread too."""
         yield from tuple(self._ended.values())

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from patternmill.catalog.changes import Content
+from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import Entry
 from patternmill.catalog.rows import Row
 from patternmill.errors import LedgerError
@@ -178,6 +179,12 @@ class RunRowTable(ItemTable):
             {"run_id": run_id},
         )
         return [(position, sku, _first_problem(row)) for position, sku, row in rows]
+
+    def has_twins(self, run_id: RunId) -> bool:
+        """Whether rows of a run were refused because they share a sku."""
+        code = f'%"{RowCode.DUPLICATE_SKU}"%'
+        refused = "SELECT 1 FROM run_rows WHERE run_id = :run_id AND product_key IS NULL"
+        return bool(self._row(f"{refused} AND run_rows.row LIKE :code LIMIT 1", run_id=run_id, code=code))
 
     def rows_at(self, run_id: RunId, positions: Sequence[int]) -> list[RunRow]:
         """The rows of a run at these positions, which are in order."""

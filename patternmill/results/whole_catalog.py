@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.problems import RowCode
+from patternmill.catalog.row_corrections import cells_of_rows
 from patternmill.catalog.rows import header_key, sku_key
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
@@ -26,6 +28,7 @@ WHOLE_FOLDER = "catalog"
 #: The name in a manifest's options that says so: its files have rows of several runs.
 WHOLE_CATALOG = "whole_catalog"
 _CHUNK = 500
+_FEW_RUNS = 4
 
 Place = tuple[RunId, int]
 _Column = tuple[str, int]
@@ -51,7 +54,7 @@ class WholeCatalog:
 def is_whole_source(ledger: Ledger, record: RunRecord, file: CatalogFile) -> bool:
     """Whether a run had a source with all that its catalog has: cheaper to see than the whole catalog."""
     is_source = RETRY_OF not in record.options and not file.columns.ours
-    return is_source and not ledger.has_more_than(record)
+    return is_source and not ledger.has_more_than(record) and not ledger.has_twins(record.run_id)
 
 
 def whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile | None = None) -> WholeCatalog:
@@ -66,8 +69,8 @@ def whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile | None = 
     rows = _PlacedRows()
     for run in reversed(_since_source(ledger, runs[begin:], file)):
         rows.add(run, _rows(ledger, run))
-    _add_earlier(ledger, record, rows)
     by_id = {run.run_id: run for run in runs}
+    _add_earlier(ledger, record, rows, by_id)
     places = _of_retry(record, rows.places, by_id)
     return WholeCatalog(tuple(places), by_id)
 
@@ -127,6 +130,8 @@ class _PlacedRows:
 
     def __init__(self) -> None:
         self.places: list[Place] = []
+        #: The slots of refused rows that share a sku.
+        self._twins: dict[str, list[int]] = defaultdict(list)
         self._by_sku: dict[str, int] = {}
         self._by_place: dict[Place, int] = {}
         #: The slots of rows that were not refused.
@@ -143,9 +148,11 @@ class _PlacedRows:
             # What it replaces may be of a run before the newest source, which has the row under its sku.
             slot = self._by_sku.get(key) if slot is None else slot
             if key or slot not in self._accepted:
-                self._put((run.run_id, position), key, slot, is_accepted=is_accepted)
+                slot = self._put((run.run_id, position), key, slot, is_accepted=is_accepted)
+                if sku and not key:
+                    self._twins[sku_key(sku)].append(slot)
 
-    def _put(self, place: Place, key: str, slot: int | None, *, is_accepted: bool) -> None:
+    def _put(self, place: Place, key: str, slot: int | None, *, is_accepted: bool) -> int:
         if slot is None:
             slot = len(self.places)
             self.places.append(place)
@@ -154,9 +161,18 @@ class _PlacedRows:
         (self._accepted.add if is_accepted else self._accepted.discard)(slot)
         if key:
             self._by_sku[key] = slot
+        return slot
 
     def lacks(self, sku: str) -> bool:
         return sku_key(sku) not in self._by_sku
+
+    def twins(self, sku: str) -> list[Place]:
+        """The refused rows that share this sku."""
+        return [self.places[slot] for slot in self._twins.get(sku_key(sku), ()) if slot not in self._accepted]
+
+    def replace_twin(self, twin: Place, place: Place, sku: str) -> None:
+        """By the row as it was accepted before."""
+        self._put(place, sku_key(sku), self._by_place[twin], is_accepted=True)
 
 
 def _since_source(ledger: Ledger, runs: Sequence[RunRecord], first: CatalogFile | None) -> list[RunRecord]:
@@ -180,12 +196,25 @@ def _rows(ledger: Ledger, run: RunRecord) -> list[_PlacedRow]:
     ]
 
 
-def _add_earlier(ledger: Ledger, record: RunRecord, rows: _PlacedRows) -> None:
-    """What the catalog has of runs before its newest source: rows of another file, or withheld ones."""
+def _add_earlier(
+    ledger: Ledger, record: RunRecord, rows: _PlacedRows, by_id: Mapping[RunId, RunRecord]
+) -> None:
+    """What the catalog has of runs before its newest source: rows of another file, or withheld ones.
+
+    Of rows that are refused because they share a sku, the one with the text of the catalog's row is that row.
+    """
     earlier: dict[RunId, set[str]] = defaultdict(set)
+    cells = lru_cache(_FEW_RUNS)(lambda run_id: cells_of_rows(input_file(ledger, by_id[run_id])))
     for sku, run_id in ledger.current_skus(record.environment, record.catalog):
-        if rows.lacks(sku):
+        if not rows.lacks(sku):
+            continue
+        if not (twins := rows.twins(sku)):
             earlier[run_id].add(sku)
+            continue
+        place = next((run_id, one[0]) for one in _rows(ledger, by_id[run_id]) if one[1] == sku)
+        own = cells(run_id)[place[1]].cells
+        if twin := next((one for one in twins if cells(one[0])[one[1]].cells == own), None):
+            rows.replace_twin(twin, place, sku)
     for run_id in sorted(earlier):
         run = ledger.run(run_id)
         if run is not None:

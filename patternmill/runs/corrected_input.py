@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property, lru_cache
+from itertools import islice
 
 from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.row_corrections import (
     NO_OVERLAY,
+    SHAPE,
     Correction,
     CorrectionEnd,
     Overlay,
@@ -23,11 +27,13 @@ from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import had_lease
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
+from patternmill.runs.retry import refuse_superseded
 from patternmill.runs.spec import Origin, RunSpec
 from patternmill.sheets.merged_rows import merge
 from patternmill.text import plural
 
 _MOST_NAMED = 3
+_FEW_RUNS = 4
 #: The name in a run's options under which they are counted.
 CORRECTIONS = "corrections"
 
@@ -48,6 +54,17 @@ def read_corrections(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, Ove
         return merge(file, ledger.corrections(spec.scope.environment, spec.scope.catalog))
 
 
+def without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
+    """The rows of an earlier run's file, but for those that a later run has superseded."""
+    if spec.origin is None or spec.edition != spec.origin.edition:
+        return checked
+    with ledger_if_any(spec.settings) as ledger:
+        record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
+        if ledger is None or record is None:
+            return checked
+        return refuse_superseded(ledger, record, checked, whole=spec.origin.whole)
+
+
 def notes_of(overlay: Overlay) -> Iterator[str]:
     """What is merged, what no longer is, and what is new, in sentences for the plan."""
     in_source, changed = (
@@ -56,9 +73,10 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
     )
     for found, what in (
         (overlay.merged, "applied to the source's rows"),
+        (overlay.unfound, "not applied, because the source has no row with these very cells now"),
         (in_source, "done, because the source has the corrected text itself"),
         (changed, "given up, because the source has another text now"),
-        (overlay.found, "found in this file, and kept for the next refresh of the source"),
+        (overlay.found, "found in this file, kept for the next refresh of the source once it is imported"),
     ):
         if found:
             yield f"{plural(len(found), 'correction')} {what}: {_named(found)}."
@@ -108,13 +126,61 @@ def _corrected_in(ledger: Ledger, origin: Origin, file: CatalogFile) -> Overlay:
     positions = {id(row): str(position) for position, row in enumerate(now)}
     found: list[Correction] = []
     replaced: dict[str, RowCells] = {}
+    earlier = _EarlierRuns(ledger, record)
     for old, new in paired([row for row, _ in before], now):
-        found += differences(old, new)
+        if SHAPE in new.cells and SHAPE not in old.cells:
+            found += differences(earlier.with_shape(old, places[id(old)]), new)
+        else:
+            found += differences(old, new)
         if old.key != new.key or not old.has_own_sku:
             replaced[positions[id(new)]] = old
     newer = _newer_places(ledger, record) if replaced else {}
     replaces = {position: newer.get(old.key, places[id(old)]) for position, old in replaced.items()}
     return Overlay(found=tuple(found), replaces=replaces)
+
+
+class _EarlierRuns:
+    """The runs of the catalog of one of them, with the rows of their inputs."""
+
+    def __init__(self, ledger: Ledger, record: RunRecord) -> None:
+        self._ledger, self._record = ledger, record
+        self._rows = lru_cache(_FEW_RUNS)(lambda run_id: _input_rows(ledger, self._runs[run_id]))
+        self._positions = lru_cache(_FEW_RUNS)(
+            lambda run_id: {row.key: position for position, row in enumerate(self._rows(run_id))}
+        )
+
+    @cached_property
+    def _runs(self) -> dict[RunId, RunRecord]:
+        """The newest first."""
+        environment, catalog = self._record.environment, self._record.catalog
+        runs = filter(had_lease, self._ledger.runs(environment=environment, catalog=catalog))
+        return {run.run_id: run for run in runs}
+
+    def with_shape(self, row: RowCells, place: Place) -> RowCells:
+        """A row whose cells were corrected before its surplus was, with what its source has there."""
+        earlier = row
+        while SHAPE not in earlier.cells:
+            before = self._before(earlier, place)
+            if before is None:
+                return row
+            place = before
+            earlier = self._rows(place[0])[place[1]]
+        return replace(row, cells={**row.cells, SHAPE: earlier.cells[SHAPE]})
+
+    def _before(self, row: RowCells, place: Place) -> Place | None:
+        """The row of an earlier run that this one was."""
+        if place[0] not in self._runs:
+            return None
+        replaced = self._runs[place[0]].options.get(REPLACES, {}).get(str(place[1]))
+        if replaced is not None:
+            return (RunId(replaced[0]), replaced[1]) if replaced[0] in self._runs else None
+        older = islice(self._runs, list(self._runs).index(place[0]) + 1, None)
+        positions = ((run_id, self._positions(run_id).get(row.key)) for run_id in older)
+        return next(((run_id, position) for run_id, position in positions if position is not None), None)
+
+
+def _input_rows(ledger: Ledger, record: RunRecord) -> list[RowCells]:
+    return cells_of_rows(input_file(ledger, record))
 
 
 def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
@@ -143,6 +209,6 @@ def _rows_before(ledger: Ledger, record: RunRecord, *, whole: bool) -> Iterator[
     for run_id, rows in of_run.items():
         its_record = ledger.run(run_id)
         assert its_record is not None, "its rows are on record"
-        cells = cells_of_rows(input_file(ledger, its_record))
+        cells = _input_rows(ledger, its_record)
         for position, was_refused in rows:
             yield replace(cells[position], was_refused=was_refused), (run_id, position)

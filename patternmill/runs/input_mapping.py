@@ -19,6 +19,7 @@ from patternmill.catalog.problems import FileCode
 from patternmill.catalog.remote import shown_address, source_bytes, source_name
 from patternmill.catalog.rows import header_key, is_catalog_column, refuse_duplicates
 from patternmill.catalog.sheet_choices import SheetChoices
+from patternmill.catalog.slips import repeats_header
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import ConfirmedMapping
@@ -92,6 +93,16 @@ def remembered_mapping(settings: Settings, catalog: str) -> MappingFile:
     return MappingFile(ColumnMapping(confirmed.columns, is_strict=True), SheetChoices.of(confirmed.reading))
 
 
+def earlier_mapping(settings: Settings, catalog: str) -> MappingFile:
+    """What a person confirmed of the catalog's files; else what they did on the embedded studio.
+
+    For another service the latter is a proposal, and no more: nothing could be bought by it there.
+    """
+    remembered = remembered_mapping(settings, catalog)
+    embedded = settings.model_copy(update={"embedded": True})
+    return remembered if remembered.mapping.columns else remembered_mapping(embedded, catalog)
+
+
 def remember_mapping(
     settings: Settings, catalog: str, mapping: ColumnMapping, choices: SheetChoices, by: str
 ) -> None:
@@ -152,7 +163,11 @@ class UnmappedSheet:
         """Raises InputRefused when two columns have one name: no mapping can tell them apart."""
         header = self.table.header
         refuse_duplicates(header, self.name)
-        rows = (cells for _, cells in self.table.records if len(cells) == len(header))
+        rows = (
+            cells
+            for _, cells in self.table.records
+            if len(cells) == len(header) and not repeats_header(cells, header)
+        )
         most = min(_MOST_ROWS, _MOST_CELLS // max(len(header), 1))
         return propose(header, list(islice(rows, most)), offer, remembered)
 

@@ -29,12 +29,11 @@ from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
-from patternmill.runs.corrected_input import notes_of, read_corrections
+from patternmill.runs.corrected_input import notes_of, read_corrections, without_superseded
 from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, preview, remember_and_plan
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
-from patternmill.runs.retry import refuse_superseded
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment, runs_of
@@ -105,7 +104,7 @@ class Pipeline:
         checked = await asyncio.to_thread(
             check_rows, self._file, offer.known, prompt_limit=limit, extras=extras
         )
-        checked = await asyncio.to_thread(_without_superseded, self.spec, checked)
+        checked = await asyncio.to_thread(without_superseded, self.spec, checked)
         origin = self.spec.origin
         first = [
             origin.sentence() if origin else None,
@@ -275,17 +274,6 @@ class Pipeline:
         links = () if self.spec.out else (LATEST, latest_in(self.spec.settings.environment))
         with open_ledger(self.spec.settings) as ledger:
             return rebuild(ledger, run_id, out, links=links, file=self.checked.file)
-
-
-def _without_superseded(spec: RunSpec, checked: CheckedCatalog) -> CheckedCatalog:
-    """The rows of an earlier run's file, but for those that a later run has superseded."""
-    if spec.origin is None or spec.edition != spec.origin.edition:
-        return checked
-    with ledger_if_any(spec.settings) as ledger:
-        record = ledger.run(RunId(spec.origin.run_id)) if ledger is not None else None
-        if ledger is None or record is None:
-            return checked
-        return refuse_superseded(ledger, record, checked, whole=spec.origin.whole)
 
 
 def _refuse_unknown_origin(spec: RunSpec) -> None:

@@ -27,13 +27,20 @@ def pattern_price(options: RunOptions) -> PatternPrice:
 def plan_lint(
     ledger: Ledger | None, plan: Plan, checked: CheckedCatalog, options: RunOptions
 ) -> tuple[Lint, ...]:
-    """Of the patterns that the plan would buy. Writes nothing."""
-    buying = {
-        row.entry.record.line
-        for row in plan.rows
-        if row.product is not None and plan.items[plan.first_pattern(row)].reason in TO_BUY
-    }
-    found = find_lint(checked, pattern_price(options), lambda row: row.line in buying) if buying else ()
+    """Of what the plan would buy. Writes nothing."""
+    rows = [(row.entry.record.line, row) for row in plan.rows if row.product is not None]
+    buying = {line for line, row in rows if plan.items[plan.first_pattern(row)].reason in TO_BUY}
+    making = {line for line, row in rows if row.product and plan.items[row.product].reason in TO_BUY}
+    found = (
+        find_lint(
+            checked,
+            pattern_price(options),
+            lambda row: row.line in buying,
+            lambda row: row.line in making,
+        )
+        if buying or making
+        else ()
+    )
     return (*(_other_catalog(ledger, plan) if ledger is not None else ()), *found)
 
 

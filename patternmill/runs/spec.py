@@ -13,7 +13,13 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
 from patternmill.catalog.mapping_file import named_mapping
-from patternmill.catalog.remote import file_path, is_remote, require_known_kind, source_name
+from patternmill.catalog.remote import (
+    file_path,
+    is_remote,
+    require_known_kind,
+    source_name,
+    source_stem,
+)
 from patternmill.catalog.rows import Row, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
@@ -32,7 +38,6 @@ from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import refuse_unspreadable, require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
-from patternmill.sheets.corrected_copy import source_stem
 
 
 @dataclass(frozen=True)

@@ -14,41 +14,70 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.read_limits import Reading
+from patternmill.catalog.remote import CORRECTED, source_stem
 from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_ours
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.files import write_whole
+from patternmill.sheets.archives import unzipped
 from patternmill.sheets.sheet_reader import read_catalog
 from patternmill.text import plain
 
-#: Before a copy's suffix; a catalog is named after the source, not after its copy.
-_CORRECTED = ".corrected"
-_IS_CORRECTED = re.compile(rf"{re.escape(_CORRECTED)}(-\d+)?$", re.IGNORECASE)
+#: In a copy as CSV: in each column that a catalog uses it is refused as the error of a formula.
+NO_TEXT = "#VALUE!"
+#: About a gigabyte.
+_MOST_CELLS = 2_000_000
+_CELL = re.compile(rb"<(?:\w+:)?c[\s>]")
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
 _WORKBOOKS = frozenset({".xlsx", ".xlsm"})
 _TEXTS = frozenset({".csv", ".tsv", ".txt", ".tab"})
-
-
-def source_stem(path: Path) -> str:
-    """The file's name without its suffix, and without what a corrected copy has in addition."""
-    return _IS_CORRECTED.sub("", path.stem)
 
 
 def write_corrected(source: Path, file: CatalogFile, edits: Edits) -> tuple[Path, CatalogFile]:
     """Write the copy next to its source, under a name that is free; its path, and what an import reads in it.
 
-    A workbook keeps everything but the cells that were corrected, a text its delimiter; other formats become CSV.
+    A workbook keeps everything but the cells that were corrected, a text its delimiter; other formats, and workbooks
+    too large to be written again, become CSV, in which a cell that is no text is NO_TEXT.
     Raises OSError, and InputRefused when the source has changed since it was read.
     """
-    if file.layout is not None and source.suffix.lower() in _WORKBOOKS:
+    if file.layout is not None and source.suffix.lower() in _WORKBOOKS and _can_be_rewritten(source, file):
         place, choices = _free(source, source.suffix), file.layout.choices
         write_whole(place, [_workbook(_unchanged(source, file), file.layout, edits)])
     else:
         text = _own_text(source, file)
+        edits = edits if text is not None else _with_faults(file, edits)
         place = _free(source, ".csv" if text is None else source.suffix)
         choices = NO_CHOICES if text is None else _choices(file)
         rows = file.raw.decode(file.encoding) if text is None else text
         write_whole(place, [BYTE_ORDER_MARK, _corrected_text(rows, file, edits, choices)])
         choices = replace(choices, encoding=None)
     return place, read_catalog(place, choices=choices, mapping=file.mapping)
+
+
+def _can_be_rewritten(source: Path, file: CatalogFile) -> bool:
+    """Whether its cells fit into memory, those of merged areas too: each is made to write the workbook again."""
+    from openpyxl.utils import column_index_from_string
+
+    reading = Reading(plain(source.name))
+    parts = unzipped(_unchanged(source, file), _is_worksheet, reading)
+    cells = 0
+    for part in parts.values():
+        cells += len(_CELL.findall(part))
+        for left, top, right, bottom in _MERGED.findall(part):
+            first, last = (column_index_from_string(one.decode()) for one in (left, right))
+            cells += (int(bottom) - int(top) + 1) * (last - first + 1)
+    return cells <= _MOST_CELLS
+
+
+def _is_worksheet(part: str) -> bool:
+    return part.startswith("xl/worksheets/") and part.endswith(".xml")
+
+
+def _with_faults(file: CatalogFile, edits: Edits) -> Edits:
+    """CSV would not show any more that a cell is a date or a rounded number: it has to be refused there too."""
+    faults = ((line, one.column) for line, findings in file.faults.items() for one in findings)
+    places = {(line, file.header.index(column)) for line, column in faults if column in file.header}
+    return Edits(cells=dict.fromkeys(places, NO_TEXT)).with_more(edits)
 
 
 def _choices(file: CatalogFile) -> SheetChoices:
@@ -84,7 +113,7 @@ def _free(source: Path, suffix: str) -> Path:
     """Never over the source, nor over an earlier copy, which a person may have worked on."""
     stem, number = source_stem(source), 1
     while True:
-        place = source.with_name(f"{stem}{_CORRECTED}{f'-{number}' if number > 1 else ''}{suffix}")
+        place = source.with_name(f"{stem}{CORRECTED}{f'-{number}' if number > 1 else ''}{suffix}")
         if not place.exists():
             return place
         number += 1
@@ -115,6 +144,9 @@ def _edited_rows(
         if more and len(cells) == len(file.header):
             cells += more
         for index, text in texts.items():
+            if index >= len(cells):
+                # The row ends before this cell, and a correction on record says that it should not.
+                cells += [""] * (len(file.header) + len(more) - len(cells))
             cells[index] = write(text)
         yield cells
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, time, timedelta
+from decimal import ROUND_HALF_UP, Decimal
 
 from patternmill.sheets.tables import Unfit
 from patternmill.text import shown
@@ -17,8 +18,13 @@ BUILT_IN = {
 }  # fmt: skip
 _PLAIN = frozenset({"general", "standard", "@"})
 _SIMPLE = re.compile(r'(?:"([^"]*)")?(#,##)?(0+)(?:\.(0+))?(?:"([^"]*)")?')
+_PERCENT = re.compile(r"0(?:\.(0+))?( ?)%")
 #: Characters that `General` shows; what is longer is rounded or shown as a power of ten.
 _GENERAL_LENGTH = 11
+#: For a whole column at once, which typing it again is not.
+_ALL_DIGITS = (
+    "give the column the format `0`, which shows all digits; or format the cell as Text and type it again"
+)
 #: Excel has no more digits than these.
 _DIGITS = 15
 
@@ -33,7 +39,9 @@ def cell_text(value: Value, code: str) -> tuple[str, Unfit | None]:
         return str(value).upper(), None
     if isinstance(value, (int, float)):
         text = displayed(value, code)
-        return (text, None) if text is not None else (in_full(value), _unfit_number(value, code))
+        if text is not None:
+            return text, None
+        return _percentage(value, code) or in_full(value), _unfit_number(value, code)
     text = _moment(value)
     return text, Unfit(f"{'the time' if isinstance(value, time) else _noun(value)} {text}, not text")
 
@@ -54,6 +62,16 @@ def displayed(number: float, code: str) -> str | None:
     return f"{'-' if number < 0 else ''}{before}{text.zfill(width)}{after}"
 
 
+def _percentage(number: float, code: str) -> str | None:
+    """As it is displayed, and as OpenDocument has it; None of other formats."""
+    found = _PERCENT.fullmatch(code)
+    if found is None:
+        return None
+    hundredths = Decimal(repr(number)) * 100
+    rounded = hundredths.quantize(Decimal(1).scaleb(-len(found[1] or "")), ROUND_HALF_UP)
+    return f"{rounded:f}{found[2]}%"
+
+
 def in_full(number: float) -> str:
     """Every digit that a spreadsheet has of it; whole numbers without a point."""
     if abs(number) < 10**_DIGITS and number == int(number):
@@ -65,7 +83,9 @@ def _unfit_number(number: float, code: str) -> Unfit:
     what = f"the number {in_full(number)}"
     if code.casefold() in _PLAIN:
         large = abs(number) >= 10**_GENERAL_LENGTH
-        return Unfit(f"{what}, which is displayed {f'as {number:.5E}' if large else 'rounded'}")
+        shown_as = f"{what}, which is displayed {f'as {number:.5E}' if large else 'rounded'}"
+        whole = large and abs(number) < 10**_DIGITS and number == int(number)
+        return Unfit(shown_as, _ALL_DIGITS) if whole else Unfit(shown_as)
     return Unfit(f"{what} in the format {shown(code)}, not text")
 
 

@@ -251,3 +251,112 @@ def test_nothing_sticks_that_nobody_changed(desk: Desk) -> None:
     import_file(desk, results)
     held = with_ledger(lambda ledger: ledger.corrections(load_settings().environment, desk.catalog))
     assert held == []
+
+
+COMMA = [*GOOD, "C-9,Ferns, in rain,Cushion,50x50,linen,x"]
+FERNS = {"prompt": "Ferns, in rain", "category": "Cushion", "option:size": "50x50", "option:fabric": "linen"}
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        [FERNS, {"error_code": ""}],
+        [{"error_code": ""}, FERNS],
+        [FERNS | {"error_code": "", "option:size": "77x77"}, {"option:size": "50x50"}],
+        [
+            {"prompt": "Ferns, in rain"},
+            FERNS | {"error_code": "", "category": "Cushin"},
+            {"category": "Cushion"},
+        ],
+        [{"category": "Cushion"}, {"prompt": "Ferns, in rain"}, FERNS | {"error_code": ""}],
+    ],
+    ids=["code last", "code first", "another mistake", "three rounds", "code last of three"],
+)
+def test_a_comma_too_many_in_several_rounds(desk: Desk, rounds: list[Row]) -> None:
+    """Whichever cells are corrected in which round: in the end the row is right at each refresh."""
+    desk.write(*COMMA)
+    desk.refresh()
+    for cells in rounds:
+        edit(latest(desk) / "failures.csv", lambda row, cells=cells: row.update(cells))  # type: ignore[misc]
+        import_file(desk, latest(desk) / "failures.csv")
+    assert sorted(desk.products()) == ["C-1", "C-2", "C-9"]
+    before = desk.creates()
+    assert desk.refresh().counts == {"unchanged": 3}
+    assert rows_of(latest(desk) / "results.csv")[2]["prompt"] == "Ferns, in rain"
+    assert desk.creates() == before
+
+
+BLUE, RED = TWINS = ["C-1,Blue herons,Cushion,50x50,linen,x", "C-1,Red foxes,Cushion,50x50,linen,x"]
+BLUE_IS_GOOD = [("C-2", "succeeded"), ("C-1 Blue herons", "succeeded"), ("C-1 Red foxes", "refused")]
+
+
+def statuses(desk: Desk) -> list[tuple[str, str]]:
+    """Of `latest`: its skus, those of twins with their prompts."""
+    rows = rows_of(latest(desk) / "results.csv")
+    return [
+        (f"{row['sku']} {row['prompt']}" if row["sku"] == "C-1" else row["sku"], row["status"])
+        for row in rows
+    ]
+
+
+def test_twins_of_a_product(desk: Desk) -> None:
+    """A row is pasted once more, with another prompt: the one that is made already is the catalog's, and no other."""
+    desk.write(GOOD[1], BLUE)
+    desk.refresh()
+    assert desk.night(GOOD[1], *TWINS).counts == {"unchanged": 1, "refused": 2}
+    assert statuses(desk) == BLUE_IS_GOOD
+    edit(latest(desk) / "failures.csv", lambda row: row.update(sku="C-5"))
+    import_file(desk, latest(desk) / "failures.csv")
+    assert statuses(desk) == [*BLUE_IS_GOOD[:2], ("C-5", "succeeded")]
+    before = desk.creates()
+    assert desk.refresh().counts == {"unchanged": 3}
+    assert statuses(desk) == [*BLUE_IS_GOOD[:2], ("C-5", "succeeded")]
+    assert desk.creates() == before
+
+
+def test_the_same_row_twice(desk: Desk) -> None:
+    """One of them is the product that there is; the other is refused still."""
+    desk.write(GOOD[1], BLUE)
+    desk.refresh()
+    desk.night(GOOD[1], BLUE, BLUE)
+    assert statuses(desk) == [*BLUE_IS_GOOD[:2], ("C-1 Blue herons", "refused")]
+    desk.night(GOOD[1], BLUE)
+    assert statuses(desk) == BLUE_IS_GOOD[:2]
+
+
+def test_twins_of_which_one_is_left(desk: Desk) -> None:
+    """Somebody deletes one of two rows with a sku from failures.csv: the other is made, and stays the catalog's."""
+    desk.write(GOOD[1], *TWINS)
+    desk.refresh()
+    edit(latest(desk) / "failures.csv", lambda row: None, lambda row: row["prompt"] == "Blue herons")
+    import_file(desk, latest(desk) / "failures.csv")
+    assert statuses(desk) == BLUE_IS_GOOD
+    desk.refresh()
+    assert statuses(desk) == BLUE_IS_GOOD
+
+
+def test_twins_that_are_both_other_rows(desk: Desk) -> None:
+    """Neither is the product that there is: as with a single row that is refused, the refused ones are shown."""
+    desk.write(GOOD[1], BLUE.replace("Blue", "Green"))
+    desk.refresh()
+    desk.night(GOOD[1], *TWINS)
+    refused = [("C-2", "succeeded"), ("C-1 Blue herons", "refused"), ("C-1 Red foxes", "refused")]
+    assert statuses(desk) == refused
+    assert sorted(desk.products()) == ["C-1", "C-2"]
+
+
+def test_a_corrected_twin_that_the_source_has_changed(desk: Desk) -> None:
+    """Which of the two was meant nobody knows then: both are refused again, nothing is bought, and it is said."""
+    desk.write(GOOD[1], *TWINS)
+    desk.refresh()
+    edit(
+        latest(desk) / "failures.csv",
+        lambda row: row.update(sku="C-5") if row["prompt"] == "Red foxes" else None,
+    )
+    import_file(desk, latest(desk) / "failures.csv")
+    before = desk.creates()
+    night = desk.night(GOOD[1], BLUE, RED.replace("foxes", "foxes at dusk"))
+    assert night.counts["refused"] == 2 and desk.creates() == before
+    assert statuses(desk)[1:] == [("C-1 Blue herons", "succeeded"), ("C-1 Red foxes at dusk", "refused")]
+    notes = " ".join(night.manifest()["options"]["notes"])
+    assert "1 correction not applied, because the source has no row with these very cells now: C-5" in notes

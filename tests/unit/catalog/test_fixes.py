@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,8 +11,9 @@ from patternmill.catalog.fixes import NOTHING, Fixed, Question, fixed, questions
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 
-from .samples import HEADER, OFFER, checked
+from .samples import HEADER, MUG, OFFER, TOTE, checked
 
+WITHOUT_SIZES = replace(OFFER, categories=(MUG, replace(TOTE, options=())))
 check = partial(check_rows, offer=OFFER, prompt_limit=100)
 
 
@@ -50,9 +52,22 @@ def test_one_question_for_all_rows_with_a_word() -> None:
         ("A,b,Mug,11 oz.,,", True),
         ("A,b,Tote,,,", False),
         ("A,b,Cushion,,velvit,", True),
+        ("A,b,Mug,\uff11\uff11\uff4f\uff5a,,", True),
+        ("A,b,\uff2d\uff55\uff47,11oz,,", True),
+        ("A,b,Mug,\uff11\uff12oz,,", False),
         ("A,L\u00c3\u00bcneburg heath,Mug,,,", True),
     ],
-    ids=["letters", "digits", "same digits", "half a name", "a letter", "garbled"],
+    ids=[
+        "letters",
+        "digits",
+        "same digits",
+        "half a name",
+        "a letter",
+        "full width",
+        "full-width letters",
+        "another full-width digit",
+        "garbled",
+    ],
 )
 def test_only_what_can_mean_nothing_else_is_certain(row: str, certain: bool) -> None:
     """A number is never taken for another one, however near it is."""
@@ -172,3 +187,25 @@ def test_rows_that_do_not_fit_the_header_are_left_alone() -> None:
     """Also where a column is added to the others."""
     result = fixed_by("A,b,Cushion\nB,b\n", "linen", header="sku,prompt,category")
     assert cells(result) == [("A", "b", "Cushion", "linen"), ("B", "b")]
+
+
+def test_rows_that_are_none_are_left_out() -> None:
+    """One question for all of a kind; the others keep their numbers."""
+    text = f"A,b,Mug,,,\n{HEADER}\nB,b,Mugg,,,\n{HEADER}\nSumme,,,,,2\n"
+    asked = [(one.code, one.lines, sure_row(one)) for one in questions(found(text))]
+    assert (RowCode.REPEATED_HEADER, (3, 5), True) in asked and (RowCode.TOTALS_ROW, (6,), True) in asked
+    result = fixed_by(text, NOTHING, "Mug", NOTHING)
+    assert [record.line for record in result.checked.file.records] == [2, 4]
+    assert (result.checked.refused_count, result.checked.file.blank_rows) == (0, 3)
+
+
+def sure_row(question: Question) -> bool:
+    return question.is_certain and question.choices == (NOTHING,)
+
+
+@pytest.mark.parametrize(("more", "certain"), [(0, True), (1, True), (3, False)])
+def test_a_column_is_renamed_for_most_of_its_rows_alone(more: int, certain: bool) -> None:
+    """A shop's `Sizes` in rows of a category without sizes would be an unknown option in each of them."""
+    rows = "A,b,Mug,11oz\n" + "".join(f"T{number},b,Tote bag,x\n" for number in range(more))
+    asked = questions(checked(f"sku,prompt,category,sizes\n{rows}", offer=WITHOUT_SIZES))
+    assert [one.is_certain for one in asked if one.code is RowCode.OPTION_COLUMN] == [certain]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from patternmill.catalog.lint import PatternPrice, find_lint, lint_lines, lint_note, spelling_key
 from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.sheet_choices import SheetLayout
 
 from .samples import checked
 
@@ -90,6 +92,84 @@ def test_placeholder_text_is_named() -> None:
     (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
     assert one.message == "Text like that of a placeholder, in rows 2, 4-5: `test`, `n/a`"
     assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
+    assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
+
+
+EXCEL_ENGLISH = ["May-26", "1-May", "5/1/2026", "26-May-26"]
+EXCEL_GERMAN = ["Mai 26", "01. Mai", "01.05.2026", "01.05.26", "M\u00e4r 26", "1. Mai"]
+EXCEL_OTHERS = [
+    "mai-26",
+    "01-mai",
+    "janv-26",
+    "01-ene",
+    "mag-26",
+    "2026/5/1",
+    "5\u67081\u65e5",
+    "2026\u5e745\u67081\u65e5",
+    "1-5-2026",
+]
+PROGRAMS = ["2026-05-01", "2026-05-01 00:00:00", "2026-05-01T00:00:00"]
+
+
+@pytest.mark.parametrize("sku", EXCEL_ENGLISH + EXCEL_GERMAN + EXCEL_OTHERS + PROGRAMS)
+def test_a_sku_that_became_a_day_is_named(sku: str) -> None:
+    """As spreadsheets write it into CSV; it is not refused, because it may be right."""
+    found = skus("MAY-25", sku, "JUN-25", "JUL-25")
+    (one,) = find_lint(found, EURO)
+    assert (one.message, one.lines, one.patterns) == (f"Sku like a date, in row 3: `{sku}`", (3,), 0)
+    assert "formatted as Text" in one.advice
+
+
+@pytest.mark.parametrize(
+    "sku", ["MAY-26", "SET-12", "2026-05", "A-2026-05-01", "10-20-30", "26-MAY", "1.5", "Mayo-26"]
+)
+def test_other_skus_are_no_days(sku: str) -> None:
+    """No spreadsheet writes a month in capitals."""
+    assert find_lint(skus("A", "B", "C", sku), FREE) == ()
+
+
+def test_skus_of_which_most_are_days_are_meant() -> None:
+    assert find_lint(skus("2026-05-01", "2026-05-02", "2026-05-03", "extra"), FREE) == ()
+    assert len(find_lint(skus("May-25", "May-26"), FREE)) == 1
+    (one,) = find_lint(skus("May-25", "May-26", "Jun-26", "A", "B", "C"), FREE)
+    assert one.message == "Skus like a date, in rows 2-4: `May-25`, `May-26`, `Jun-26`"
+
+
+def test_days_are_silenced_and_not_named_again() -> None:
+    """By a note, and where the product exists already."""
+    assert find_lint(skus("A", "B,ok", "May-26,ok", more=",note:lint"), FREE) == ()
+    assert find_lint(skus("A", "B", "May-26"), FREE, makes=lambda row: False) == ()
+
+
+@pytest.mark.parametrize(
+    ("layout", "named"), [("Excel workbook", False), ("JSON lines", False), ("CSV", True)]
+)
+def test_a_day_that_is_a_text_in_a_workbook_was_typed(layout: str, named: bool) -> None:
+    """A cell that became a day is refused there by itself."""
+    found = skus("A", "B", "May-26")
+    delimiter = ";" if named else None
+    file = replace(found.file, layout=SheetLayout(layout, "0" * 64, delimiter=delimiter))
+    assert bool(find_lint(replace(found, file=file), FREE)) == named
+
+
+def skus(*skus: str, more: str = "") -> CheckedCatalog:
+    """Each with a prompt of its own; behind a comma, its note."""
+    rows = (sku.partition(",") for sku in skus)
+    lines = [
+        f"{sku},herons on {number} reeds,Mug{',' * bool(more)}{note}"
+        for number, (sku, _, note) in enumerate(rows)
+    ]
+    return checked("\n".join((f"sku,prompt,category{more}", *lines)) + "\n")
+
+
+def test_html_in_prompts_is_named() -> None:
+    """As shops export descriptions; arithmetic and company names are none."""
+    found = file(
+        "<p>Blue <b>herons</b></p>", "a < b and c > d", "A&B; herons", "roses&nbsp;and ferns", "ferns<br>"
+    )
+    (one,) = find_lint(found, FREE)
+    assert one.message.startswith("HTML in the prompt, in rows 2, 5-6: `<p>Blue <b>herons</b></p>`")
+    assert find_lint(found, FREE, buys=lambda row: False) == ()
 
 
 @pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])

@@ -45,6 +45,15 @@ REAL = [
         "Ausführung=option:finish",
     ),
     (
+        "品番|プロンプト|カテゴリ|サイズ|素材|備考",
+        (
+            "A-1|青いサギと葦、水彩|Cushion|５０ｘ５０|linen|",
+            "A-2|赤いバラ|Cushion|40x40|コットン|新作",
+            "A-3|桜|Cushion|40x40|cotton|",
+        ),
+        "品番=sku, プロンプト=prompt, カテゴリ=category, サイズ=option:size, 素材=option:fabric",
+    ),
+    (
         "SKU|Prompt text|Product type|Colour|Size|Finish|Qty",
         ("M-1|blue herons among reeds|Mug|navy|11oz|glossy|3",),
         "SKU=sku, Prompt text=prompt, Product type=category, Colour=option:colour, Size=option:size,"
@@ -237,3 +246,21 @@ def test_any_sheet_gets_a_proposal_that_can_be_kept(header: list[str], data: st.
         columns = read_columns(mapping.applied(header), "spring.csv")
         assert found.missing == ()
         assert found.columns[columns.prompt].target == "prompt"
+
+
+def test_key_of_a_shop_is_no_option_and_misspelt_categories_hide_none() -> None:
+    """`Handle` is no `handles` of a bag; `finish` is an option of the mugs that are called `Mugs`."""
+    found = proposal(
+        "Handle|Prompt|Type|SKU|Size|Finish",
+        "heron-cushion|blue herons|Cushion|HC-1|50x50|",
+        "fox-mug|red foxes|Mugs|FM-1|11oz|glossy",
+        "poppy-tote|poppies|Tote bag|PT-1|small|",
+    )
+    assert targets(found) == {
+        "Handle": "note:Handle",
+        "Prompt": "prompt",
+        "Type": "category",
+        "SKU": "sku",
+        "Size": "option:size",
+        "Finish": "option:finish",
+    }

@@ -91,7 +91,8 @@ def test_placeholders_are_no_prompts(prompt: str) -> None:
     """And the remedy says how such signs are bought on purpose."""
     found = checked_row(f"A,{prompt},Mug,,,")
     assert codes(found) == {2: ["placeholder"]}
-    assert "`the letters TBD`" in found.problems[0].remedy
+    named = "`the letters TBD`" if any(map(str.isalnum, prompt)) else "`a row of dots`"
+    assert named in found.problems[0].remedy
 
 
 @pytest.mark.parametrize(
@@ -155,3 +156,87 @@ def test_other_numbers_and_signs_are_not_doubtful(prompt: str) -> None:
 )
 def test_other_prompts_are_not_doubtful(prompt: str) -> None:
     assert not is_doubtful(prompt)
+
+
+STRAY = "SKU ,Prompt,category,option:size,option:fabric,note"
+
+
+@pytest.mark.parametrize("row", [HEADER, STRAY, HEADER.upper(), HEADER.replace("sku", '" sku"')])
+def test_header_that_is_repeated_is_named_once(row: str) -> None:
+    """Its cells are no unknown category, and no placeholder."""
+    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\nB,b,Mug,,,\n{row}\n")
+    assert codes(found) == {3: ["repeated_header"], 5: ["repeated_header"]}
+    assert str(found.problems[0]).endswith("; delete the row")
+
+
+def test_stray_rows_of_results_are_named_as_before() -> None:
+    """Columns that a run, or a correction, added since have no part in them."""
+    header = "sku,prompt,category,option:size,status,error_code,error"
+    found = checked(
+        f"{header}\nsku,prompt,category,,refused,repeated_header,the row is\nSumme,,,,refused,totals_row,the row is\n"
+    )
+    assert codes(found) == {2: ["repeated_header"], 3: ["totals_row"]}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "Summe,,,,,24",
+        "Summe:,24,,,,",
+        ",,Gesamt,,,",
+        ",Total: 24,,,,",
+        'Gesamtsumme,,,,,"1.240,00 €"',
+        "Grand Total,,,$12.50,100 %,EUR 3",
+        "合計,,,,,24 個",
+        "Subtotal",
+        "Total,24",
+        "Sous-total,,,,,24 pcs.",
+    ],
+)
+def test_rows_of_totals_are_named_once(row: str) -> None:
+    found = checked(f"{HEADER}\nA,b,Mug,,,\n{row}\n")
+    assert codes(found) == {3: ["totals_row"]}
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ("Total,24,Mug,,,", None),
+        ("Total,24,12,,,", "unknown_category"),
+        ("Summe,herons,,,,", "empty_category"),
+        ("A,total,,,,", "empty_category"),
+        ("12,,,,,", "empty_prompt"),
+        ("sku,prompt,category,option:size,option:fabric,x", "unknown_category"),
+    ],
+)
+def test_rows_of_products_are_no_totals(row: str, code: str | None) -> None:
+    found = checked_row(row).problems
+    assert (code is None and not found) or code in [str(problem.code) for problem in found]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message", "remedy"),
+    [
+        ('"', "does not repeat the prompt of the row above", "write the prompt in this row too"),
+        ("\u3003", "does not repeat", "write the prompt in this row too"),
+        ('-"-', "does not repeat", "write the prompt in this row too"),
+        (
+            "...",
+            "says nothing that could be drawn",
+            "describe the pattern; if these very signs are meant, name them",
+        ),
+        ("\u2026", "says nothing that could be drawn", "describe the pattern"),
+        ("TBD", "stands for a prompt that is not written yet", "`the letters TBD`"),
+    ],
+)
+def test_placeholders_have_a_remedy_that_fits(prompt: str, message: str, remedy: str) -> None:
+    text = prompt.replace('"', '""')
+    (problem,) = checked_row(f'A,"{text}",Mug,,,').problems
+    assert problem.code == "placeholder"
+    assert message in problem.message and remedy in problem.remedy
+
+
+def test_a_number_in_short_is_named_once() -> None:
+    """That other rows read the same is why it is refused."""
+    found = checked(f"{HEADER}\n1.23E+05,b,Mug,,,\n1.23E+05,b,Mug,,,\n")
+    assert codes(found) == {2: ["number_as_shown"], 3: ["number_as_shown"]}

@@ -6,10 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from cli import main
 from patternmill.runs.spec import catalog_name
+from tests.unit.sheets.sheet_files import workbook
 
 ROWS = """sku,prompt,category,option:size,option:fabric,option:finish
 A-1,blue herons,Cusion,50x50,Linnen,
@@ -130,3 +132,59 @@ def test_options_that_cannot_be_followed_are_refused(
     """Without a terminal there is nobody to ask."""
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     assert main.run(["check", str(file), *options]) == 2
+
+
+NAMES = "sku;Prompt text;category;option:size;option:paper"
+TOTALS = f"{NAMES}\nA;herons;Poster;A3;matte\n{NAMES}\nB;ferns;Poster;A3;matte\nSumme;;2\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_headers_and_totals_are_left_out(
+    home: Path, answers: list[str], capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    """Asked once of each kind; Enter is a yes, and the copy is right."""
+    place = Path(f"herbst{suffix}")
+    if suffix == ".csv":
+        place.write_text(TOTALS, encoding="utf-8")
+    else:
+        place.write_bytes(workbook({"Artikel": [line.split(";") for line in TOTALS.splitlines()]}))
+    answers += ["y"]
+    assert main.run(["check", str(place), "--fix"]) == 0
+    shown = capsys.readouterr().out
+    assert f"herbst.corrected{suffix}: 2 rows, all accepted" in shown
+    assert main.run(["check", f"herbst.corrected{suffix}"]) == 0
+
+
+def test_certain_answers_name_the_rows_that_are_left_out(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("herbst.csv").write_text(
+        TOTALS.replace("Prompt text", "prompt").replace(";2", ";2;;"), encoding="utf-8"
+    )
+    assert main.run(["check", "herbst.csv", "--fix", "--yes"]) == 0
+    shown = capsys.readouterr().out
+    assert "  1 row (3): the header once more, left out\n" in shown
+    assert "  1 row (5): totals (`Summe`), not a product, left out\n" in shown
+    assert "\n2 rows left out in a copy, herbst.corrected.csv\n" in shown
+
+
+def test_interrupted_questions_keep_what_was_answered(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before the first answer there is nothing to keep: no copy, and the exit code of an interruption."""
+    left: list[str] = ["y"]
+
+    def prompt(text: str, default: str, **kind: object) -> str:
+        if not left:
+            raise click.Abort
+        return left.pop(0)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.prompt", prompt)
+    assert main.run(["check", str(file), "--fix"]) == 3
+    assert "Stopped: what was answered is kept." in capsys.readouterr().out
+    assert "A-1,blue herons,Cushion,50x50,Linnen" in Path("spring.corrected.csv").read_text(
+        encoding="utf-8-sig"
+    )
+    assert main.run(["check", str(file), "--fix"]) == 130
+    assert len(list(Path().glob("spring.*"))) == 2

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from cli import main
-from patternmill.catalog.row_corrections import Correction
+from patternmill.catalog.catalog_file import CatalogFile
+from patternmill.catalog.row_corrections import SHAPE, Correction
+from patternmill.errors import InputRefused
+from patternmill.runs.spec import RunSpec
 from tests.unit.cli.ledgers import HERON, Past
 
 CATEGORY = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
@@ -77,3 +82,81 @@ def test_status_counts_the_corrections(corrected: Past, capsys: pytest.CaptureFi
 def test_unknown_catalog_is_refused(corrected: Past, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["corrections", "sping"]) == 2
     assert "Known: spring (staging)." in capsys.readouterr().err
+
+
+def checked_file(tmp_path: Path, *lines: str) -> Path:
+    sheet = tmp_path / "spring.csv"
+    sheet.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return sheet
+
+
+def test_check_judges_what_an_import_would_import(
+    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With the corrections on record, and a line that names them; the checksum is that of the file."""
+    sheet = checked_file(
+        tmp_path, "sku,prompt,category,option:size,option:fabric", "H-1,blue herons,Cusion,50x50,linen"
+    )
+    assert main.run(["check", str(sheet)]) == 0
+    shown = capsys.readouterr().out
+    assert "spring.csv: 1 row, all accepted." in shown
+    assert "Note: 1 correction applied to the source's rows: H-1, category `Cusion` -> `Cushion`." in shown
+    assert main.run(["check", str(sheet), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["file"]["sha256"] == hashlib.sha256(sheet.read_bytes()).hexdigest()
+    assert main.run(["check", str(sheet), "--environment", "production"]) == 3
+
+
+def test_fix_asks_for_what_is_not_corrected_yet(
+    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The copy has the answers alone: the corrections on record are applied to it as to its source."""
+    sheet = checked_file(
+        tmp_path,
+        "sku,prompt,category,option:size,option:fabric",
+        "H-1,blue herons,Cusion,50x50,Linnen",
+        "H-2,TBD,Cushion,50x50,linen",
+    )
+    assert main.run(["check", str(sheet), "--fix", "--yes"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 cell in 1 row corrected in a copy" in shown
+    assert "2 corrections applied to the source's rows" in shown
+    lines = (tmp_path / "spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert lines[1:] == ["H-1,blue herons,Cusion,50x50,linen", "H-2,TBD,Cushion,50x50,linen"]
+
+
+def test_fix_of_rows_whose_shape_is_corrected(
+    past: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A row that ends too early, with an option that a correction added and an answer that adds another."""
+    run, row = past.begin(HERON), "sku:h-1"
+    corrections = [
+        Correction(row, row, "H-1", SHAPE, "2 cells", ""),
+        Correction(row, row, "H-1", "category", "", "Cushion"),
+        Correction(row, row, "H-1", "option:size", "", "50x50"),
+        Correction(row, row, "H-1", "option:fabric", "", "Linnen"),
+    ]
+    with past.ledger.transaction():
+        past.ledger.add_corrections(run.record, corrections)
+    sheet = checked_file(tmp_path, "sku,prompt,category", "H-1,blue herons")
+    assert main.run(["check", str(sheet), "--fix", "--yes"]) == 0
+    assert "spring.corrected.csv: 1 row, all accepted." in capsys.readouterr().out
+    lines = (tmp_path / "spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert lines == ["sku,prompt,category,option:fabric,option:size", "H-1,blue herons,,linen,"]
+
+
+def test_rehearsal_has_the_corrected_rows(
+    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an import would; a rehearsal itself is for the integration tests."""
+    files: list[CatalogFile] = []
+
+    def stopped(spec: RunSpec, file: CatalogFile, **options: object) -> NoReturn:
+        files.append(file)
+        raise InputRefused("enough", code="enough")
+
+    monkeypatch.setattr("cli.file_rehearsal.FileRehearsal", stopped)
+    sheet = checked_file(tmp_path, "sku,prompt,category", "H-1,blue herons,Cusion")
+    assert main.run(["rehearse", str(sheet)]) == 2
+    assert files[0].records[0].cells == ("H-1", "blue herons", "Cushion")
+    assert "1 correction applied to the source's rows" in capsys.readouterr().out

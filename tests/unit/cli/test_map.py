@@ -264,6 +264,39 @@ def test_changed_columns_are_asked_for_again(
     assert file.columns.prompt == 1
 
 
+def test_answers_on_the_embedded_studio_are_proposed_for_a_service(
+    sheet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing could be bought by them there: one key confirms them, and nothing is used without it."""
+    assert main.run(["map", "spring.csv", "--yes", "--set", "F=option:filling"]) == 0
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "https://studio.example/v1")
+    monkeypatch.setenv("PATTERNMILL_API_KEY", "key-1")
+    monkeypatch.setattr("cli.mapping_prompt.offer_if_any", lambda settings: None)
+    spec = import_spec(ImportRequest(file=sheet))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(InputRefused, match="`patternmill map"):
+        confirmed_input(spec)
+    answering(monkeypatch, "y")
+    shown(capsys)
+    confirmed_input(spec)
+    assert columns_of(shown(capsys))["Bemerkung"] == "option:filling"
+    answering(monkeypatch)
+    assert confirmed_input(spec).columns.options[-1].name == "filling"
+
+
+def test_mapping_file_next_to_the_source_is_that_of_its_corrected_copy(
+    sheet: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without it the copy's columns would be asked for once more."""
+    assert main.run(["map", "spring.csv", "--yes", "--out", "spring.mapping.toml"]) == 0
+    assert main.run(["map", "spring.csv", "--forget"]) == 0
+    sheet.write_text(SHEET.replace("Cushion,50", "Cusion,50"), encoding="utf-8")
+    shown(capsys)
+    assert main.run(["check", "spring.csv", "--fix", "--yes"]) == 0
+    assert main.run(["check", "spring.corrected.csv"]) == 0
+    assert "confirm" not in shown(capsys)
+
+
 def test_columns_of_an_address_need_its_catalog(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["map", "https://example.com/spring.csv"]) == 2
     assert "--catalog" in capsys.readouterr().err

@@ -36,10 +36,10 @@ def test_reason_for_waiting_is_shown() -> None:
 
 def test_counts_are_formatted() -> None:
     """Singular for one, and thousands are grouped."""
-    run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2)
+    run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2, refused=3)
     line = progress_line(run)
     assert line.startswith(
-        "0 of 1,234 rows, 2 more needed nothing, 1 pattern, 0 products, 0 failed, 0 in flight, "
+        "0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 failed, 0 in flight, "
     )
     assert line.endswith("time left not known yet")
 

@@ -500,6 +500,8 @@ def test_rows_that_a_stop_leaves_are_not_counted_as_ended(shop: Workshop, servic
 
     made = shop.run(many(10), max_in_flight=1, watch=stop).counts[RowStatus.SUCCEEDED]
     progress = runs[0].progress
+    engine = runs[0].engine
+    assert [engine.has_unfinished_rows(shard) for shard in engine.shards] == [True]
     assert 2 <= made < 10
     assert (progress.ended, progress.left_out, progress.failed) == (made, 10 - made, 0)
     assert progress.time_left == (0.0, 0.0)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import time
 from pathlib import Path
 
 import pytest
 from openpyxl import Workbook, load_workbook
 from openpyxl.styles import Font
+from openpyxl.worksheet.cell_range import CellRange
 
 from patternmill.catalog.fixes import Edits
+from patternmill.catalog.remote import source_stem
+from patternmill.catalog.row_checks import check_rows
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
-from patternmill.sheets.corrected_copy import source_stem, write_corrected
+from patternmill.sheets.corrected_copy import NO_TEXT, write_corrected
 from patternmill.sheets.sheet_reader import read_catalog
+
+from .sheet_files import HEADER, ods_row, open_document, saved
 
 
 def copy_of(source: Path, edits: Edits) -> bytes:
@@ -139,3 +145,32 @@ def test_source_that_changed_meanwhile_is_not_copied(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["spring.csv", "spring.corrected.csv", "spring.Corrected-12.xlsx"])
 def test_copies_belong_to_the_catalog_of_their_source(name: str) -> None:
     assert source_stem(Path(name)) == "spring"
+
+
+def test_a_merged_area_without_end_is_copied_as_csv(tmp_path: Path) -> None:
+    """To write the workbook again each of its cells would be made: 17 thousand million."""
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (["sku", "prompt", "category"], ["A", "b", "Cusion"]):
+        sheet.append(row)
+    sheet.merged_cells.ranges.add(CellRange("A5:XFD1048576"))
+    source = tmp_path / "spring.xlsx"
+    source.write_bytes(saved(book))
+    started = time.process_time()
+    place, copy = write_corrected(source, read_catalog(source), Edits(cells={(2, 2): "Cushion"}))
+    assert place.name == "spring.corrected.csv" and copy.records[0].cells == ("A", "b", "Cushion")
+    assert time.process_time() - started < 2
+
+
+def test_cells_that_are_no_text_are_refused_in_a_copy_as_csv(tmp_path: Path) -> None:
+    """There a date would be a text like any other; what was answered for such a cell is written."""
+    cell = '<table:table-cell office:value-type="{}" {}><text:p>{}</text:p></table:table-cell>'
+    date = cell.format("date", 'office:date-value="2026-05-01"', "01.05.26")
+    source = tmp_path / "spring.ods"
+    source.write_bytes(open_document(ods_row(HEADER) + ods_row([date, date, "Cusion", date, date])))
+    edits = Edits(cells={(2, 2): "Cushion", (2, 3): "11oz"})
+    _, copy = write_corrected(source, read_catalog(source), edits)
+    assert copy.records[0].cells == (NO_TEXT, NO_TEXT, "Cushion", "11oz", "01.05.26")
+    found = check_rows(copy, None, prompt_limit=100).problems
+    assert [str(one.code) for one in found] == ["spreadsheet_error"] * 2

@@ -87,6 +87,25 @@ def test_cell_is_the_text_that_it_displays(value: Any, code: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("value", "code", "text"),
+    [
+        (0.5, "0%", "50%"),
+        (0.125, "0.0%", "12.5%"),
+        (0.125, "0%", "13%"),
+        (1 / 3, "0%", "33%"),
+        (1, "0 %", "100 %"),
+        (-0.005, "0.00%", "-0.50%"),
+        (7e-05, "0%", "0%"),
+        (True, "General", "TRUE"),
+    ],
+)
+def test_carried_cells_read_the_same_in_both_kinds_of_workbooks(value: Any, code: str, text: str) -> None:
+    """As LibreOffice writes it into the `.ods` of the same sheet."""
+    file = read(workbook({"Artikel": [HEADER, (*ROWS[0][:4], value)]}, {"E2": code}))
+    assert (file.records[0].cells[4], dict(file.faults)) == (text, {})
+
+
+@pytest.mark.parametrize(
     ("value", "code", "told"),
     [
         (datetime.date(2025, 3, 1), "yyyy-mm-dd", "the date 2025-03-01"),
@@ -109,6 +128,7 @@ def test_cell_that_displays_something_else_is_refused_with_its_address(
     assert codes(found) == {2: ["not_text"]}
     assert told in str(found.problems[0]) and "Artikel!B2" in str(found.problems[0])
     assert "format the cell as Text" in found.problems[0].remedy
+    assert ("format `0`" in found.problems[0].remedy) == (value == 4006381333931)
 
 
 def test_refused_row_of_a_results_file_is_not_bought_uncorrected() -> None:
@@ -268,3 +288,11 @@ def test_merged_cells_below_the_first_are_not_taken_for_empty(raw: bytes) -> Non
     (finding,) = file.faults[4]
     assert finding.code == "not_text"
     assert finding.message == "Artikel!F4 holds no text of its own, as it is merged into F3:F4"
+
+
+def test_formula_without_a_result_is_no_missing_option_too() -> None:
+    header = ("sku", "prompt", "category", "option:fabric")
+    found = checked(
+        read(workbook({"Artikel": [header, ("A", "b", "Cushion", "=A1"), ("B", "b", "Cushion", None)]}))
+    )
+    assert codes(found) == {2: ["not_text"], 3: ["missing_option"]}
