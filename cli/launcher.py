@@ -24,9 +24,10 @@ from patternmill.ledger.ledger import ledger_if_any
 from patternmill.results.kept_pictures import PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
+from patternmill.runs.plan_record import LINT
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.run import LINT, Run
+from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, runs_of
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
