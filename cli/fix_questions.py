@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
 from patternmill.catalog.fixes import NO_EDITS, NOTHING, Edits, Question, column_names, fixed
@@ -48,8 +48,7 @@ def fix(
     place, copy = _written(source, checked.file, found.edits)
     echo(f"\n{_counted(found.edits)} corrected in a copy, {place}")
     result = check(copy)
-    for line in report_lines(result):
-        echo(line)
+    echo_lines(report_lines(result))
     echo("")
     again = "check" if result.refused_count else "import"
     by_hand = "correct these rows there by hand, then: " if result.refused_count else ""

@@ -15,7 +15,7 @@ from cli.mapping_prompt import confirmed_input
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo, steps
+from cli.terminal import echo_lines, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
@@ -54,8 +54,7 @@ def show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; writes and spends nothing."""
     spec = replace(spec, file=confirmed_input(spec))
     with available_service(spec.settings) as settings:
-        for line in asyncio.run(_planned(replace(spec, settings=settings))):
-            echo(line)
+        echo_lines(asyncio.run(_planned(replace(spec, settings=settings))))
     return 0
 
 
@@ -139,8 +138,7 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
 
 
 def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
-    for line in ending_lines(watched.begun, watched.state_message, screen, watched.command):
-        echo(line)
+    echo_lines(ending_lines(watched.begun, watched.state_message, screen, watched.command))
 
 
 def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:

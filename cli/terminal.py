@@ -8,6 +8,7 @@ import shutil
 import sys
 import textwrap
 import time
+from collections.abc import Iterable
 
 import click
 
@@ -62,6 +63,11 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     if (sys.stderr if err else sys.stdout).isatty():
         shown = fitted(shown, shutil.get_terminal_size().columns)
     click.echo(shown, err=err, nl=nl)
+
+
+def echo_lines(lines: Iterable[object]) -> None:
+    for line in lines:
+        echo(line)
 
 
 def echo_json(value: object) -> None:

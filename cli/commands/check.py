@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo, echo_json
+from cli.terminal import echo, echo_json, echo_lines
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -136,10 +136,8 @@ def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unc
     from patternmill.catalog.check_report import report_lines
     from patternmill.catalog.lint import lint_lines
 
-    for line in report_lines(checked, limit=None if everything else 40):
-        echo(line)
-    for line in ("", *lint_lines(lint)) if lint else ():
-        echo(line)
+    echo_lines(report_lines(checked, limit=None if everything else 40))
+    echo_lines(("", *lint_lines(lint)) if lint else ())
     if any(problem.suggestion for problem in checked.problems):
         echo("")
         echo("`patternmill check --fix` with the same file corrects such words in a copy of it.")

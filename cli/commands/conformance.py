@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_lines
 from patternmill.states import EXIT_CHANGED, EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def _checked(settings: Settings, spend: int, feedback: bool, rate: float) -> Con
     width = max(len(check.id) for check in CHECKS)
 
     def show(line: CheckLine) -> None:
-        for text in line_texts(line, width):
-            echo(text)
+        echo_lines(line_texts(line, width))
 
     report = asyncio.run(check_service(settings, spend=spend, feedback=feedback, rate=rate, shown=show))
     echo(f"{report.url}: {summary_text(report)}")

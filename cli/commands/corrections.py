@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo, echo_json
+from cli.terminal import echo, echo_json, echo_lines
 from patternmill.text import more, plural
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_jso
     if as_json:
         echo_json([asdict(one) for one in found])
         return
-    for line in _lines(found, catalog, environment):
-        echo(line)
+    echo_lines(_lines(found, catalog, environment))
 
 
 def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:

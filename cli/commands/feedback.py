@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import moment, plural, shortened
@@ -65,8 +65,7 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
         refuse_under_way(ledger, failure)
         settings = settings_for_request(ledger, failure.attempt.request_id)
         report = write_feedback(ledger, failure, settings.secrets(), text)
-        for line in _shown_lines(ledger, failure, report, settings):
-            echo(line)
+        echo_lines(_shown_lines(ledger, failure, report, settings))
         if not yes and not confirmed("Send it?", "Not sent"):
             return EXIT_REFUSED
         return _show_delivery(_sent(ledger, failure, report, settings))
@@ -105,8 +104,7 @@ def _choose(ledger: Ledger, record: RunRecord) -> Failure | None:
     if not failures:
         echo("Nothing failed at the service.")
         return None
-    for line in _cause_lines(ledger, record, failures):
-        echo(line)
+    echo_lines(_cause_lines(ledger, record, failures))
     if len(failures) == 1:
         return failures[0]
     if not sys.stdin.isatty():

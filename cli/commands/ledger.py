@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.ledger.reports.export import TABLES
 
 _MOST_PROBLEMS = 100
@@ -50,10 +50,8 @@ def check() -> int:
 
     with open_ledger(load_settings(), must_exist=True) as ledger:
         found = list(problems(ledger))
-    for problem in found[:_MOST_PROBLEMS]:
-        echo(problem)
-    for line in more(len(found), _MOST_PROBLEMS, indent=""):
-        echo(line)
+    echo_lines(found[:_MOST_PROBLEMS])
+    echo_lines(more(len(found), _MOST_PROBLEMS, indent=""))
     if not found:
         echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
     return 1 if found else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -154,8 +154,7 @@ def _show(settings: Settings, catalog: str) -> int:
             remedy="`patternmill map FILE` proposes what they are.",
         )
     echo(f"Catalog {catalog}: confirmed by {known.confirmed_by}, {moment(known.confirmed_at)} UTC.")
-    for line in in_columns([(f"  {plain(header)}", target) for header, target in known.columns.items()]):
-        echo(line)
+    echo_lines(in_columns([(f"  {plain(header)}", target) for header, target in known.columns.items()]))
     for name, value in known.reading.items():
         echo(f"  read with {name.replace('_', ' ')} {value}")
     return _DONE

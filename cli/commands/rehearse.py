@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
@@ -86,8 +86,7 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     spec = import_spec(checked_request(ImportRequest, asked))
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     certificate = FileRehearsal(spec, read_input(spec), kills=kills, rows=rows, seed=seed, report=echo).run()
-    for line in ending_lines(certificate):
-        echo(line)
+    echo_lines(ending_lines(certificate))
     # Last: what came of it is seen where it cannot be written, too.
     write_certificate(certificate, out)
     echo(f"Certificate: {out / CERTIFICATE_PAGE}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.run_options import approve_option, request_command, run_options
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo_lines
 from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -68,8 +68,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
         chosen = select_rows(ledger, request)
         spec = retry_spec(request, chosen, settings)
-        for line in retry_lines(chosen, spec.options, ledger.now()):
-            echo(line)
+        echo_lines(retry_lines(chosen, spec.options, ledger.now()))
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     if not yes and not confirmed("Begin?", "Not begun"):
