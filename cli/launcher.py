@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.approval_prompt import approved
 from cli.mapping_prompt import confirmed_input
@@ -29,6 +29,7 @@ from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
 from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, runs_of
+from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from prefect import Flow, State
 
     from prefect_host.record import KnownEnds
+
+T = TypeVar("T")
 
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
@@ -214,6 +217,17 @@ def available_service(settings: Settings) -> Iterator[Settings]:
     steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
+
+
+def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:
+    """The answer of the service, or of an embedded studio that lives as long as the question."""
+
+    async def asked(settings: Settings) -> T:
+        async with StudioApi.from_settings(settings) as api:
+            return await ask(api)
+
+    with available_service(settings) as available:
+        return asyncio.run(asked(available))
 
 
 def _made_pictures(run: Run) -> Iterator[str]:

@@ -87,12 +87,7 @@ def _chosen(ledger: Ledger, name: str | None, catalog: str | None, environment: 
     if name is None:
         return _choose(ledger, latest_run(ledger, catalog=catalog, environment=environment))
     name = tidy(name)
-    found = [
-        story
-        for story in stories(ledger, name)
-        if catalog in (None, story.catalog) and environment in (None, story.environment)
-    ]
-    return failure_in(found, name)
+    return failure_in(stories(ledger, name, catalog, environment), name)
 
 
 def _choose(ledger: Ledger, record: RunRecord) -> Failure | None:
@@ -145,20 +140,12 @@ def _shown_lines(
 
 
 def _sent(ledger: Ledger, failure: Failure, report: FeedbackReport, settings: Settings) -> Delivery:
-    import asyncio
-
-    from cli.launcher import available_service
+    from cli.launcher import ask_service
     from patternmill.runs.failure_reports import send_feedback
-    from patternmill.service.studio_api import StudioApi
 
-    async def send(settings: Settings) -> Delivery:
-        async with StudioApi.from_settings(settings) as api:
-            delivery = await send_feedback(ledger, api, failure, report)
-        assert delivery is not None, "a person may report a cause again"
-        return delivery
-
-    with available_service(settings) as available:
-        return asyncio.run(send(available))
+    delivery = ask_service(settings, lambda api: send_feedback(ledger, api, failure, report))
+    assert delivery is not None, "a person may report a cause again"
+    return delivery
 
 
 def _show_delivery(delivery: Delivery) -> int:

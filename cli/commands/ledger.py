@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.terminal import echo, echo_lines
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.ledger.reports.export import TABLES
 
 _MOST_PROBLEMS = 100
@@ -101,15 +101,13 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
 
 def _write(lines: Iterator[bytes], out: Path | None) -> None:
-    from patternmill.files import write_whole
     from patternmill.text import plural
 
     if out is not None:
-        mark = write_whole(out, lines)
+        mark = write_output(out, lines)
         echo(f"{out}: {plural(mark.bytes, 'byte')}, SHA-256 {mark.sha256}")
         return
-    for line in lines:
-        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.writelines(lines)
     sys.stdout.buffer.flush()
 
 

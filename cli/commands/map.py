@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo, echo_lines
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -173,12 +173,6 @@ def _forget(settings: Settings, catalog: str) -> int:
 
 def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: SheetChoices) -> None:
     from patternmill.catalog.mapping_file import mapping_text
-    from patternmill.files import write_whole
 
-    try:
-        write_whole(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
-    except OSError as error:
-        raise ConfigurationError(
-            f"{out} cannot be written: {error.strerror or type(error).__name__}."
-        ) from None
+    write_output(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
     echo(f"Written: {out}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.run_options import checked_request
-from cli.terminal import echo, echo_lines
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
@@ -110,17 +110,7 @@ def ending_lines(certificate: Certificate) -> Iterator[str]:
 
 def write_certificate(certificate: Certificate, out: Path) -> None:
     """Raises ConfigurationError when the folder cannot be written."""
-    from patternmill.errors import ConfigurationError
-    from patternmill.files import write_whole
-    from patternmill.results.certificate import (
-        CERTIFICATE_JSON,
-        CERTIFICATE_PAGE,
-        certificate_json,
-        certificate_page,
-    )
+    from patternmill.results import certificate as of_rehearsal
 
-    try:
-        write_whole(out / CERTIFICATE_JSON, [certificate_json(certificate)])
-        write_whole(out / CERTIFICATE_PAGE, [certificate_page(certificate)])
-    except OSError as error:
-        raise ConfigurationError(f"{out} cannot be written ({type(error).__name__}).") from None
+    write_output(out / of_rehearsal.CERTIFICATE_JSON, [of_rehearsal.certificate_json(certificate)])
+    write_output(out / of_rehearsal.CERTIFICATE_PAGE, [of_rehearsal.certificate_page(certificate)])
