@@ -200,7 +200,7 @@ def _findings(record: RehearsalRecord, imports: KilledImports) -> Iterator[str]:
     tally = imports.tally
     yield from findings_of(record)
     if tally.codes[-1] not in FINISHED_CODES:
-        yield f"The last import ended with exit code {tally.codes[-1]}: {imports.last_words()}"
+        yield f"The last import ended with exit code {tally.codes[-1]}: {imports.end_of_log()}"
     if tally.creates_again:
         yield f"The same command once more sent {plural(tally.creates_again, 'create')}; it should send none."
 

@@ -51,8 +51,8 @@ def fix(
     echo_lines(report_lines(result))
     echo("")
     again = "check" if result.refused_count else "import"
-    by_hand = "correct these rows there by hand, then: " if result.refused_count else ""
-    echo(f"Next: {by_hand}patternmill {again} {shlex.quote(str(place))}")
+    first = "correct these rows there by hand, then: " if result.refused_count else ""
+    echo(f"Next: {first}patternmill {again} {shlex.quote(str(place))}")
     return result
 
 

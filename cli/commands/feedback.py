@@ -72,10 +72,10 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
 
 
 def _one_name(*names: str | None) -> str | None:
-    given = [name for name in names if name is not None]
-    if len(given) > 1:
+    named = [name for name in names if name is not None]
+    if len(named) > 1:
         raise click.UsageError("Name one of --sku, --request-id and --job.")
-    return given[0].strip() if given else None
+    return named[0].strip() if named else None
 
 
 def _chosen(ledger: Ledger, name: str | None, catalog: str | None, environment: str | None) -> Failure | None:

@@ -110,8 +110,8 @@ def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
     remember(spec.settings, spec.catalog, confirmed, found.choices)
     if answers.out is not None:
         _write(answers.out, found.sheet, confirmed, found.choices)
-    elif (beside := mapping_file_of(Path(file))) is not None:
-        echo(f"Note: {beside} goes before what is remembered. Write it anew with --out {beside}.")
+    elif (adjacent := mapping_file_of(Path(file))) is not None:
+        echo(f"Note: {adjacent} goes before what is remembered. Write it anew with --out {adjacent}.")
     return _DONE
 
 

@@ -28,7 +28,7 @@ _MOST_LINES = 40
 
 @click.command("order", cls=request_command(OrderRequest))
 @click.argument("results", metavar="[RESULTS]", required=False)
-@run_options(OrderRequest, by_hand=("results",))
+@run_options(OrderRequest, declared=("results",))
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
 @click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")

@@ -37,7 +37,7 @@ def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> 
     callback=_statuses,
     help="Only rows with these statuses. Default: failed, cancelled, not_started, in_doubt, waiting.",
 )
-@run_options(RetryRequest, by_hand=("run", "status"))
+@run_options(RetryRequest, declared=("run", "status"))
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needed without a terminal.")
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
