@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import checked_request
+from cli.run_options import checked_request, named_options
 from cli.terminal import echo, echo_lines, write_output
 from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _DONE = EXIT_CODES[Outcome.COMPLETED]
 @click.argument("file")
 @click.option("--catalog", help="The catalog that it is remembered for. Default: named after the file.")
 @click.option("--environment", help="staging, production, ...: whose categories and options are compared.")
-@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
+@named_options(ImportRequest, "encoding", "worksheet")
 @click.option("--header-row", type=click.IntRange(1), metavar="N", help="The row that names the columns.")
 @click.option(
     "--set",
@@ -77,7 +77,6 @@ def command(
 def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
     """As of an import of the file, or as of a refresh from an address. Raises ConfigurationError."""
     from patternmill.catalog.remote import is_remote
-    from patternmill.runs.request import ImportRequest, RefreshRequest
     from patternmill.runs.spec import import_spec, refresh_spec
 
     if not is_remote(file):

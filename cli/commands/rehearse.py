@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import checked_request
+from cli.run_options import checked_request, named_options
 from cli.terminal import echo, echo_lines, write_output
+from patternmill.runs.request import ImportRequest
 from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
@@ -44,13 +45,7 @@ _KILLS = 6
 )
 @click.option("--environment", help="staging, production, ...: whose settings and past jobs count.")
 @click.option("--catalog", help="The catalog that the rows belong to (default: named after the file).")
-@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
-@click.option(
-    "--mapping",
-    type=click.Path(path_type=Path),
-    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
-)
+@named_options(ImportRequest, "encoding", "worksheet", "mapping")
 @click.option(
     "--max-in-flight",
     type=click.IntRange(1),
@@ -79,7 +74,6 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     from cli.file_rehearsal import FileRehearsal
     from patternmill.results.certificate import CERTIFICATE_PAGE
     from patternmill.runs.input_mapping import read_input
-    from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
