@@ -50,7 +50,7 @@ class RealSheet:
     #: What is meant by a wrong word, where that is not what is suggested.
     meant: Mapping[str, str] = field(default_factory=dict)
     #: What is right in a row, by the row's number and column; written by hand when a problem there is named.
-    by_hand: Mapping[tuple[int, str], str] = field(default_factory=dict)
+    corrections: Mapping[tuple[int, str], str] = field(default_factory=dict)
     encoding: str = ""
 
 
@@ -175,6 +175,12 @@ _IKAT = tuple(
 
 
 def real_sheets() -> Iterator[RealSheet]:
+    yield from _exported_sheets()
+    yield from _faulty_sheets()
+
+
+def _exported_sheets() -> Iterator[RealSheet]:
+    """As programs of people write them."""
     yield RealSheet(
         "herbst.csv",
         "German Excel: semicolons, cp1252, a title line, other names of columns",
@@ -187,7 +193,7 @@ def real_sheets() -> Iterator[RealSheet]:
         "Excel workbook: title, leading zeros by format, dates, a sku that became one",
         _workbook(),
         before=2,
-        by_hand={(6, "sku"): "1-2"},
+        corrections={(6, "sku"): "1-2"},
     )
     yield RealSheet(
         "sheets.csv",
@@ -206,6 +212,10 @@ def real_sheets() -> Iterator[RealSheet]:
     lines = (json.dumps(dict(zip(OWN, row, strict=True)), ensure_ascii=False) for row in GOOD)
     yield RealSheet("rows.jsonl", "JSON lines of a script", "\n".join(lines).encode(), before=1)
     yield RealSheet("rows.parquet", "Parquet of a data team", _parquet(), before=1)
+
+
+def _faulty_sheets() -> Iterator[RealSheet]:
+    """With mistakes in their cells."""
     yield RealSheet(
         "mixed.csv",
         "eight rows with mixed mistakes, most below an unknown category",
@@ -218,7 +228,7 @@ def real_sheets() -> Iterator[RealSheet]:
             "fabric": "canvas",
             "finish": "matte",
         },
-        by_hand={(5, "prompt"): "ferns", (9, "sku"): "M-8"},
+        corrections={(5, "prompt"): "ferns", (9, "sku"): "M-8"},
     )
     yield RealSheet("ikat.csv", "five spellings of one prompt", delimited([OWN, *_IKAT]), before=None)
     yield RealSheet(
@@ -226,7 +236,7 @@ def real_sheets() -> Iterator[RealSheet]:
         "`#REF!`, `1.23E+05`, `TBD`, `#NV`",
         delimited([OWN, *_SLIPS]),
         before=None,
-        by_hand={(2, "sku"): "S-1", (3, "sku"): "123456", (4, "prompt"): "ferns", (5, "prompt"): "reeds"},
+        corrections={(2, "sku"): "S-1", (3, "sku"): "123456", (4, "prompt"): "ferns", (5, "prompt"): "reeds"},
     )
     yield RealSheet(
         "edits.csv",
@@ -246,10 +256,10 @@ def rounds(sheet: RealSheet, folder: Path) -> int:
             return count
         count += 1
         before = set(folder.glob("*.corrected*"))
-        with _answering(sheet):
+        with _simulated_answers(sheet):
             main.run(["check", str(file), "--fix"])
         (file,) = set(folder.glob("*.corrected*")) - before or {file}
-        _correct_by_hand(file, sheet, _checked(file)[1] or report)
+        _correct_cells(file, sheet, _checked(file)[1] or report)
     raise AssertionError(f"{sheet.name} is not right after {count} rounds")
 
 
@@ -260,10 +270,10 @@ def _checked(file: Path) -> tuple[int, Mapping[str, Any]]:
     return code, json.loads(output.getvalue()) if output.getvalue() else {}
 
 
-def _correct_by_hand(file: Path, sheet: RealSheet, report: Mapping[str, Any]) -> None:
+def _correct_cells(file: Path, sheet: RealSheet, report: Mapping[str, Any]) -> None:
     """In the cells that were named, and no others."""
     named = {(one["row"], report["columns"].get(one["column"])) for one in report.get("problems", ())}
-    texts = {place: text for place, text in sheet.by_hand.items() if place in named}
+    texts = {place: text for place, text in sheet.corrections.items() if place in named}
     if texts and file.suffix == ".xlsx":
         _type_into_workbook(file, texts)
     elif texts:
@@ -285,7 +295,7 @@ def _type_into_workbook(file: Path, texts: Mapping[tuple[int, str], str]) -> Non
 
 
 @contextmanager
-def _answering(sheet: RealSheet) -> Iterator[None]:
+def _simulated_answers(sheet: RealSheet) -> Iterator[None]:
     """A person at the terminal: takes what is right of what is proposed, and names what is meant instead."""
 
     def prompt(text: str, **kind: object) -> str:

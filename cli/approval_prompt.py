@@ -11,7 +11,7 @@ from socket import gethostname
 import click
 
 from cli.plan_text import plan_lines
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.runs import approval
 from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
@@ -77,8 +77,7 @@ async def _ask(
 ) -> bool:
     if not sys.stdin.isatty():
         raise needed
-    for line in lines():
-        echo(line)
+    echo_lines(lines())
     echo(needed.message)
     if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
         echo("Not begun: the plan was not approved.", err=True)

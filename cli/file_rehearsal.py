@@ -40,6 +40,7 @@ from patternmill.results.certificate import (
     findings_of,
 )
 from patternmill.runs.capabilities import reference_place
+from patternmill.runs.plan_record import kept_forecast
 from patternmill.runs.preview import preview
 from patternmill.runs.rehearsed_rows import RehearsedRows, rehearsed_rows, rehearsed_settings
 from patternmill.runs.spec import RunSpec
@@ -108,13 +109,8 @@ class FileRehearsal:
         found = preview(self._spec, checked).forecast
         if found is None:
             return None
-        seconds, amount = found.seconds, found.amount
-        return RealForecast(
-            text=str(found),
-            jobs=found.jobs,
-            seconds=(seconds.low, seconds.middle, seconds.high),
-            amount=(round(amount.low), round(amount.middle), round(amount.high)) if amount else None,
-        )
+        kept = kept_forecast(found)
+        return RealForecast(text=str(found), jobs=kept.jobs, seconds=kept.seconds, amount=kept.amount)
 
     def _rehearsed_rows(self) -> RehearsedRows:
         settings = self._spec.settings
@@ -204,7 +200,7 @@ def _findings(record: RehearsalRecord, imports: KilledImports) -> Iterator[str]:
     tally = imports.tally
     yield from findings_of(record)
     if tally.codes[-1] not in FINISHED_CODES:
-        yield f"The last import ended with exit code {tally.codes[-1]}: {imports.last_words()}"
+        yield f"The last import ended with exit code {tally.codes[-1]}: {imports.end_of_log()}"
     if tally.creates_again:
         yield f"The same command once more sent {plural(tally.creates_again, 'create')}; it should send none."
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges, report_lines, summary
 from patternmill.catalog.fixes import NO_EDITS, NOTHING, OF_A_ROW, Edits, Fixed, Question, column_names, fixed
@@ -62,12 +62,11 @@ def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) 
             f"A cell that is no text (a date, an error, a rounded number) is {NO_TEXT} in it, to be typed there."
         )
     result = checks.check_as_imported(copy)
-    for line in report_lines(result):
-        echo(line)
+    echo_lines(report_lines(result))
     echo("")
     again = "check" if result.refused_count else "import"
-    by_hand = "correct these rows there by hand, then: " if result.refused_count else ""
-    echo(f"Next: {by_hand}patternmill {again} {shlex.quote(str(place))}")
+    first = "correct these rows there by hand, then: " if result.refused_count else ""
+    echo(f"Next: {first}patternmill {again} {shlex.quote(str(place))}")
     return result
 
 

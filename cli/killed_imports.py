@@ -211,7 +211,7 @@ class KilledImports:
             running.kill()
             running.communicate()
 
-    def last_words(self) -> str:
+    def end_of_log(self) -> str:
         """The end of what the imports wrote."""
         return (self._folder / "imports.log").read_text("utf-8", "replace")[-2000:]
 
@@ -265,7 +265,7 @@ class KilledImports:
             raise PatternmillError(
                 f"An import of the rehearsal did not end in {_PATIENCE / 60:.0f} minutes.",
                 code="rehearsal",
-                remedy=f"It wrote: {self.last_words()}",
+                remedy=f"It wrote: {self.end_of_log()}",
             ) from None
         running.communicate()
         self.tally.codes.append(running.returncode)

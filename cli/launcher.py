@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cli.approval_prompt import approved
 from cli.mapping_prompt import confirmed_input
 from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo, steps
+from cli.terminal import echo_lines, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
@@ -24,10 +24,12 @@ from patternmill.ledger.ledger import ledger_if_any
 from patternmill.results.kept_pictures import NOT_SHARED, PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.pipeline import Launch, Pipeline, launched
+from patternmill.runs.plan_record import LINT
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.run import LINT, Run
+from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, runs_of
+from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
     from prefect_host.record import KnownEnds
 
+T = TypeVar("T")
+
 _INTERRUPTED = EXIT_CODES[Outcome.CANCELLED]
 _MOST_CHANGES = 60
 _NOT_SHOWN = "Nothing was to be done, so no Prefect server was started; `patternmill ui` shows this run too."
@@ -53,8 +57,7 @@ def show_plan(spec: RunSpec) -> int:
     """Print what a run would change and make now; writes and spends nothing."""
     spec = replace(spec, file=confirmed_input(spec))
     with available_service(spec.settings) as settings:
-        for line in asyncio.run(_planned(replace(spec, settings=settings))):
-            echo(line)
+        echo_lines(asyncio.run(_planned(replace(spec, settings=settings))))
     return 0
 
 
@@ -140,8 +143,7 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
 
 
 def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
-    for line in ending_lines(watched.begun, watched.state_message, screen, watched.command):
-        echo(line)
+    echo_lines(ending_lines(watched.begun, watched.state_message, screen, watched.command))
 
 
 def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:
@@ -217,6 +219,17 @@ def available_service(settings: Settings) -> Iterator[Settings]:
     steps.show("Starting the embedded studio: PATTERNMILL_STUDIO_URL is not set …")
     with embedded_studio(settings.home, environment=settings.environment) as studio:
         yield settings.model_copy(update={"studio_url": studio.url, "api_key": studio.key, "embedded": True})
+
+
+def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:
+    """The answer of the service, or of an embedded studio that lives as long as the question."""
+
+    async def asked(settings: Settings) -> T:
+        async with StudioApi.from_settings(settings) as api:
+            return await ask(api)
+
+    with available_service(settings) as available:
+        return asyncio.run(asked(available))
 
 
 def _made_pictures(run: Run) -> Iterator[str]:

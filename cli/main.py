@@ -20,10 +20,9 @@ from patternmill.errors import (
     ServiceStopped,
 )
 from patternmill.processes import collect_no_more, collect_rarely
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
-EXIT_FAILED = 1
-EXIT_REFUSED = 2
-EXIT_INTERRUPTED = 130
+EXIT_FAILED = EXIT_CODES[Outcome.FAILED]
 
 #: Raised before anything is spent; a service that stops a run later is that run's outcome.
 NOTHING_SPENT = (InputRefused, ConfigurationError, ApprovalNeeded, ServiceStopped)
@@ -143,7 +142,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         echo("Interrupted.", err=True)
-        return EXIT_INTERRUPTED
+        return EXIT_CODES[Outcome.CANCELLED]
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_FAILED

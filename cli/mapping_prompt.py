@@ -10,7 +10,7 @@ from socket import gethostname
 import click
 
 from cli.mapping_text import proposal_lines
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.mapping_proposal import MappingProposal
 from patternmill.catalog.offer import Offer
@@ -160,8 +160,7 @@ def accepted(sheet: UnmappedSheet, proposal: MappingProposal) -> MappingProposal
 
 
 def show(sheet: UnmappedSheet, proposal: MappingProposal) -> None:
-    for line in proposal_lines(sheet, proposal):
-        echo(line)
+    echo_lines(proposal_lines(sheet, proposal))
 
 
 def _question(proposal: MappingProposal) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import textwrap
-import unicodedata
 from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len, set_cell_size
 
 from patternmill.catalog.column_mapping import CARRIED, NOTE_PREFIX
 from patternmill.catalog.mapping_proposal import Certainty, MappingProposal, ProposedColumn
@@ -94,14 +95,6 @@ def _part(target: str) -> str:
 def _fitted(text: str, width: int) -> str:
     """Of exactly this width on a terminal, shortened where it is longer."""
     shown = plain(text, 2 * width)
-    if _taken(shown) > width:
-        while _taken(shown) > width - 1:
-            shown = shown[:-1]
-        shown += "…"
-    return shown + " " * (width - _taken(shown))
-
-
-def _taken(text: str) -> int:
-    """How many columns of a terminal it takes: East Asian characters two, combining ones none."""
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
+    if cell_len(shown) > width:
+        shown = set_cell_size(shown, width - 1).rstrip() + "…"
+    return set_cell_size(shown, width)

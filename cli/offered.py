@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from patternmill.catalog.extras import Extras
     from patternmill.catalog.offer import Offer
     from patternmill.catalog.reference_files import ReferencePlace
+    from patternmill.service.studio_api import StudioApi
     from patternmill.settings import Settings
 
 
@@ -21,26 +22,20 @@ def offer_and_extras(settings: Settings, catalog: CatalogFile, file: Path) -> tu
     place = reference_place(str(file), settings)
     if settings.studio_url is None:
         return embedded_offer(settings.environment), embedded_extras(catalog, place, model=settings.model)
-    import asyncio
-
+    from cli.launcher import ask_service
     from patternmill.planning.unstated import read_unstated
     from patternmill.runs.capabilities import extras_of
     from patternmill.runs.preview import current_offer
     from patternmill.runs.safeguards import refuse_known_other_service
-    from patternmill.service.studio_api import StudioApi
 
     refuse_known_other_service(settings)
-
     unstated = read_unstated(settings.operations_file, settings.environment)
 
-    async def ask() -> tuple[Offer, Extras]:
-        async with StudioApi.from_settings(settings) as api:
-            offer = (await current_offer(api, settings, catalog)).known
-            return offer, await extras_of(
-                api, settings, catalog, place, model=settings.model, unstated=unstated
-            )
+    async def ask(api: StudioApi) -> tuple[Offer, Extras]:
+        offer = (await current_offer(api, settings, catalog)).known
+        return offer, await extras_of(api, settings, catalog, place, model=settings.model, unstated=unstated)
 
-    return asyncio.run(ask())
+    return ask_service(settings, ask)
 
 
 def offer_of(settings: Settings) -> Offer:
@@ -50,19 +45,12 @@ def offer_of(settings: Settings) -> Offer:
     """
     if settings.studio_url is None:
         return embedded_offer(settings.environment)
-    import asyncio
-
+    from cli.launcher import ask_service
     from patternmill.runs.preview import current_offer
     from patternmill.runs.safeguards import refuse_known_other_service
-    from patternmill.service.studio_api import StudioApi
 
     refuse_known_other_service(settings)
-
-    async def ask() -> Offer:
-        async with StudioApi.from_settings(settings) as api:
-            return (await current_offer(api, settings, None)).known
-
-    return asyncio.run(ask())
+    return ask_service(settings, lambda api: current_offer(api, settings, None)).known
 
 
 def embedded_offer(environment: str) -> Offer:

@@ -34,18 +34,20 @@ _ARGUMENTS = "patternmill.arguments"
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
 
 
-def run_options(model: type[BaseModel], by_hand: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def run_options(model: type[BaseModel], declared: tuple[str, ...] = ()) -> Callable[[Command], Command]:
     """Options for the fields of a request, its own before the common ones; `request_command` collects them.
 
-    Those that are `by_hand` are declared at the command, as arguments for instance, and collected too.
+    Those that are `declared` are declared at the command, as arguments for instance, and collected too.
     """
+    names = sorted(model.model_fields, key=RunRequest.model_fields.__contains__)
+    return named_options(model, *(name for name in names if name not in declared))
+
+
+def named_options(model: type[BaseModel], *names: str) -> Callable[[Command], Command]:
+    """Options for some of the fields of a request."""
     schema = model.model_json_schema()
-    fields = sorted(schema["properties"].items(), key=lambda field: field[0] in RunRequest.model_fields)
-    options = [
-        _option(name, field, required=name in schema.get("required", ()))
-        for name, field in fields
-        if name not in by_hand
-    ]
+    required = schema.get("required", ())
+    options = [_option(name, schema["properties"][name], required=name in required) for name in names]
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):

@@ -1,4 +1,4 @@
-"""Writes to a terminal; control characters in texts of files, people and the service are escaped."""
+"""Writes to a terminal, and files that are asked for; control characters in texts of others are escaped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import shutil
 import sys
 import textwrap
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
+from patternmill.errors import ConfigurationError
+from patternmill.files import FileMark, write_whole
 from patternmill.text import visible_lines
 
 _ERASE_LINE = "\r\x1b[K"
@@ -62,6 +66,20 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     if (sys.stderr if err else sys.stdout).isatty():
         shown = fitted(shown, shutil.get_terminal_size().columns)
     click.echo(shown, err=err, nl=nl)
+
+
+def echo_lines(lines: Iterable[object]) -> None:
+    for line in lines:
+        echo(line)
+
+
+def write_output(path: Path, chunks: Iterable[bytes]) -> FileMark:
+    """Write a file that a person asked for. Raises ConfigurationError when it cannot be written."""
+    try:
+        return write_whole(path, chunks)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(f"{path} cannot be written: {reason}.") from None
 
 
 def echo_json(value: object) -> None:

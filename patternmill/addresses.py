@@ -1,4 +1,4 @@
-"""Addresses of the service: which can be used, and which two of them name the same service."""
+"""Addresses: which can be opened, which can be the service's, and which two of them name the same service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def checked_url(url: str) -> str:
     if any(character.isspace() or not character.isprintable() for character in url):
         raise ValueError("contains a space, a line break or another character that no address has")
     parts = _parts(url)
-    if parts is None or parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    if parts is None or not is_web_address(url):
         raise ValueError("must be an http:// or https:// address")
     if parts.username or parts.password:
         raise ValueError("must not contain a user name or password; the key goes into PATTERNMILL_API_KEY")
@@ -40,6 +40,12 @@ def is_unencrypted(url: str) -> bool:
     """Whether a key sent to this address can be read on the network."""
     parts = urlsplit(url)
     return parts.scheme == "http" and _host(parts.hostname or "") != _LOOPBACK
+
+
+def is_web_address(url: str) -> bool:
+    """Whether a browser can open it."""
+    parts = _parts(url)
+    return parts is not None and parts.scheme in _DEFAULT_PORTS and bool(parts.hostname)
 
 
 def _parts(url: str) -> SplitResult | None:

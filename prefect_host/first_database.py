@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REMEMBERED = "memo_store.toml"
 
 
-def lay_first_database(directory: Path, template: Path) -> bool:
+def stage_first_database(directory: Path, template: Path) -> bool:
     """Whether a server's directory has a database now; without one, Prefect makes it as it starts."""
     if (directory / DATABASE).exists():
         return True

@@ -15,7 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from patternmill.files import UMASK
-from prefect_host.first_database import keeping_first_database, lay_first_database
+from prefect_host.first_database import keeping_first_database, stage_first_database
 from prefect_host.own_server import LOGIN_PATH, USER, template_folder
 
 if TYPE_CHECKING:
@@ -103,14 +103,14 @@ def serve() -> None:
 
     settings = get_current_settings().server
     api, directory = settings.api, get_current_settings().home
-    is_laid = lay_first_database(directory, template_folder())
+    is_staged = stage_first_database(directory, template_folder())
     assert api.auth_string is not None, "our own server never answers without a credential"
     # Before the umask: it may write the UI's files, for all users of that installation of Prefect.
     app = create_app(final=True)
     os.umask(UMASK)
     guarded = Guard(app, f"{api.host}:{api.port}")
     uvicorn.run(
-        guarded if is_laid else keeping_first_database(guarded, directory, template_folder()),
+        guarded if is_staged else keeping_first_database(guarded, directory, template_folder()),
         host=api.host,
         port=api.port,
         timeout_keep_alive=api.keepalive_timeout,

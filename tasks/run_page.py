@@ -24,8 +24,9 @@ from patternmill.ledger.catalog_rows import counts_of
 from patternmill.results.changes_csv import CHANGES_FILE
 from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, Results
 from patternmill.results.summary import FAILURES
+from patternmill.runs.plan_record import LINT
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import LINT, ActiveRun, Run, RunEnding, money_text
+from patternmill.runs.run import ActiveRun, Run, RunEnding, money_text
 from patternmill.states import RowStatus
 from patternmill.text import duration, duration_range, goods, joined, plural
 from tasks.markup import cell, logged, markdown

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def command(file: Path) -> int:
     from cli.launcher import repair_records
     from patternmill.settings import load_settings
 
-    for line in apply_automations(file):
-        echo(line)
+    echo_lines(apply_automations(file))
     repair_records(load_settings(), echo)
     return 0
 

@@ -14,7 +14,6 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from patternmill.service.outcomes import Answer
-    from patternmill.settings import Settings
 
 
 @click.command("call")
@@ -44,6 +43,7 @@ def command(operation: str, body: str, environment: str | None, yes: bool) -> in
     Exit codes: 0 answered with success; 3 the service refused the request (4xx); 1 it failed (5xx), did not answer, or
     not in JSON; 2 not sent: the operation, the body or a setting is wrong, or it was not confirmed.
     """
+    from cli.launcher import ask_service
     from patternmill.runs.safeguards import refuse_known_other_service
     from patternmill.service.direct_calls import only_reads
     from patternmill.settings import load_settings
@@ -56,7 +56,9 @@ def command(operation: str, body: str, environment: str | None, yes: bool) -> in
     question = f"{operation} may change something at the service, off the record. Send it?"
     if not reads and not yes and not confirmed(question, "Not sent"):
         return EXIT_REFUSED
-    return _shown(_asked(settings, operation, content, changing=not reads))
+    return _shown(
+        ask_service(settings, lambda api: api.call(operation, content, changing=not reads)),
+    )
 
 
 def _content(body: str) -> bytes:
@@ -76,20 +78,6 @@ def _content(body: str) -> bytes:
             "The body is not JSON.", remedy="Write it as JSON in UTF-8; in quotes, on a command line."
         ) from None
     return content
-
-
-def _asked(settings: Settings, operation: str, content: bytes, *, changing: bool) -> Answer:
-    import asyncio
-
-    from cli.launcher import available_service
-    from patternmill.service.studio_api import StudioApi
-
-    async def ask(settings: Settings) -> Answer:
-        async with StudioApi.from_settings(settings) as api:
-            return await api.call(operation, content, changing=changing)
-
-    with available_service(settings) as available:
-        return asyncio.run(ask(available))
 
 
 def _shown(answer: Answer) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, write_output
 from patternmill.text import plural
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def _by_ending(out: str | None) -> str:
 
 def _write(chunks: Iterable[bytes], out: str | None) -> None:
     from patternmill.catalog.remote import is_remote, write_bytes
-    from patternmill.files import write_whole
 
     if out is None:
         sys.stdout.buffer.writelines(chunks)
@@ -76,7 +75,7 @@ def _write(chunks: Iterable[bytes], out: str | None) -> None:
     elif is_remote(out):
         write_bytes(out, b"".join(chunks))
     else:
-        write_whole(Path(out), chunks)
+        write_output(Path(out), chunks)
 
 
 def _unknown(ledger: Ledger, name: str, environment: str) -> Exception:

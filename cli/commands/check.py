@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import checked_request
-from cli.terminal import echo, echo_json
+from cli.run_options import checked_request, named_options
+from cli.terminal import echo, echo_json, echo_lines
 from patternmill.errors import ConfigurationError
+from patternmill.runs.request import ImportRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -26,14 +27,8 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--environment", help="staging, production, ...; category IDs differ between them.")
-@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
 @click.option("--catalog", help="Whose confirmed columns count. Default: named after the file.")
-@click.option(
-    "--mapping",
-    type=click.Path(path_type=Path),
-    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
-)
+@named_options(ImportRequest, "encoding", "worksheet", "mapping")
 @click.option("--all", "everything", is_flag=True, help="List every problem, not only the first 40.")
 @click.option("--json", "as_json", is_flag=True, help="Write the report as JSON, for programs.")
 @click.option("--fix", "fixing", is_flag=True, help="Ask how to correct what is wrong, and write a copy.")
@@ -58,7 +53,6 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     out); 2 the file is refused as a whole, nobody has confirmed which of its columns is which, a setting is
     wrong, or there is no terminal to ask on.
     """
-    from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 
     _refuse_contradictions(fixing, as_json, yes)
@@ -165,10 +159,8 @@ def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unc
     from patternmill.catalog.fixes import OF_A_ROW
     from patternmill.catalog.lint import lint_lines
 
-    for line in report_lines(checked, limit=None if everything else 40):
-        echo(line)
-    for line in ("", *lint_lines(lint)) if lint else ():
-        echo(line)
+    echo_lines(report_lines(checked, limit=None if everything else 40))
+    echo_lines(("", *lint_lines(lint)) if lint else ())
     if any(problem.suggestion or problem.code in OF_A_ROW for problem in checked.problems):
         echo("")
         echo(

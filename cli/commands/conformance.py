@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_lines, write_output
 from patternmill.states import EXIT_CHANGED, EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def command(
     Exit codes: 0 nothing deviates; 1 something deviates; 2 the service could not be asked, or the spending was not
     confirmed; 5 with --watch, something changed since the last report; 130 interrupted.
     """
-    from patternmill.conformance.watch import settings_for
+    from patternmill.conformance.watch import json_of, settings_for
 
     settings = settings_for(url, environment)
     question = f"Buy up to {spend} patterns and products at {settings.studio_url}?"
@@ -79,7 +79,7 @@ def command(
         return EXIT_REFUSED
     report = _checked(settings, spend, feedback, rate)
     if json_file is not None:
-        _write_json(json_file, report)
+        write_output(json_file, [json_of(report)])
     if watch and _show_changes(settings, report):
         return EXIT_CHANGED
     return EXIT_CODES[Outcome.FAILED if report.deviations else Outcome.COMPLETED]
@@ -94,24 +94,11 @@ def _checked(settings: Settings, spend: int, feedback: bool, rate: float) -> Con
     width = max(len(check.id) for check in CHECKS)
 
     def show(line: CheckLine) -> None:
-        for text in line_texts(line, width):
-            echo(text)
+        echo_lines(line_texts(line, width))
 
     report = asyncio.run(check_service(settings, spend=spend, feedback=feedback, rate=rate, shown=show))
     echo(f"{report.url}: {summary_text(report)}")
     return report
-
-
-def _write_json(path: Path, report: ConformanceReport) -> None:
-    """Raises ConfigurationError when the file cannot be written."""
-    from patternmill.conformance.watch import json_of
-    from patternmill.errors import ConfigurationError
-    from patternmill.files import write_whole
-
-    try:
-        write_whole(path, [json_of(report)])
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written ({type(error).__name__}).") from None
 
 
 def _show_changes(settings: Settings, report: ConformanceReport) -> bool:

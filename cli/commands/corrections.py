@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.terminal import echo, echo_json
+from cli.terminal import echo, echo_json, echo_lines
 from patternmill.text import more, plural
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_jso
     if as_json:
         echo_json([asdict(one) for one in found])
         return
-    for line in _lines(found, catalog, environment):
-        echo(line)
+    echo_lines(_lines(found, catalog, environment))
 
 
 def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:
@@ -139,8 +138,8 @@ def _write(sheet: Path, catalog: str, settings: Settings, corrections: Sequence[
 
     mapping = remembered_mapping(settings, catalog)
     file = read_catalog(sheet, choices=mapping.choices, mapping=mapping.mapping)
-    by_hand = {one.source_row for one in corrections if one.column == SHAPE}
-    merged, overlay = merge(file, [one for one in corrections if one.source_row not in by_hand])
+    misshapen = {one.source_row for one in corrections if one.column == SHAPE}
+    merged, overlay = merge(file, [one for one in corrections if one.source_row not in misshapen])
     if not overlay.merged:
         echo(f"{sheet.name} has none of the texts that were corrected: no copy was written.")
     else:
@@ -148,8 +147,8 @@ def _write(sheet: Path, catalog: str, settings: Settings, corrections: Sequence[
         echo(f"{place}: {sheet.name} with {plural(len(overlay.merged), 'correction')}.")
     if overlay.ended:
         echo(f"  {plural(len(overlay.ended), 'cell')} there already, or changed to something else.")
-    if by_hand:
-        echo(f"  {plural(len(by_hand), 'row')} with too many or too few cells: to be corrected by hand.")
+    if misshapen:
+        echo(f"  {plural(len(misshapen), 'row')} with too many or too few cells: to be corrected by hand.")
 
 
 def _edits(before: CatalogFile, after: CatalogFile) -> Edits:

@@ -46,11 +46,7 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
 
     settings = load_settings(environment=environment)
     with open_ledger(settings, must_exist=True) as ledger:
-        found = [
-            story
-            for story in stories(ledger, tidy(name))
-            if catalog in (None, story.catalog) and environment in (None, story.environment)
-        ]
+        found = stories(ledger, tidy(name), catalog, environment)
     if not found:
         raise ConfigurationError(
             f"Nothing in this ledger is called {name!r}.",

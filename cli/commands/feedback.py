@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import moment, plural, shortened
@@ -65,18 +65,17 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
         refuse_under_way(ledger, failure)
         settings = settings_for_request(ledger, failure.attempt.request_id)
         report = write_feedback(ledger, failure, settings.secrets(), text)
-        for line in _shown_lines(ledger, failure, report, settings):
-            echo(line)
+        echo_lines(_shown_lines(ledger, failure, report, settings))
         if not yes and not confirmed("Send it?", "Not sent"):
             return EXIT_REFUSED
         return _show_delivery(_sent(ledger, failure, report, settings))
 
 
 def _one_name(*names: str | None) -> str | None:
-    given = [name for name in names if name is not None]
-    if len(given) > 1:
+    named = [name for name in names if name is not None]
+    if len(named) > 1:
         raise click.UsageError("Name one of --sku, --request-id and --job.")
-    return given[0].strip() if given else None
+    return named[0].strip() if named else None
 
 
 def _chosen(ledger: Ledger, name: str | None, catalog: str | None, environment: str | None) -> Failure | None:
@@ -88,12 +87,7 @@ def _chosen(ledger: Ledger, name: str | None, catalog: str | None, environment: 
     if name is None:
         return _choose(ledger, latest_run(ledger, catalog=catalog, environment=environment))
     name = tidy(name)
-    found = [
-        story
-        for story in stories(ledger, name)
-        if catalog in (None, story.catalog) and environment in (None, story.environment)
-    ]
-    return failure_in(found, name)
+    return failure_in(stories(ledger, name, catalog, environment), name)
 
 
 def _choose(ledger: Ledger, record: RunRecord) -> Failure | None:
@@ -105,8 +99,7 @@ def _choose(ledger: Ledger, record: RunRecord) -> Failure | None:
     if not failures:
         echo("Nothing failed at the service.")
         return None
-    for line in _cause_lines(ledger, record, failures):
-        echo(line)
+    echo_lines(_cause_lines(ledger, record, failures))
     if len(failures) == 1:
         return failures[0]
     if not sys.stdin.isatty():
@@ -147,20 +140,12 @@ def _shown_lines(
 
 
 def _sent(ledger: Ledger, failure: Failure, report: FeedbackReport, settings: Settings) -> Delivery:
-    import asyncio
-
-    from cli.launcher import available_service
+    from cli.launcher import ask_service
     from patternmill.runs.failure_reports import send_feedback
-    from patternmill.service.studio_api import StudioApi
 
-    async def send(settings: Settings) -> Delivery:
-        async with StudioApi.from_settings(settings) as api:
-            delivery = await send_feedback(ledger, api, failure, report)
-        assert delivery is not None, "a person may report a cause again"
-        return delivery
-
-    with available_service(settings) as available:
-        return asyncio.run(send(available))
+    delivery = ask_service(settings, lambda api: send_feedback(ledger, api, failure, report))
+    assert delivery is not None, "a person may report a cause again"
+    return delivery
 
 
 def _show_delivery(delivery: Delivery) -> int:

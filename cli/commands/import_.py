@@ -13,7 +13,7 @@ from patternmill.runs.request import ImportRequest
 
 @click.command("import", cls=request_command(ImportRequest))
 @click.argument("file", type=click.Path(path_type=Path))
-@run_options(ImportRequest, by_hand=("file",))
+@run_options(ImportRequest, declared=("file",))
 @approve_option
 @click.option(
     "--plan-only", is_flag=True, help="Show what would be made, and why; nothing is written or spent."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.ledger.reports.export import TABLES
 
 _MOST_PROBLEMS = 100
@@ -50,10 +50,8 @@ def check() -> int:
 
     with open_ledger(load_settings(), must_exist=True) as ledger:
         found = list(problems(ledger))
-    for problem in found[:_MOST_PROBLEMS]:
-        echo(problem)
-    for line in more(len(found), _MOST_PROBLEMS, indent=""):
-        echo(line)
+    echo_lines(found[:_MOST_PROBLEMS])
+    echo_lines(more(len(found), _MOST_PROBLEMS, indent=""))
     if not found:
         echo(f"The ledger is whole: {'; '.join(CHECKS)}.")
     return 1 if found else 0
@@ -103,15 +101,13 @@ def export(form: str, table: str | None, out: Path | None) -> int:
 
 
 def _write(lines: Iterator[bytes], out: Path | None) -> None:
-    from patternmill.files import write_whole
     from patternmill.text import plural
 
     if out is not None:
-        mark = write_whole(out, lines)
+        mark = write_output(out, lines)
         echo(f"{out}: {plural(mark.bytes, 'byte')}, SHA-256 {mark.sha256}")
         return
-    for line in lines:
-        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.writelines(lines)
     sys.stdout.buffer.flush()
 
 

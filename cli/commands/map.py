@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import checked_request
-from cli.terminal import echo
+from cli.run_options import checked_request, named_options
+from cli.terminal import echo, echo_lines, write_output
 from patternmill.errors import ConfigurationError, InputRefused
+from patternmill.runs.request import ImportRequest, RefreshRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ _DONE = EXIT_CODES[Outcome.COMPLETED]
 @click.argument("file")
 @click.option("--catalog", help="The catalog that it is remembered for. Default: named after the file.")
 @click.option("--environment", help="staging, production, ...: whose categories and options are compared.")
-@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
+@named_options(ImportRequest, "encoding", "worksheet")
 @click.option("--header-row", type=click.IntRange(1), metavar="N", help="The row that names the columns.")
 @click.option(
     "--set",
@@ -77,7 +77,6 @@ def command(
 def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
     """As of an import of the file, or as of a refresh from an address. Raises ConfigurationError."""
     from patternmill.catalog.remote import is_remote
-    from patternmill.runs.request import ImportRequest, RefreshRequest
     from patternmill.runs.spec import import_spec, refresh_spec
 
     if not is_remote(file):
@@ -110,8 +109,8 @@ def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
     remember(spec.settings, spec.catalog, confirmed, found.choices)
     if answers.out is not None:
         _write(answers.out, found.sheet, confirmed, found.choices)
-    elif (beside := mapping_file_of(Path(file))) is not None:
-        echo(f"Note: {beside} goes before what is remembered. Write it anew with --out {beside}.")
+    elif (adjacent := mapping_file_of(Path(file))) is not None:
+        echo(f"Note: {adjacent} goes before what is remembered. Write it anew with --out {adjacent}.")
     return _DONE
 
 
@@ -154,8 +153,7 @@ def _show(settings: Settings, catalog: str) -> int:
             remedy="`patternmill map FILE` proposes what they are.",
         )
     echo(f"Catalog {catalog}: confirmed by {known.confirmed_by}, {moment(known.confirmed_at)} UTC.")
-    for line in in_columns([(f"  {plain(header)}", target) for header, target in known.columns.items()]):
-        echo(line)
+    echo_lines(in_columns([(f"  {plain(header)}", target) for header, target in known.columns.items()]))
     for name, value in known.reading.items():
         echo(f"  read with {name.replace('_', ' ')} {value}")
     return _DONE
@@ -174,12 +172,6 @@ def _forget(settings: Settings, catalog: str) -> int:
 
 def _write(out: Path, sheet: UnmappedSheet, proposal: MappingProposal, choices: SheetChoices) -> None:
     from patternmill.catalog.mapping_file import mapping_text
-    from patternmill.files import write_whole
 
-    try:
-        write_whole(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
-    except OSError as error:
-        raise ConfigurationError(
-            f"{out} cannot be written: {error.strerror or type(error).__name__}."
-        ) from None
+    write_output(out, [mapping_text(sheet.name, proposal.named, choices).encode()])
     echo(f"Written: {out}")

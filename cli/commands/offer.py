@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from cli.terminal import echo, echo_json
+from cli.terminal import echo_json, echo_lines
 from patternmill.states import EXIT_CODES, Outcome
 
 
@@ -37,6 +37,5 @@ def command(categories: tuple[str, ...], environment: str | None, as_json: bool)
     if as_json:
         echo_json(offer_json(offer, found, settings.environment))
         return EXIT_CODES[Outcome.COMPLETED]
-    for line in offer_lines(offer, found, settings.environment):
-        echo(line)
+    echo_lines(offer_lines(offer, found, settings.environment))
     return EXIT_CODES[Outcome.COMPLETED]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.run_options import approve_option, request_command, run_options
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.parameters import wait_time
 from patternmill.runs.request import OrderRequest
@@ -28,7 +28,7 @@ _MOST_LINES = 40
 
 @click.command("order", cls=request_command(OrderRequest))
 @click.argument("results", metavar="[RESULTS]", required=False)
-@run_options(OrderRequest, by_hand=("results",))
+@run_options(OrderRequest, declared=("results",))
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show what would be ordered; no checkout is opened.")
 @click.option("--refresh", is_flag=True, help="Only ask what has become of open checkouts and latest orders.")
@@ -78,11 +78,11 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
     async with Ordering(spec) as work:
         plan = await work.plan()
         if plan_only:
-            _echo(plan_lines(plan))
+            echo_lines(plan_lines(plan))
             return EXIT_CODES[Outcome.COMPLETED]
         if not await is_approved(spec, plan.proposal, approve, lambda: plan_lines(plan)):
             return EXIT_REFUSED
-        _echo(f"Note: {note}" for note in plan.notes)
+        echo_lines(f"Note: {note}" for note in plan.notes)
         try:
             await work.begin(plan)
         except Overlap as overlap:
@@ -90,7 +90,7 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
         for checkout in plan.checkouts:
             record = await work.open(checkout)
-            _echo(checkout_lines(record))
+            echo_lines(checkout_lines(record))
             await _echo_address(work, record)
         await work.close()
         ending = await work.ending(plan)
@@ -108,7 +108,7 @@ async def _waited(work: Ordering, ending: OrderEnding, request: OrderRequest) ->
         echo(f"Waiting for {request.wait} at most; stopped, the same command goes on.")
     limit = wait_time(request.wait)
     return await work.wait(
-        ending, limit, request.until, on_change=lambda record: _echo(checkout_lines(record))
+        ending, limit, request.until, on_change=lambda record: echo_lines(checkout_lines(record))
     )
 
 
@@ -128,7 +128,7 @@ def _show_address(request: OrderRequest, checkout_id: str) -> int:
 
     async def show(work: Ordering) -> int:
         now = await work.refresh(record)
-        _echo(checkout_lines(now))
+        echo_lines(checkout_lines(now))
         if now.is_unpaid:
             echo(f"  Pay here: {await work.address(now)}")
         return EXIT_CODES[Outcome.COMPLETED]
@@ -152,7 +152,7 @@ def _refresh_all(records: list[CheckoutRecord]) -> int:
         code = EXIT_CODES[Outcome.COMPLETED]
         for record in records:
             try:
-                _echo(checkout_lines(await work.refresh(record)))
+                echo_lines(checkout_lines(await work.refresh(record)))
             except ServiceStopped as stopped:
                 echo(f"Checkout {record.checkout_id}: {stopped}", err=True)
                 code = EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES]
@@ -224,8 +224,3 @@ def _line_texts(lines: tuple[PickedLine, ...]) -> Iterator[str]:
     rows = [(f"  {line.sku}", f"× {line.quantity}", line.note or "") for line in lines[:_MOST_LINES]]
     yield from in_columns(rows)
     yield from more(len(lines), _MOST_LINES)
-
-
-def _echo(lines: Iterator[str]) -> None:
-    for line in lines:
-        echo(line)

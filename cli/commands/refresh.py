@@ -11,7 +11,7 @@ from patternmill.runs.request import RefreshRequest
 
 @click.command("refresh", cls=request_command(RefreshRequest))
 @click.argument("source")
-@run_options(RefreshRequest, by_hand=("source",))
+@run_options(RefreshRequest, declared=("source",))
 @approve_option
 @click.option(
     "--plan-only", is_flag=True, help="Show what has changed and would be made; nothing is written or spent."

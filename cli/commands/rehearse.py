@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.run_options import checked_request
-from cli.terminal import echo
+from cli.run_options import checked_request, named_options
+from cli.terminal import echo, echo_lines, write_output
+from patternmill.runs.request import ImportRequest
 from patternmill.states import EXIT_CODES, Outcome
 
 if TYPE_CHECKING:
@@ -44,13 +45,7 @@ _KILLS = 6
 )
 @click.option("--environment", help="staging, production, ...: whose settings and past jobs count.")
 @click.option("--catalog", help="The catalog that the rows belong to (default: named after the file).")
-@click.option("--encoding", help="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.")
-@click.option("--worksheet", help="Of a workbook: the worksheet's name, if several could be meant.")
-@click.option(
-    "--mapping",
-    type=click.Path(path_type=Path),
-    help="A file from `patternmill map`: which column is which. Default: as confirmed before.",
-)
+@named_options(ImportRequest, "encoding", "worksheet", "mapping")
 @click.option(
     "--max-in-flight",
     type=click.IntRange(1),
@@ -80,18 +75,15 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
     from patternmill.results.certificate import CERTIFICATE_PAGE
     from patternmill.runs.corrected_input import notes_of, read_corrections
     from patternmill.runs.input_mapping import read_input
-    from patternmill.runs.request import ImportRequest
     from patternmill.runs.spec import import_spec
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     spec = import_spec(checked_request(ImportRequest, asked))
     seed = random.SystemRandom().randrange(10**6) if seed is None else seed
     file, overlay = read_corrections(spec, read_input(spec))
-    for note in notes_of(overlay):
-        echo(note)
+    echo_lines(notes_of(overlay))
     certificate = FileRehearsal(spec, file, kills=kills, rows=rows, seed=seed, report=echo).run()
-    for line in ending_lines(certificate):
-        echo(line)
+    echo_lines(ending_lines(certificate))
     # Last: what came of it is seen where it cannot be written, too.
     write_certificate(certificate, out)
     echo(f"Certificate: {out / CERTIFICATE_PAGE}")
@@ -115,17 +107,7 @@ def ending_lines(certificate: Certificate) -> Iterator[str]:
 
 def write_certificate(certificate: Certificate, out: Path) -> None:
     """Raises ConfigurationError when the folder cannot be written."""
-    from patternmill.errors import ConfigurationError
-    from patternmill.files import write_whole
-    from patternmill.results.certificate import (
-        CERTIFICATE_JSON,
-        CERTIFICATE_PAGE,
-        certificate_json,
-        certificate_page,
-    )
+    from patternmill.results import certificate as of_rehearsal
 
-    try:
-        write_whole(out / CERTIFICATE_JSON, [certificate_json(certificate)])
-        write_whole(out / CERTIFICATE_PAGE, [certificate_page(certificate)])
-    except OSError as error:
-        raise ConfigurationError(f"{out} cannot be written ({type(error).__name__}).") from None
+    write_output(out / of_rehearsal.CERTIFICATE_JSON, [of_rehearsal.certificate_json(certificate)])
+    write_output(out / of_rehearsal.CERTIFICATE_PAGE, [of_rehearsal.certificate_page(certificate)])

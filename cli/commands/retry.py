@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.run_options import approve_option, request_command, run_options
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo_lines
 from patternmill.runs.request import RetryRequest
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
@@ -37,7 +37,7 @@ def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> 
     callback=_statuses,
     help="Only rows with these statuses. Default: failed, cancelled, not_started, in_doubt, waiting.",
 )
-@run_options(RetryRequest, by_hand=("run", "status"))
+@run_options(RetryRequest, declared=("run", "status"))
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation; needed without a terminal.")
 @approve_option
 @click.option("--plan-only", is_flag=True, help="Show the rows and their cost; nothing is written or spent.")
@@ -68,8 +68,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
         chosen = select_rows(ledger, request)
         spec = retry_spec(request, chosen, settings)
-        for line in retry_lines(chosen, spec.options, ledger.now()):
-            echo(line)
+        echo_lines(retry_lines(chosen, spec.options, ledger.now()))
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     if not yes and not confirmed("Begin?", "Not begun"):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.terminal import confirmed, echo
+from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import Overlap
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
@@ -221,8 +221,7 @@ def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: 
     if not items:
         echo("Nothing that fits waits for a decision.")
         return EXIT_CODES[Outcome.COMPLETED]
-    for line in _many_lines(items, ledger.now(), settings.currency, resend=options.resend):
-        echo(line)
+    echo_lines(_many_lines(items, ledger.now(), settings.currency, resend=options.resend))
     question = f"Decide so about {plural(len(items), 'request')}?"
     if not options.yes and not confirmed(question, "Not decided"):
         return EXIT_REFUSED

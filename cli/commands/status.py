@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli.terminal import echo, echo_json, terminal_width
+from cli.terminal import echo_json, echo_lines, terminal_width
 from patternmill.states import Stage, Verdict
 from patternmill.text import by_kind, counted, duration, goods, in_columns, moment, money, plural
 
@@ -79,8 +79,7 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
             echo_json(status_facts(ledger, catalog, environment, most))
             return 0
         width = terminal_width()
-        for line in status_lines(ledger, settings, catalog, environment, most, width):
-            echo(line)
+        echo_lines(status_lines(ledger, settings, catalog, environment, most, width))
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.terminal import echo
+from cli.terminal import echo, write_output
 from patternmill.errors import ConfigurationError
 from patternmill.states import EXIT_CODES, Outcome
 
@@ -52,10 +52,9 @@ def command(categories: tuple[str, ...], out: Path, rows: int, environment: str 
     _refuse_place(out)
     settings = load_settings(environment=environment)
     found = chosen_categories(offer_of(settings), categories, settings.environment)
-    if out.suffix.lower() == ".csv":
-        _write(out, template_csv(found))
-    else:
-        _write(out, template_workbook(found, settings.environment, rows))
+    is_csv = out.suffix.lower() == ".csv"
+    content = template_csv(found) if is_csv else template_workbook(found, settings.environment, rows)
+    write_output(out, [content])
     echo(f"{out}: {', '.join(one.name for one in found)}, as {settings.environment} offers them.")
     echo(f"Fill it in, then: patternmill check {shlex.quote(str(out))}")
     return EXIT_CODES[Outcome.COMPLETED]
@@ -68,13 +67,3 @@ def _refuse_place(out: Path) -> None:
         raise ConfigurationError(
             f"There is a file {out} already, which may be filled in.", remedy="Name another one with --out."
         )
-
-
-def _write(out: Path, content: bytes) -> None:
-    from patternmill.files import write_whole
-
-    try:
-        write_whole(out, [content])
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"{out} cannot be written: {reason}.") from None

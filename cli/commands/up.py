@@ -19,7 +19,7 @@ import click
 from cli.commands.automations import apply_automations
 from cli.commands.ui import login_hint
 from cli.commands.worker import STOP_SECONDS, folders_of_runs
-from cli.terminal import echo
+from cli.terminal import echo, echo_lines
 from patternmill.errors import PatternmillError
 from patternmill.files import keep_private
 from prefect_host.own_server import OwnServer
@@ -83,8 +83,7 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
         if not stop.is_set():
             _deploy(environment)
         if automations and not stop.is_set():
-            for line in apply_automations():
-                echo(line)
+            echo_lines(apply_automations())
         if not stop.is_set():
             _show_addresses(server, environment)
         _wait(worker, stop)

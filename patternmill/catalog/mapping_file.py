@@ -43,8 +43,8 @@ def named_mapping(named: Path | None, source: str) -> MappingFile:
 
     Raises ConfigurationError.
     """
-    beside = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
-    path = named or beside
+    adjacent = None if is_remote(source) else mapping_file_of(Path(source.removeprefix("file://")))
+    path = named or adjacent
     return read_mapping_file(path) if path is not None else NO_MAPPING_FILE
 
 

@@ -38,7 +38,6 @@ from patternmill.text import shown
 
 #: Different values of a column that are looked at.
 _MOST_VALUES = 500
-_EXAMPLES = 3
 #: Of a column's values: so many may be misspelt, and it still is what most of them are.
 _MOST_OF = 0.6
 #: A letter and a digit, and no space: no price, date or count.
@@ -62,8 +61,6 @@ class ProposedColumn:
     target: str
     why: str
     certainty: Certainty = Certainty.CERTAIN
-    #: Some of its cells.
-    examples: tuple[str, ...] = ()
 
     @property
     def is_result(self) -> bool:
@@ -211,8 +208,7 @@ class _Proposing:
         return next((one for one in self._found.values() if header_key(one.target) == key), None)
 
     def _add(self, index: int, target: str, why: str, certainty: Certainty = Certainty.CERTAIN) -> None:
-        examples = tuple(self._values[index][:_EXAMPLES])
-        self._found[index] = ProposedColumn(index, self._header[index], target, why, certainty, examples)
+        self._found[index] = ProposedColumn(index, self._header[index], target, why, certainty)
 
     def _take_own_names(self) -> None:
         applied = self._remembered.applied(self._header)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from patternmill.conformance.answer_shapes import Shape, shape_of
+from patternmill.conformance.answer_shapes import shape_of, shape_text
 from patternmill.service.outcomes import Answer, Trouble
 
 if TYPE_CHECKING:
@@ -51,7 +51,12 @@ class AnswerForm:
 
     request: str
     status: int | None
-    shape: Shape | None
+    #: A Shape: keys and types, never values.
+    shape: Any = None
+
+    @property
+    def text(self) -> str:
+        return "no JSON" if self.shape is None else shape_text(self.shape)
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict
 
-from patternmill.conformance.answer_shapes import Shape, is_same_shape, shape_text
-from patternmill.conformance.check_results import Check, CheckOutcome, CheckResult, SkipReason
+from patternmill.conformance.answer_shapes import is_same_shape
+from patternmill.conformance.check_results import AnswerForm, Check, CheckOutcome, CheckResult, SkipReason
 from patternmill.text import counted, plural, shortened
 
 #: What an answer shows that came because of an option, or did not come by chance, is compared with nothing.
@@ -31,19 +30,6 @@ class _Model(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class AnswerLine(_Model):
-    """How one request of a check was answered."""
-
-    request: str
-    status: int | None
-    #: Keys and types, never values; None: no JSON.
-    shape: Any = None
-
-    @property
-    def text(self) -> str:
-        return "no JSON" if self.shape is None else shape_text(cast(Shape, self.shape))
-
-
 class CheckLine(_Model):
     """One check of a report."""
 
@@ -53,7 +39,7 @@ class CheckLine(_Model):
     outcome: CheckOutcome
     detail: str
     reason: SkipReason | None = None
-    answers: tuple[AnswerLine, ...] = ()
+    answers: tuple[AnswerForm, ...] = ()
 
     @property
     def is_comparable(self) -> bool:
@@ -82,9 +68,6 @@ class ConformanceReport(_Model):
 
 
 def line_of(check: Check, result: CheckResult) -> CheckLine:
-    answers = tuple(
-        AnswerLine(request=one.request, status=one.status, shape=one.shape) for one in result.answers
-    )
     return CheckLine(
         check=check.id,
         section=check.section,
@@ -92,7 +75,7 @@ def line_of(check: Check, result: CheckResult) -> CheckLine:
         outcome=result.outcome,
         detail=result.detail,
         reason=result.reason,
-        answers=answers,
+        answers=result.answers,
     )
 
 
@@ -135,7 +118,7 @@ def _change(before: CheckLine, now: CheckLine) -> str:
     return "; ".join(filter(None, found))
 
 
-def _answer_change(before: AnswerLine, now: AnswerLine) -> str:
+def _answer_change(before: AnswerForm, now: AnswerForm) -> str:
     if before.status != now.status:
         return f"{now.request}: answered {before.status}, now {now.status}"
     if before.shape is None and now.shape is None:
@@ -145,7 +128,7 @@ def _answer_change(before: AnswerLine, now: AnswerLine) -> str:
     return ""
 
 
-def _short(answer: AnswerLine) -> str:
+def _short(answer: AnswerForm) -> str:
     return shortened(answer.text, _LONGEST_SHAPE)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
+from patternmill.addresses import is_web_address
 from patternmill.conformance.check_results import (
     Check,
     CheckResult,
@@ -53,7 +52,9 @@ async def checkout_id(session: Session) -> CheckResult:
 
 async def checkout_url(session: Session) -> CheckResult:
     answer = await _accepted(session)
-    faults = [] if is_absolute(_text(answer, "checkoutUrl")) else ["checkoutUrl is no absolute address"]
+    faults = (
+        [] if is_web_address(_text(answer, "checkoutUrl") or "") else ["checkoutUrl is no absolute address"]
+    )
     return by_faults(faults, "checkoutUrl is an absolute address", form_of(CHECKOUT, answer))
 
 
@@ -62,15 +63,6 @@ async def _accepted(session: Session) -> Answer:
     if answer.status not in SUCCESS:
         raise Skipped(SkipReason.NO_OCCASION, "no checkout was made")
     return answer
-
-
-def is_absolute(url: str | None) -> bool:
-    """Whether a browser can open it."""
-    try:
-        parts = urlsplit(url or "")
-        return parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        return False
 
 
 async def checkout_repeat(session: Session) -> CheckResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -57,6 +57,9 @@ class RunRecord:
     #: What was requested: window, attempts, limits; and notes, as on options that could not be checked.
     options: Mapping[str, Any] = field(default_factory=dict)
     prefect_flow_run_id: str | None = None
+
+    def with_options(self, options: Mapping[str, Any]) -> RunRecord:
+        return replace(self, options={**self.options, **options})
 
 
 @dataclass(frozen=True)

@@ -58,8 +58,8 @@ def read_unstated(file: Path | None, environment: str) -> Unstated:
     if file is None:
         return UNSTATED
     try:
-        said = _BY_ENVIRONMENT.validate_json(file.read_bytes()).get(environment)
-        return UNSTATED if said is None else _vouched(said)
+        configured = _BY_ENVIRONMENT.validate_json(file.read_bytes()).get(environment)
+        return UNSTATED if configured is None else _vouched(configured)
     except OSError as error:
         reason = error.strerror or type(error).__name__
     except ValidationError as error:
@@ -71,10 +71,10 @@ def read_unstated(file: Path | None, environment: str) -> Unstated:
     )
 
 
-def _vouched(said: Mapping[str, Any]) -> Unstated:
-    unstated = Unstated.model_validate(said)
-    named = unstated.refine.values() if "refine" in said else ()
-    upload = [unstated.upload] if "upload" in said else []
+def _vouched(configured: Mapping[str, Any]) -> Unstated:
+    unstated = Unstated.model_validate(configured)
+    named = unstated.refine.values() if "refine" in configured else ()
+    upload = [unstated.upload] if "upload" in configured else []
     return unstated.model_copy(
         update={
             "refine": {**_PATHS, **unstated.refine},

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
+from patternmill.results.gallery import page_part, policy_digest
 from patternmill.results.row_files import json_bytes
 from patternmill.states import UNFINISHED_ROWS, RowStatus, Stage
 from patternmill.text import counted, duration, goods, moment, money, plural
@@ -250,13 +248,12 @@ def certificate_page(certificate: Certificate) -> bytes:
     # Loaded for this alone.
     from jinja2 import Environment, StrictUndefined
 
-    style = _template("certificate.css")
+    style = page_part("certificate.css")
     page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    text = page.from_string(_template("certificate.html")).render(
+    text = page.from_string(page_part("certificate.html")).render(
         certificate=certificate,
         style=style,
-        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-{digest}'",
+        policy=f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src '{policy_digest(style)}'",
         facts=list(_facts(certificate)),
         shown_refused=certificate.refused[:_MOST_REFUSED],
         made_at=f"{moment(certificate.made_at)} UTC",
@@ -321,7 +318,3 @@ def _stand_ins_text(rows: int) -> str:
         f"{plural(rows, 'row')} name a category or option that only your service may have; another category stood "
         "in for theirs. `patternmill check` says whether your service has them."
     )
-
-
-def _template(name: str) -> str:
-    return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")

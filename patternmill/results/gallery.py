@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from patternmill.addresses import is_web_address
 from patternmill.catalog.column_mapping import MAPPING, ColumnMapping
 from patternmill.catalog.rows import header_key
 from patternmill.ledger.records import RunRecord
@@ -38,7 +39,7 @@ def page(
 ) -> Iterator[bytes]:
     """The bytes of gallery.html; `pictures` leads from a picture's URL to a file next to the page."""
     mapping = ColumnMapping(run.options.get(MAPPING, {}))
-    style, script = _part("gallery.css"), _part("gallery.js")
+    style, script = page_part("gallery.css"), page_part("gallery.js")
     slots: dict[str, Callable[[], Iterator[bytes]]] = {
         "policy": lambda: iter([_policy(style, script).encode()]),
         "title": lambda: iter([html.escape(f"{run.catalog} · {run.environment}").encode("utf-8", "replace")]),
@@ -47,7 +48,7 @@ def page(
         "run": lambda: iter([_script_json(_run_facts(run, rows))]),
         "rows": lambda: _row_array(mapping.applied(header), rows, pictures),
     }
-    for number, text in enumerate(_SLOT.split(_part("gallery.html"))):
+    for number, text in enumerate(_SLOT.split(page_part("gallery.html"))):
         yield from slots[text]() if number % 2 else iter([text.encode()])
 
 
@@ -106,15 +107,7 @@ def _picture(item: ItemTrace | None, pictures: Mapping[str, str]) -> str | None:
         return None
     if url in pictures:
         return quote(pictures[url].replace("\\", "/"))
-    return url if _is_web_address(url) else None
-
-
-def _is_web_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in {"http", "https"} and bool(parts.hostname)
+    return url if is_web_address(url) else None
 
 
 def _run_facts(run: RunRecord, rows: Sequence[RowResult]) -> dict[str, Any]:
@@ -145,15 +138,16 @@ def _script_json(value: object) -> bytes:
 def _policy(style: str, script: str) -> str:
     return (
         "default-src 'none'; img-src file: http: https:; base-uri 'none'; form-action 'none';"
-        f" style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+        f" style-src '{policy_digest(style)}'; script-src '{policy_digest(script)}'"
     )
 
 
-def _digest(text: str) -> str:
+def policy_digest(text: str) -> str:
+    """By which a content security policy allows a style or script that is part of a page."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _part(name: str) -> str:
+def page_part(name: str) -> str:
     return files("patternmill.results").joinpath(name).read_text(encoding="utf-8")
 
 

@@ -106,7 +106,7 @@ def _write_whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile, o
     orders = [checkout for checkout in found.values() if checkout.order is not None]
     header, results = whole_results(ledger, whole)
     rows = list(with_orders(results, orders))
-    shown = replace(record, options={**record.options, WHOLE_CATALOG: True})
+    shown = record.with_options({WHOLE_CATALOG: True})
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(record.run_id) if counts_of(record) is not None else None
     folder = out / WHOLE_FOLDER

@@ -96,7 +96,7 @@ def with_overlay(record: RunRecord, overlay: Overlay) -> RunRecord:
     """The record of a run with how many corrections there were, and the rows of earlier runs that its own replace."""
     counts = {"merged": len(overlay.merged), "ended": len(overlay.ended), "found": len(overlay.found)}
     known = {CORRECTIONS: counts if any(counts.values()) else None, REPLACES: dict(overlay.replaces)}
-    return replace(record, options={**record.options, **{name: of for name, of in known.items() if of}})
+    return record.with_options({name: of for name, of in known.items() if of})
 
 
 def corrections_line(record: RunRecord) -> str:

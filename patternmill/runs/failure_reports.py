@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -91,9 +91,8 @@ def failures_to_report(ledger: Ledger, record: RunRecord) -> list[Failure]:
     return [failure for failure in _one_a_cause(failures) if failure.cause not in known]
 
 
-def failure_in(stories: Iterable[Story], name: str) -> Failure:
+def failure_in(found: Sequence[Story], name: str) -> Failure:
     """The failure of a row, or that of the one request or job of this name. Raises ConfigurationError."""
-    found = list(stories)
     if len(found) > 1:
         scopes = ", ".join(f"{story.catalog} ({story.environment})" for story in found)
         raise ConfigurationError(

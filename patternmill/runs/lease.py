@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from patternmill.errors import LedgerUnavailable, Overlap, PatternmillError
+from patternmill.errors import LedgerError, LedgerUnavailable, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, LedgerWriter
 from patternmill.ledger.records import HeldLease, Lease
@@ -124,6 +124,14 @@ def _unlock(ledger: Ledger, over: HeldLease) -> None:
 def is_free(lease: HeldLease) -> bool:
     """Whether a lease has no holder, or surely a dead one; one of another machine counts as alive."""
     return not lease.holder or LeaseHolder.of(lease).is_surely_dead()
+
+
+async def release_lease(writer: LedgerWriter, lease: Lease) -> None:
+    """Of a run that begins nothing, or has ended; its writer is closed with it."""
+    writer.shorten_wait()
+    with suppress(LedgerError):
+        await writer.write(lambda ledger: ledger.release_lease(lease))
+    await writer.close()
 
 
 class LeaseHeartbeat:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -17,7 +17,6 @@ from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import (
     BudgetReached,
     ConfigurationError,
-    LedgerError,
     PatternmillError,
     ServiceStopped,
 )
@@ -34,9 +33,10 @@ from patternmill.planning.checkout_items import catalog_of
 from patternmill.planning.items import NOTHING_MADE, canonical_json
 from patternmill.runs.approval import require_approval
 from patternmill.runs.checkout_addresses import CheckoutAddresses
-from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
+from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
 from patternmill.runs.picks import picked_lines
+from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.service import outcomes
 from patternmill.service.orders import ShownOrder, checkout_address, without_addresses
@@ -305,7 +305,7 @@ class _Opening:
         try:
             options = await writer.run(lambda ledger: _put_on_record(ledger, spec, plan, lease))
         except BaseException:
-            await _release(writer, lease)
+            await release_lease(writer, lease)
             raise
         # Products were made at this address, so that "not found" is about a product, and others go on.
         api.known_to_work([Stage.CHECKOUT])
@@ -333,7 +333,7 @@ class _Opening:
         self._is_closed = True
         await self._heartbeat.stop()
         assert self._writer.lease is not None, "it has the lease"
-        await _release(self._writer, self._writer.lease)
+        await release_lease(self._writer, self._writer.lease)
 
     async def _private(self, attempt: Attempt, end: outcomes.CreateEnd) -> outcomes.CreateEnd:
         """What goes on record: the address of a checkout is kept apart, before the checkout counts as open."""
@@ -365,13 +365,12 @@ def _record(spec: OrderSpec, ledger: Ledger) -> RunRecord:
         input_sha256="",
         input_encoding=None,
         studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
-        started_at=datetime.fromtimestamp(ledger.now(), UTC),
+        started_at=moment(ledger),
     )
 
 
 def _run_id(ledger: Ledger) -> RunId:
-    started = datetime.fromtimestamp(ledger.now(), UTC)
-    return RunId(f"order-{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
+    return RunId(f"order-{moment(ledger):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}")
 
 
 def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Lease) -> RunOptions:
@@ -387,13 +386,6 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
     if approved is None:
         return spec.options
     return replace(spec.options, limits=replace(spec.options.limits, approval=approved.approval.id))
-
-
-async def _release(writer: LedgerWriter, lease: Lease) -> None:
-    writer.shorten_wait()
-    with suppress(LedgerError):
-        await writer.write(lambda ledger: ledger.release_lease(lease))
-    await writer.close()
 
 
 def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from patternmill.catalog.changes import (
     Changes,
@@ -13,7 +13,7 @@ from patternmill.catalog.changes import (
     detect,
 )
 from patternmill.catalog.remote import shown_address
-from patternmill.ledger.catalog_rows import CHANGES, counts_of
+from patternmill.ledger.catalog_rows import counts_of
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
 from patternmill.parameters import RetireLimit
@@ -49,14 +49,6 @@ def find_changes(ledger: Ledger | None, scope: Scope, plan: Plan, terms: Refresh
 
 def requested_rows(plan: Plan) -> list[RequestedRow]:
     return [_requested(row, plan) for row in plan.rows]
-
-
-def record_changes(ledger: Ledger, record: RunRecord, changes: Changes) -> None:
-    ledger.add_changes(record.run_id, changes.noteworthy())
-
-
-def with_counts(record: RunRecord, changes: Changes) -> RunRecord:
-    return replace(record, options={**record.options, CHANGES: changes.counts()})
 
 
 def is_whole(record: RunRecord) -> bool:

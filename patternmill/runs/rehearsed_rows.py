@@ -85,7 +85,7 @@ def rehearsed_rows(
     there is, and no model.
     """
     records = _sample(file.records, most, seed)
-    table = _Table(file, folder)
+    table = _CatalogWriter(file, folder)
     checked = check_rows(file, offer, prompt_limit=prompt_limit, extras=extras)
     entries = dict(zip(file.records, checked.entries, strict=True)) if stand_in else {}
     category = _simplest(offer)
@@ -125,7 +125,7 @@ def _is_refused_by_offer(entry: Entry) -> bool:
     return entry.row is None and bool(codes) and codes <= _OF_THE_OFFER
 
 
-class _Table:
+class _CatalogWriter:
     """A catalog being written: the person's columns, and those that stand-ins need besides."""
 
     def __init__(self, file: CatalogFile, folder: Path | None) -> None:

@@ -71,24 +71,15 @@ class RunRequest(BaseModel):
     )
 
 
-class ImportRequest(RunRequest):
-    """A file whose rows are to be made."""
+class SheetRequest(RunRequest):
+    """The options of a run whose rows are read from a sheet."""
 
-    file: Path = Field(
-        description="The CSV, as the worker sees its path: from the project's folder, or absolute."
-    )
-    catalog: str | None = Field(
-        None, description="The catalog that the rows belong to. Default: named after the file."
-    )
     edition: str | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
     model: ModelName | None = Field(
         None,
         description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
-    )
-    encoding: str | None = Field(
-        None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
     worksheet: str | None = Field(
         None, description="Of a workbook: the worksheet's name, if several could be meant."
@@ -97,10 +88,24 @@ class ImportRequest(RunRequest):
         None,
         description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
     )
+
+
+class ImportRequest(SheetRequest):
+    """A file whose rows are to be made."""
+
+    file: Path = Field(
+        description="The CSV, as the worker sees its path: from the project's folder, or absolute."
+    )
+    catalog: str | None = Field(
+        None, description="The catalog that the rows belong to. Default: named after the file."
+    )
+    encoding: str | None = Field(
+        None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
+    )
     out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
 
 
-class RefreshRequest(RunRequest):
+class RefreshRequest(SheetRequest):
     """A source that a catalog is to follow."""
 
     source: SourceName = Field(
@@ -115,22 +120,8 @@ class RefreshRequest(RunRequest):
     retire: Count | None = Field(
         None, description="This once, retire up to this many rows despite the limit above."
     )
-    edition: str | None = Field(
-        None, description="Buy everything again, on purpose, under this edition's name."
-    )
-    model: ModelName | None = Field(
-        None,
-        description="The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.",
-    )
     encoding: str | None = Field(
         None, description="The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
-    )
-    worksheet: str | None = Field(
-        None, description="Of a workbook: the worksheet's name, if several could be meant."
-    )
-    mapping: Path | None = Field(
-        None,
-        description="A file from `patternmill map`: which column is which. Default: as confirmed before.",
     )
     out: str | None = Field(
         None,

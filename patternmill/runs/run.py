@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import platform
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
-from patternmill import __version__
-from patternmill.catalog.column_mapping import MAPPING
-from patternmill.catalog.offer import Offer, merged
+from patternmill.catalog.offer import Offer
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.sheet_choices import READING
 from patternmill.engine.engine import Engine
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
-from patternmill.errors import LeaseLost, LedgerError, Overlap, PatternmillError
-from patternmill.identifiers import RunId
-from patternmill.ledger.catalog_rows import RETRY_OF
+from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
-from patternmill.ledger.records import Approval, KeptForecast, Lease, NewItem, RunRecord, RunRow
+from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.track_record import Calibration, calibration
-from patternmill.ledger.runs import entry_text
 from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
-from patternmill.planning.forecast import CONFIDENCE, Forecast
-from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.forecast import Forecast
 from patternmill.planning.plan import Cost, Plan, cost_of
 from patternmill.planning.recognition import Memory
 from patternmill.processes import collect_rarely
-from patternmill.results.gallery import KEPT_PICTURES
 from patternmill.runs.approval import (
-    JUDGED_BY,
     ApprovedItems,
-    limits_on_record,
     propose,
     rejection,
     require_approval,
 )
-from patternmill.runs.corrected_input import record_corrections, with_overlay
-from patternmill.runs.lease import LeaseHeartbeat, acquire_lease
+from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
+from patternmill.runs.plan_record import (
+    LINT,
+    close_broken_runs,
+    kept_forecast,
+    moment,
+    new_record,
+    put_on_record,
+    record_overlap,
+    with_approval,
+)
 from patternmill.runs.preview import (
     Duplicates,
     apply_limits,
@@ -58,9 +52,6 @@ from patternmill.runs.preview import (
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import (
-    find_changes,
-    record_changes,
-    with_counts,
     withheld_reason,
 )
 from patternmill.runs.safeguards import refuse_other_service, require_confirmation
@@ -73,8 +64,6 @@ if TYPE_CHECKING:
     from patternmill.results.results_files import Results
 
 
-#: In the options of a run's record: the money lint of its plan, in a sentence.
-LINT = "lint"
 _PARTLY = Outcome.COMPLETED_WITH_FAILURES
 
 
@@ -203,7 +192,8 @@ class Run(ActiveRun):
         try:
             recorded = await _Planning(spec, checked, offer, refused, record, lease).of(writer, api)
         except BaseException:
-            await _release(heartbeat, writer, lease)
+            await heartbeat.stop()
+            await release_lease(writer, lease)
             raise
         spec = with_spending_limits(spec, recorded.plan, recorded.approved)
         run = cls(spec, recorded, writer, api, heartbeat)
@@ -289,14 +279,6 @@ async def _acquire(
     return record, lease, LedgerWriter(ledger, lease)
 
 
-async def _release(heartbeat: LeaseHeartbeat, writer: LedgerWriter, lease: Lease) -> None:
-    await heartbeat.stop()
-    writer.shorten_wait()
-    with suppress(LedgerError):
-        await writer.write(lambda ledger: ledger.release_lease(lease))
-    await writer.close()
-
-
 @dataclass(frozen=True)
 class _RecordedPlan:
     """A plan on record, within the limits and the approval of its run."""
@@ -328,7 +310,7 @@ class _Planning:
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
         duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
         note = await asyncio.to_thread(lint_note_of, self.spec, self.checked, plan)
-        planning = replace(self, record=with_lint(self.record, note))
+        planning = replace(self, record=self.record.with_options({LINT: note} if note else {}))
         recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, memory, plan, duplicates))
         # In a transaction of its own: to play a large plan takes a while.
         return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
@@ -358,7 +340,7 @@ class _Planning:
         expected = forecast_of(ledger, self.spec, recorded.plan) if self.refused is None else None
         if expected is not None:
             with ledger.transaction(self.lease):
-                ledger.keep_forecast(recorded.record.run_id, kept(expected))
+                ledger.keep_forecast(recorded.record.run_id, kept_forecast(expected))
         return replace(recorded, forecast=expected)
 
 
@@ -377,158 +359,3 @@ def _opened(spec: RunSpec) -> Ledger:
 def accepted_before(ledger: Ledger, environment: str) -> tuple[frozenset[Stage], frozenset[str]]:
     """The stages, and of refinements the operations, of which the service has ever accepted a create."""
     return ledger.accepted_stages(environment), ledger.accepted_refinements(environment, REFINEMENTS)
-
-
-_CHUNK = 5000
-
-
-def moment(ledger: Ledger) -> datetime:
-    """The ledger's time, which dates its records."""
-    return datetime.fromtimestamp(ledger.now(), UTC)
-
-
-def new_record(
-    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None, started: datetime
-) -> RunRecord:
-    return RunRecord(
-        run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
-        catalog=spec.catalog,
-        environment=spec.settings.environment,
-        source=spec.named_source,
-        input_sha256=checked.file.sha256,
-        input_encoding=checked.file.encoding,
-        studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
-        started_at=started,
-        versions={
-            "patternmill": __version__,
-            "python": platform.python_version(),
-            **_library_versions(),
-        },
-        options=_options_on_record(spec, checked),
-        prefect_flow_run_id=prefect_flow_run_id,
-    )
-
-
-@cache
-def _library_versions() -> dict[str, str]:
-    """Read once: each is a file of metadata to parse."""
-    return {name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")}
-
-
-def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
-    options: dict[str, Any] = {
-        "max_in_flight": spec.options.max_in_flight,
-        "attempts": spec.options.attempts,
-        "edition": spec.edition,
-        JUDGED_BY: limits_on_record(spec.options),
-    }
-    if spec.model is not None:
-        options["model"] = spec.model
-    if spec.options.currency is not None:
-        options["currency"] = spec.options.currency
-    if spec.settings.embedded:
-        options[KEPT_PICTURES] = True
-    if spec.report_failures:
-        options["report_failures"] = True
-    if spec.selection is not None:
-        options[RETRY_OF] = spec.selection.record.run_id
-    if checked.notes:
-        options["notes"] = list(checked.notes)
-    if checked.file.layout is not None:
-        options[READING] = checked.file.layout.on_record()
-    if checked.file.mapping.columns:
-        options[MAPPING] = dict(checked.file.mapping.columns)
-    return options
-
-
-def with_lint(record: RunRecord, note: str | None) -> RunRecord:
-    return replace(record, options={**record.options, LINT: note}) if note else record
-
-
-def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
-    """With the decision that the run rests on, or was refused by."""
-    decision = {
-        "digest": approval.digest,
-        "verdict": approval.verdict.value,
-        "who": approval.who,
-        # On an open-source Prefect server, as on a terminal, a name is whatever was typed.
-        "who_is_verified": False,
-        "note": approval.note,
-        "items": approval.ceiling.items,
-        "amount": approval.ceiling.amount,
-    }
-    return replace(record, options={**record.options, "approval": decision})
-
-
-def kept(forecast: Forecast) -> KeptForecast:
-    seconds, amount = forecast.seconds, forecast.amount
-    return KeptForecast(
-        CONFIDENCE,
-        forecast.jobs,
-        (seconds.low, seconds.middle, seconds.high),
-        (round(amount.low), round(amount.middle), round(amount.high)) if amount else None,
-    )
-
-
-def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
-    ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
-    with ledger.transaction():
-        ledger.add_run(ended, checked.file.raw)
-        ledger.update_run(ended)
-
-
-def put_on_record(
-    ledger: Ledger,
-    spec: RunSpec,
-    record: RunRecord,
-    plan: Plan,
-    checked: CheckedCatalog,
-    offer: Offer | None,
-    number: int,
-) -> RunRecord:
-    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
-    record = with_overlay(record, checked.overlay)
-    changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
-    if changes is not None:
-        record = with_counts(record, changes)
-    ledger.add_run(record, checked.file.raw, number=number)
-    record_corrections(ledger, record, checked.overlay)
-    for sha256, raw in checked.extras.bytes_of.items():
-        ledger.keep_input(sha256, raw)
-    items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]
-    for first in range(0, len(items), _CHUNK):
-        ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
-    ledger.add_rows(record.run_id, _run_rows(plan))
-    if offer is not None and offer.categories is not None:
-        ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
-    if changes is not None:
-        record_changes(ledger, record, changes)
-    return record
-
-
-def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
-    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
-
-    They ended with the last that is known of them, whenever somebody closes them.
-    """
-    for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
-        if record.outcome is None:
-            ledger.close_rows(record)
-            ledger.update_catalog(record)
-            reason = "The process that drove this run ended without closing it."
-            ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
-            ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
-
-
-def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
-    """`written`: what a product's row has in its own spelling."""
-    as_written = canonical_json(written) if written is not None else None
-    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key, as_written)
-
-
-def _run_rows(plan: Plan) -> Iterator[RunRow]:
-    for row in plan.rows:
-        entry = row.entry
-        yield RunRow(
-            row.position, entry.record.line, row.known_sku, row.pattern, row.product, entry_text(entry)
-        )

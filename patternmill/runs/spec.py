@@ -34,7 +34,7 @@ from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.results.summary import MANIFEST, ManifestUnreadable, read_manifest
 from patternmill.results.whole_catalog import WHOLE_CATALOG
 from patternmill.runs.refresh_changes import RefreshTerms
-from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest
+from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest, SheetRequest
 from patternmill.runs.retry import RetrySelection
 from patternmill.runs.safeguards import refuse_unspreadable, require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
@@ -202,7 +202,7 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
     )
 
 
-def _model(request: ImportRequest | RefreshRequest, origin: Origin | None, settings: Settings) -> str | None:
+def _model(request: SheetRequest, origin: Origin | None, settings: Settings) -> str | None:
     """The default model that is named, else that of the run which a file comes from, else that of the settings."""
     if request.model is not None:
         return request.model or None

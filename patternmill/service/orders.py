@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
+from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
 from patternmill.service.redaction import clean
@@ -49,13 +49,9 @@ class ShownOrder:
 def checkout_address(answer: dict[str, Any]) -> str | None:
     """The `checkoutUrl` of a checkout, if a browser can open it."""
     url = answer.get("checkoutUrl")
-    if not isinstance(url, str) or not url.isprintable() or " " in url:
+    if not isinstance(url, str) or not url.isprintable() or " " in url or not is_web_address(url):
         return None
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    return url if parts.scheme in {"http", "https"} and parts.hostname else None
+    return url
 
 
 def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:

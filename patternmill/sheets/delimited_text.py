@@ -8,16 +8,15 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from patternmill.catalog.catalog_file import NumberedRow
 from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.problems import FileCode, refusal
-from patternmill.catalog.read_limits import Reading
-from patternmill.catalog.sheet_choices import DELIMITERS, SheetChoices, SheetLayout
+from patternmill.catalog.sheet_choices import DELIMITERS, SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.sheets.csv_reader import CsvText, has_content
-from patternmill.sheets.tables import Sheet, Table, names_columns, table_of
+from patternmill.sheets.tables import Sheet, SheetFile, Table, names_columns, table_of
 from patternmill.sheets.text_encodings import check_text, encoding_of
 from patternmill.text import plain
 
@@ -29,18 +28,10 @@ _SURE = 0.9
 _FEWEST_COLUMNS = 3
 
 
-def text_table(
-    raw: bytes,
-    name: str,
-    layout: SheetLayout,
-    *,
-    choices: SheetChoices,
-    mapping: ColumnMapping,
-    reading: Reading,
-    quoting: bool,
-) -> Table:
+def text_table(file: SheetFile) -> Table:
     """Raises InputRefused when it is no text, or can be read in two ways."""
-    encoding = encoding_of(raw, name, choices.encoding, quoting)
+    raw, name, choices = file.raw, file.name, file.choices
+    encoding = encoding_of(raw, name, choices.encoding, file.quoting)
     check_text(raw, name, encoding)
     text = raw.decode(encoding)
     named = _NAMED_DELIMITER.match(text)
@@ -49,13 +40,13 @@ def text_table(
         raw, read_as = text[named.end() :].encode(), "utf-8"
     delimiter = choices.delimiter or (named.group(1) if named else None)
     if delimiter is None:
-        delimiter = _likeliest(text[:_SAMPLE], name, mapping, quoting)
+        delimiter = _likeliest(text[:_SAMPLE], name, file.mapping, file.quoting)
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise refusal(FileCode.WRONG_DELIMITER, f"{name} names {delimiter!r} as its delimiter.", _SAVE)
-    numbered = CsvText(raw, name, read_as, reading, delimiter).rows
+    numbered = CsvText(raw, name, read_as, file.reading, delimiter).rows
     sheet = Sheet(tuple(row for row in numbered if has_content(row[1])))
-    layout = replace(layout, format=_FORMATS.get(delimiter, "text"), encoding=encoding, delimiter=delimiter)
-    return table_of(sheet, name, layout, choices, mapping)
+    layout = SheetLayout(_FORMATS.get(delimiter, "text"), file.sha256, encoding, delimiter)
+    return table_of(sheet, name, layout, choices, file.mapping)
 
 
 _SAVE = "Save it as `CSV UTF-8 (comma delimited)`."

@@ -24,7 +24,7 @@ from patternmill.sheets.delimited_text import text_table
 from patternmill.sheets.json_rows import json_sheet, looks_like_json
 from patternmill.sheets.parquet_rows import PARQUET, parquet_sheet
 from patternmill.sheets.shopify import is_shopify, with_products
-from patternmill.sheets.tables import Table, table_of
+from patternmill.sheets.tables import SheetFile, Table, table_of
 from patternmill.sheets.text_encodings import check_text, encoding_of
 from patternmill.sheets.workbooks import workbook_table
 from patternmill.text import plain
@@ -128,20 +128,16 @@ def read_table(
     name = plain(name, _LONGEST_NAME)
     reading = reading or Reading(name)
     raw = unpacked(raw, reading)
-    layout = SheetLayout("", hashlib.sha256(raw).hexdigest())
+    file = SheetFile(raw, name, hashlib.sha256(raw).hexdigest(), choices, mapping, reading, quoting)
     if raw.startswith(ZIP):
-        table = workbook_table(
-            raw, name, layout, choices=choices, mapping=mapping, reading=reading, quoting=quoting
-        )
+        table = workbook_table(file)
     elif raw.startswith(PARQUET):
-        table = table_of(parquet_sheet(raw, reading), name, replace(layout, format="Parquet"), _FIRST_ROW)
+        table = table_of(parquet_sheet(raw, reading), name, SheetLayout("Parquet", file.sha256), _FIRST_ROW)
     elif (text := _json_text(raw, name, choices, quoting)) is not None:
         kind, sheet = json_sheet(text, name, reading)
-        table = table_of(sheet, name, replace(layout, format=kind), _FIRST_ROW)
+        table = table_of(sheet, name, SheetLayout(kind, file.sha256), _FIRST_ROW)
     else:
-        table = text_table(
-            raw, name, layout, choices=choices, mapping=mapping, reading=reading, quoting=quoting
-        )
+        table = text_table(file)
     return with_products(table) if is_shopify(table.header) else table
 
 

@@ -50,6 +50,21 @@ class Sheet:
 
 
 @dataclass(frozen=True)
+class SheetFile:
+    """A file that is to be read as a table, and how."""
+
+    raw: bytes = field(repr=False)
+    name: str
+    #: Of the bytes, in hexadecimal.
+    sha256: str
+    choices: SheetChoices
+    mapping: ColumnMapping
+    reading: Reading
+    #: A refusal may quote what is in the file.
+    quoting: bool
+
+
+@dataclass(frozen=True)
 class Table:
     """A file's rows as texts, before anything is known of its columns."""
 

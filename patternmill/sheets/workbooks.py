@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 import zipfile
+from dataclasses import replace
 from typing import Protocol
 
 from patternmill.catalog.column_mapping import ColumnMapping
@@ -13,7 +14,7 @@ from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.sheets.archives import damaged, part_name
-from patternmill.sheets.tables import Sheet, Table, looks_tabular, names_columns, table_of
+from patternmill.sheets.tables import Sheet, SheetFile, Table, looks_tabular, names_columns, table_of
 from patternmill.text import plain, plural, shown
 
 _MOST_NAMED = 8
@@ -28,29 +29,18 @@ class Workbook(Protocol):
     def read(self, name: str) -> Sheet: ...
 
 
-def workbook_table(
-    raw: bytes,
-    name: str,
-    layout: SheetLayout,
-    *,
-    choices: SheetChoices,
-    mapping: ColumnMapping,
-    reading: Reading,
-    quoting: bool,
-) -> Table:
+def workbook_table(file: SheetFile) -> Table:
     """The worksheet that was chosen, or the only one that can be meant. Raises InputRefused."""
-    book = _opened(raw, reading)
-    layout = SheetLayout(book.format, layout.sha256)
-    tables = {
-        worksheet: table_of(
-            sheet, name, SheetLayout(book.format, layout.sha256, worksheet=worksheet), choices, mapping
-        )
-        for worksheet, sheet in _sheets(book, name, choices).items()
-    }
-    meant = _meant(tables, mapping)
+    book = _opened(file.raw, file.reading)
+    layout = SheetLayout(book.format, file.sha256)
+    tables = [
+        table_of(sheet, file.name, replace(layout, worksheet=worksheet), file.choices, file.mapping)
+        for worksheet, sheet in _sheets(book, file.name, file.choices).items()
+    ]
+    meant = _meant(tables, file.mapping)
     if len(meant) == 1:
         return meant[0]
-    raise _several(name, meant, quoting)
+    raise _several(file.name, meant, file.quoting)
 
 
 def _sheets(book: Workbook, name: str, choices: SheetChoices) -> dict[str, Sheet]:
@@ -78,10 +68,10 @@ def _chosen(book: Workbook, name: str, asked: str) -> str:
     )
 
 
-def _meant(tables: dict[str, Table], mapping: ColumnMapping) -> list[Table]:
-    exact = [table for table in tables.values() if names_columns(table.header, mapping)]
-    tabular = [table for table in tables.values() if looks_tabular(table.sheet)]
-    return exact or tabular or list(tables.values())
+def _meant(tables: list[Table], mapping: ColumnMapping) -> list[Table]:
+    exact = [table for table in tables if names_columns(table.header, mapping)]
+    tabular = [table for table in tables if looks_tabular(table.sheet)]
+    return exact or tabular or tables
 
 
 def _several(name: str, tables: list[Table], quoting: bool) -> InputRefused:

@@ -26,11 +26,6 @@ class Inks:
     def with_main(self, main: Colour) -> Inks:
         return replace(self, main=main)
 
-    @property
-    def outline(self) -> Colour:
-        """What contours are drawn in where the style has them."""
-        return self.main
-
     def paint(self, path: str, colour: Colour, *, edge: float = 1.6) -> str:
         """A filled shape."""
         if self.style == "ink":

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 from studio.store.feedback_table import SettingTable
 
 SETTING = "clock"
 
 
-class StudioClock(Protocol):
-    """Called, it is the present instant, aware of its time zone."""
+class RealClock:
+    """The computer's own. Called, it is the present instant, aware of its time zone."""
 
     #: Whether it is moved by hand.
-    manual: bool
-
-    def __call__(self) -> datetime: ...
-
-    def reload(self) -> None:
-        """Go on from what is stored: the state may be another one now."""
-
-
-class RealClock:
-    """The computer's own."""
-
     manual = False
 
     def __call__(self) -> datetime:
         return datetime.now(UTC)
 
     def reload(self) -> None:
-        pass
+        """Go on from what is stored: the state may be another one now."""
 
 
 class ManualClock:

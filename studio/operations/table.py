@@ -22,179 +22,141 @@ Perform = Callable[[Body, Caller], Answer | Awaitable[Answer]]
 
 @dataclass(frozen=True)
 class Operation:
-    """One address under /v1. `method` is where the service answers it; `refusals` are its own error statuses."""
+    """One address under /v1. `refusals` are its own error statuses."""
 
     name: str
     summary: str
-    method: str
     body: type[Body]
     answer: type
     refusals: tuple[int, ...] = ()
+    #: Where the service answers it, if not under its name.
+    method: str = ""
     body_limit: int = BODY_LIMIT
 
     def of(self, service: Service) -> Perform:
-        return cast(Perform, attrgetter(self.method)(service))
+        return cast(Perform, attrgetter(self.method or self.name.replace("/", "."))(service))
 
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "patterns/create",
         "Generate a pattern from a prompt.",
-        "patterns.create",
         requests.CreatePattern,
         answers.JobAnswer,
         (404, 409, 422),
     ),
-    Operation(
-        "patterns/get", "A pattern.", "patterns.get", requests.GetPattern, answers.PatternAnswer, (404,)
-    ),
-    Operation(
-        "patterns/list",
-        "The account's patterns.",
-        "patterns.list",
-        requests.Page,
-        answers.PatternList,
-        (404,),
-    ),
+    Operation("patterns/get", "A pattern.", requests.GetPattern, answers.PatternAnswer, (404,)),
+    Operation("patterns/list", "The account's patterns.", requests.Page, answers.PatternList, (404,)),
     Operation(
         "refine/edit",
         "A new pattern: this one with more words.",
-        "patterns.edit",
         requests.EditPattern,
         answers.JobAnswer,
         (404, 409, 422),
+        method="patterns.edit",
     ),
     Operation(
         "refine/recolor",
         "A new pattern: this one in other colours.",
-        "patterns.recolor",
         requests.RecolorPattern,
         answers.JobAnswer,
         (404, 409, 422),
+        method="patterns.recolor",
     ),
     Operation(
         "refine/crop",
         "A new pattern: a part of this one's tile.",
-        "patterns.crop",
         requests.CropPattern,
         answers.JobAnswer,
         (404, 409, 422),
+        method="patterns.crop",
     ),
     Operation(
         "refine/extend",
         "A new pattern: this one with a larger repeat.",
-        "patterns.extend",
         requests.ExtendPattern,
         answers.JobAnswer,
         (404, 409, 422),
+        method="patterns.extend",
     ),
-    Operation("jobs/get", "A job as it stands.", "jobs.get", requests.GetJob, answers.JobAnswer, (404,)),
-    Operation("jobs/list", "The account's jobs.", "jobs.list", requests.Page, answers.JobList, (404,)),
+    Operation("jobs/get", "A job as it stands.", requests.GetJob, answers.JobAnswer, (404,)),
+    Operation("jobs/list", "The account's jobs.", requests.Page, answers.JobList, (404,)),
     Operation(
         "references/create",
         "Upload a picture.",
-        "references.create",
         requests.CreateReference,
         answers.ReferenceAnswer,
         (404, 409, 422),
-        UPLOAD_LIMIT,
+        body_limit=UPLOAD_LIMIT,
     ),
     Operation(
-        "references/get",
-        "An uploaded picture.",
-        "references.get",
-        requests.GetReference,
-        answers.ReferenceAnswer,
-        (404,),
+        "references/get", "An uploaded picture.", requests.GetReference, answers.ReferenceAnswer, (404,)
     ),
     Operation(
-        "references/list",
-        "The account's uploaded pictures.",
-        "references.list",
-        requests.Page,
-        answers.ReferenceList,
-        (404,),
+        "references/list", "The account's uploaded pictures.", requests.Page, answers.ReferenceList, (404,)
     ),
     Operation(
         "references/delete",
         "Delete an uploaded picture.",
-        "references.delete",
         requests.GetReference,
         answers.DeletedReference,
         (404,),
     ),
-    Operation("models/list", "The models.", "range.list_models", requests.Nothing, answers.ModelList),
-    Operation("models/get", "A model.", "range.get_model", requests.GetModel, answers.ModelAnswer, (404,)),
+    Operation("models/list", "The models.", requests.Nothing, answers.ModelList, method="range.list_models"),
+    Operation(
+        "models/get", "A model.", requests.GetModel, answers.ModelAnswer, (404,), method="range.get_model"
+    ),
     Operation(
         "categories/list",
         "The categories.",
-        "range.list_categories",
         requests.Nothing,
         answers.CategoryList,
+        method="range.list_categories",
     ),
     Operation(
         "categories/get",
         "A category, its options, prices and print sizes.",
-        "range.get_category",
         requests.GetCategory,
         answers.CategoryAnswer,
         (404,),
+        method="range.get_category",
     ),
     Operation(
         "products/create",
         "Build a product from a pattern.",
-        "products.create",
         requests.CreateProduct,
         answers.JobAnswer,
         (404, 409, 422),
     ),
-    Operation(
-        "products/get", "A product.", "products.get", requests.GetProduct, answers.ProductAnswer, (404,)
-    ),
-    Operation(
-        "products/list",
-        "The account's products.",
-        "products.list",
-        requests.Page,
-        answers.ProductList,
-        (404,),
-    ),
+    Operation("products/get", "A product.", requests.GetProduct, answers.ProductAnswer, (404,)),
+    Operation("products/list", "The account's products.", requests.Page, answers.ProductList, (404,)),
     Operation(
         "checkouts/create",
         "Open a checkout for products.",
-        "checkouts.create",
         requests.CreateCheckout,
         answers.CheckoutAnswer,
         (404, 409),
     ),
-    Operation(
-        "checkouts/get",
-        "A checkout.",
-        "checkouts.get",
-        requests.GetCheckout,
-        answers.CheckoutAnswer,
-        (404,),
-    ),
+    Operation("checkouts/get", "A checkout.", requests.GetCheckout, answers.CheckoutAnswer, (404,)),
     Operation(
         "orders/get",
         "The order of a paid checkout.",
-        "checkouts.get_order",
         requests.GetOrder,
         answers.OrderAnswer,
         (404,),
+        method="checkouts.get_order",
     ),
     Operation(
         "orders/list",
         "The account's orders.",
-        "checkouts.list_orders",
         requests.Page,
         answers.OrderList,
         (404,),
+        method="checkouts.list_orders",
     ),
     Operation(
         "feedback/create",
         "Report an issue of the interface.",
-        "feedback.create",
         requests.CreateFeedback,
         answers.FeedbackAnswer,
         (503,),

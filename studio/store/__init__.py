@@ -46,10 +46,6 @@ __all__ = [
 DATABASE = "studio.db"
 
 
-#: The file's name in a studio's home.
-DATABASE = "studio.db"
-
-
 class Store:
     """The tables of the studio's file."""
 

@@ -6,12 +6,10 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from studio.store.database import Account, Database, Row, instant, optional_instant
+from studio.store.database import Account, Database, Row, instant, optional_instant, row_of
 from studio.store.job_table import LAST
 
-CHECKOUT = (
-    "SELECT checkout_id, account, page_id, lines, created_at, paid_at, cancelled_at FROM checkout WHERE "
-)
+COLUMNS = "checkout_id, account, page_id, lines, created_at, paid_at, cancelled_at"
 ORDER_COLUMNS = (
     "order_id, checkout_id, account, paid_at, production_at, shipped_at, delivered_at, cancelled_at"
 )
@@ -66,16 +64,7 @@ class CheckoutTable:
         self._database = database
 
     def add(self, checkout: Checkout) -> None:
-        self._database.execute(
-            "INSERT INTO checkout (checkout_id, account, page_id, lines, created_at) VALUES (?, ?, ?, ?, ?)",
-            (
-                checkout.checkout_id,
-                checkout.account,
-                checkout.page_id,
-                json.dumps([vars(line) for line in checkout.lines]),
-                checkout.created_at.timestamp(),
-            ),
-        )
+        self._database.insert("checkout", COLUMNS, row_of(checkout))
 
     def get(self, account: Account, checkout_id: str) -> Checkout | None:
         return self._one("checkout_id = ? AND account = ?", checkout_id, account)
@@ -88,10 +77,7 @@ class CheckoutTable:
         with self._database.transaction():
             if not self._close("paid_at", order.checkout_id, order.paid_at):
                 return False
-            self._database.execute(
-                f"INSERT INTO orders ({ORDER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-                _order_row(order),
-            )
+            self._database.insert("orders", ORDER_COLUMNS, row_of(order))
         return True
 
     def cancel(self, checkout_id: str, at: datetime) -> bool:
@@ -114,7 +100,7 @@ class CheckoutTable:
             " ORDER BY seq DESC LIMIT ?",
             (account, LAST if before is None else before, limit),
         )
-        found = ((int(str(row[0])), _order(row[1:])) for row in rows)
+        found = ((row[0], _order(row[1:])) for row in rows)
         return [(place, (order, self._of(order))) for place, order in found]
 
     def cancel_order(self, order: Order, at: datetime) -> Order:
@@ -137,43 +123,23 @@ class CheckoutTable:
         return self._database.execute(statement, (at.timestamp(), checkout_id)) == 1
 
     def _one(self, condition: str, *values: str) -> Checkout | None:
-        row = self._database.one(CHECKOUT + condition, values)
+        row = self._database.one(f"SELECT {COLUMNS} FROM checkout WHERE {condition}", values)  # noqa: S608
         if row is None:
             return None
         checkout_id, account, page_id, lines, created_at, paid_at, cancelled_at = row
         return Checkout(
-            str(checkout_id),
-            Account(str(account)),
-            str(page_id),
-            tuple(Line(**line) for line in json.loads(str(lines))),
+            checkout_id,
+            account,
+            page_id,
+            tuple(Line(**line) for line in json.loads(lines)),
             instant(created_at),
             optional_instant(paid_at),
             optional_instant(cancelled_at),
         )
 
 
-def _order_row(order: Order) -> Row:
-    return (
-        order.order_id,
-        order.checkout_id,
-        order.account,
-        order.paid_at.timestamp(),
-        order.production_at.timestamp(),
-        order.shipped_at.timestamp(),
-        order.delivered_at.timestamp(),
-        None,
-    )
-
-
 def _order(row: Row) -> Order:
-    order_id, checkout_id, account, paid_at, production_at, shipped_at, delivered_at, cancelled_at = row
-    return Order(
-        str(order_id),
-        str(checkout_id),
-        Account(str(account)),
-        instant(paid_at),
-        instant(production_at),
-        instant(shipped_at),
-        instant(delivered_at),
-        optional_instant(cancelled_at),
-    )
+    order_id, checkout_id, account, *steps, cancelled_at = row
+    paid, production, shipped, delivered = map(instant, steps)
+    cancelled = optional_instant(cancelled_at)
+    return Order(order_id, checkout_id, account, paid, production, shipped, delivered, cancelled)

@@ -6,19 +6,20 @@ system has it), and a power cut may cost the last moments. One connection, used 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NewType
+from typing import Any, NewType
 
 from studio.store.migrations import MIGRATIONS, Migrations
 
 #: Whose an object is: each key belongs to one account.
 Account = NewType("Account", str)
 DEFAULT_ACCOUNT = Account("default")
-Row = tuple[object, ...]
+Row = tuple[Any, ...]
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000")
 
 
@@ -49,6 +50,10 @@ class Database:
 
     def all(self, query: str, values: Row = ()) -> list[Row]:
         return self._connection.execute(query, values).fetchall()
+
+    def insert(self, table: str, columns: str, values: Row) -> None:
+        marks = ", ".join("?" * len(values))
+        self.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)  # noqa: S608
 
     def add_rows(self, table: str, rows: list[Row]) -> None:
         """Rows of the same table of another file, each with all its columns."""
@@ -88,9 +93,22 @@ class Database:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def instant(seconds: object) -> datetime:
-    return datetime.fromtimestamp(float(str(seconds)), UTC)
+def row_of(record: object) -> Row:
+    """The fields of a dataclass in their order: instants as seconds, and what is no scalar as JSON."""
+    return tuple(map(_kept, vars(record).values()))
 
 
-def optional_instant(seconds: object) -> datetime | None:
+def _kept(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=vars)
+    return value
+
+
+def instant(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def optional_instant(seconds: float | None) -> datetime | None:
     return None if seconds is None else instant(seconds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from studio.store.database import Database, Row, instant
+from studio.store.database import Database, Row, instant, row_of
 from studio.store.job_table import LAST
 from studio.store.migrations import Migrations
 
@@ -89,11 +89,8 @@ class ExchangeTable:
 
     def add(self, exchanges: Sequence[KeptExchange], kept: int) -> None:
         """Keep these, and of all the newest `kept`; call it in a transaction."""
-        marks = ", ".join("?" * len(COLUMNS.split(", ")))
-        self._database.execute_many(
-            f"INSERT INTO exchange ({COLUMNS}) VALUES ({marks})",  # noqa: S608
-            [_row(one) for one in exchanges],
-        )
+        for one in exchanges:
+            self._database.insert("exchange", COLUMNS, (None, *row_of(one)[1:]))
         self._database.execute(
             "DELETE FROM exchange WHERE seq <= (SELECT max(seq) FROM exchange) - ?", (kept,)
         )
@@ -114,41 +111,7 @@ class ExchangeTable:
         return None if row is None else _exchange(row)
 
 
-def _row(one: KeptExchange) -> Row:
-    return (
-        None,
-        one.at.timestamp(),
-        one.method,
-        one.operation,
-        one.account,
-        one.key_name,
-        one.request_id,
-        one.status,
-        one.seconds,
-        one.fault,
-        one.request,
-        one.answer,
-        one.request_size,
-        one.answer_size,
-    )
-
-
 def _exchange(row: Row) -> KeptExchange:
-    seq, at, method, operation, account, key_name, request_id, status, seconds, fault, *bodies = row
-    request, answer, request_size, answer_size = bodies or ("", "", 0, 0)
-    return KeptExchange(
-        int(str(seq)),
-        instant(at),
-        str(method),
-        str(operation),
-        str(account),
-        str(key_name),
-        str(request_id),
-        int(str(status)),
-        float(str(seconds)),
-        str(fault),
-        str(request),
-        str(answer),
-        int(str(request_size)),
-        int(str(answer_size)),
-    )
+    """With its bodies, where the row has them."""
+    seq, at, *rest = row
+    return KeptExchange(seq, instant(at), *rest)

@@ -20,7 +20,7 @@ class FaultTable:
         """Count a call; which one it is, from 1."""
         row = self._database.one(ADD_CALL, (fault, subject))
         assert row is not None
-        return int(str(row[0]))
+        return int(row[0])
 
     def add_firing(self, fault: str, subject: str) -> None:
         self._database.execute(
@@ -30,7 +30,7 @@ class FaultTable:
     def totals(self) -> dict[str, tuple[int, int]]:
         """By fault: calls and firings."""
         rows = self._database.all("SELECT fault, sum(calls), sum(fired) FROM fault_count GROUP BY fault")
-        return {str(fault): (int(str(calls)), int(str(fired))) for fault, calls, fired in rows}
+        return {fault: (calls, fired) for fault, calls, fired in rows}
 
     def clear(self) -> None:
         self._database.execute("DELETE FROM fault_count")

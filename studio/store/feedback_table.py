@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
-from studio.store.database import Account, Database, instant
+from studio.store.database import Account, Database, instant, row_of
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,12 @@ class FeedbackTable:
         self._database = database
 
     def add(self, feedback: Feedback) -> None:
-        self._database.execute(
-            "INSERT INTO feedback (account, received_at, report) VALUES (?, ?, ?)",
-            (
-                feedback.account,
-                feedback.received_at.timestamp(),
-                json.dumps(feedback.report, ensure_ascii=False),
-            ),
-        )
+        self._database.insert("feedback", "account, received_at, report", row_of(feedback))
 
     def all(self) -> list[Feedback]:
         """Oldest first."""
         rows = self._database.all("SELECT account, received_at, report FROM feedback ORDER BY seq")
-        return [
-            Feedback(Account(str(account)), instant(received_at), json.loads(str(report)))
-            for account, received_at, report in rows
-        ]
+        return [Feedback(account, instant(at), json.loads(report)) for account, at, report in rows]
 
 
 class SettingTable:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, NewType
 
-from studio.store.database import Account, Database, Row, instant
+from studio.store.database import Account, Database, Row, instant, row_of
 
 JobId = NewType("JobId", str)
 #: What a job makes.
@@ -18,7 +18,6 @@ COLUMNS = (
     " started_at, ends_at"
 )
 SELECT = f"SELECT {COLUMNS} FROM job WHERE "  # noqa: S608
-INSERT = f"INSERT INTO job ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class JobTable:
         self._database = database
 
     def add(self, job: Job) -> None:
-        self._database.execute(INSERT, _row(job))
+        self._database.insert("job", COLUMNS, row_of(job))
 
     def get(self, account: Account, job_id: str) -> Job | None:
         return self._one("job_id = ? AND account = ?", job_id, account)
@@ -89,7 +88,7 @@ class JobTable:
     def ends_after(self, now: datetime) -> Iterator[tuple[Account, datetime]]:
         """Whose jobs are running, and when each ends."""
         rows = self._database.all("SELECT account, ends_at FROM job WHERE ends_at > ?", (now.timestamp(),))
-        return ((Account(str(account)), instant(ends_at)) for account, ends_at in rows)
+        return ((account, instant(ends_at)) for account, ends_at in rows)
 
     def next_end(self, now: datetime, latest: datetime) -> datetime | None:
         """The first end of a running job that is not later than `latest`."""
@@ -108,46 +107,13 @@ class JobTable:
     def _page(self, condition: str, values: Row, before: int | None, limit: int) -> list[tuple[int, Job]]:
         query = f"SELECT seq, {COLUMNS} FROM job WHERE {condition} AND seq < ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
         rows = self._database.all(query, (*values, LAST if before is None else before, limit))
-        return [(int(str(row[0])), _job(row[1:])) for row in rows]
+        return [(row[0], _job(row[1:])) for row in rows]
 
 
 #: Larger than every place.
 LAST = 2**63 - 1
 
 
-def _row(job: Job) -> Row:
-    return (
-        job.job_id,
-        job.account,
-        job.operation,
-        job.kind,
-        job.request_id,
-        json.dumps(job.subject, ensure_ascii=False),
-        job.result_id,
-        job.picture_id,
-        job.file_id,
-        job.failure,
-        job.started_at.timestamp(),
-        job.ends_at.timestamp(),
-    )
-
-
 def _job(row: Row) -> Job:
-    job_id, account, operation, kind, request_id, subject, result_id, picture_id, file_id, failure, *times = (
-        row
-    )
-    assert kind in ("pattern", "product")
-    return Job(
-        job_id=JobId(str(job_id)),
-        account=Account(str(account)),
-        operation=str(operation),
-        kind="pattern" if kind == "pattern" else "product",
-        request_id=str(request_id),
-        subject=json.loads(str(subject)),
-        result_id=str(result_id),
-        picture_id=str(picture_id),
-        file_id=None if file_id is None else str(file_id),
-        failure=None if failure is None else str(failure),
-        started_at=instant(times[0]),
-        ends_at=instant(times[1]),
-    )
+    job = Job(*row)
+    return replace(job, subject=json.loads(row[5]), started_at=instant(row[-2]), ends_at=instant(row[-1]))

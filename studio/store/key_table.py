@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from studio.store.database import Account, Database, Row, instant, optional_instant
+from studio.store.database import Account, Database, Row, instant, optional_instant, row_of
 
 COLUMNS = "key_id, account, name, sha256, created_at, used_at, revoked_at"
 
@@ -30,10 +30,7 @@ class KeyTable:
         self._database = database
 
     def add(self, key: ApiKey) -> None:
-        self._database.execute(
-            "INSERT INTO api_key (key_id, account, name, sha256, created_at) VALUES (?, ?, ?, ?, ?)",
-            (key.key_id, key.account, key.name, key.sha256, key.created_at.timestamp()),
-        )
+        self._database.insert("api_key", COLUMNS, row_of(key))
 
     def find(self, sha256: str) -> ApiKey | None:
         """The key of this digest, revoked or not."""
@@ -54,13 +51,6 @@ class KeyTable:
 
 
 def _key(row: Row) -> ApiKey:
-    key_id, account, name, sha256, created_at, used_at, revoked_at = row
-    return ApiKey(
-        str(key_id),
-        Account(str(account)),
-        str(name),
-        str(sha256),
-        instant(created_at),
-        optional_instant(used_at),
-        optional_instant(revoked_at),
-    )
+    key_id, account, name, sha256, created_at, *times = row
+    used_at, revoked_at = map(optional_instant, times)
+    return ApiKey(key_id, account, name, sha256, instant(created_at), used_at, revoked_at)

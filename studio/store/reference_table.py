@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from studio.store.database import Account, Database, Row, instant
+from studio.store.database import Account, Database, Row, instant, row_of
 from studio.store.job_table import LAST
 
 COLUMNS = "reference_id, account, name, picture_id, sha256, width, height, created_at"
@@ -33,10 +33,7 @@ class ReferenceTable:
         self._database = database
 
     def add(self, reference: Reference) -> None:
-        self._database.execute(
-            f"INSERT INTO reference ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
-            (*list(vars(reference).values())[:-1], reference.created_at.timestamp()),
-        )
+        self._database.insert("reference", COLUMNS, row_of(reference))
 
     def get(self, account: Account, reference_id: str) -> Reference | None:
         return self._one("reference_id = ? AND account = ?", reference_id, account)
@@ -51,7 +48,7 @@ class ReferenceTable:
             " WHERE account = ? AND deleted_at IS NULL AND seq < ? ORDER BY seq DESC LIMIT ?",
             (account, LAST if before is None else before, limit),
         )
-        return [(int(str(row[0])), _reference(row[1:])) for row in rows]
+        return [(row[0], _reference(row[1:])) for row in rows]
 
     def mark_used(self, digests: Sequence[str]) -> None:
         """A pattern is drawn with these pictures: their files are kept for ever."""
@@ -61,7 +58,7 @@ class ReferenceTable:
     def digests(self) -> list[str]:
         """Of all pictures whose files are needed."""
         query = "SELECT DISTINCT sha256 FROM reference WHERE deleted_at IS NULL OR used = 1 ORDER BY sha256"
-        return [str(row[0]) for row in self._database.all(query)]
+        return [sha256 for (sha256,) in self._database.all(query)]
 
     def delete(self, reference: Reference, at: datetime) -> bool:
         """Whether nothing needs the file any more."""
@@ -80,14 +77,5 @@ class ReferenceTable:
 
 
 def _reference(row: Row) -> Reference:
-    reference_id, account, name, picture_id, sha256, width, height, created_at = row
-    return Reference(
-        str(reference_id),
-        Account(str(account)),
-        None if name is None else str(name),
-        str(picture_id),
-        str(sha256),
-        int(str(width)),
-        int(str(height)),
-        instant(created_at),
-    )
+    reference = Reference(*row)
+    return replace(reference, created_at=instant(row[-1]))

@@ -9,11 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, NewType
 
-from studio.store.database import DEFAULT_ACCOUNT, Account, Database, instant
+from studio.store.database import DEFAULT_ACCOUNT, Account, Database, instant, row_of
 
 RequestId = NewType("RequestId", str)
 #: How a create request was answered: with a new object, the object it already had, or an error.
 Verdict = Literal["accepted", "repeated", "conflict"]
+
+
+RECORD = "at, operation, verdict, request_id, job_id, body, account"
 
 
 @dataclass(frozen=True)
@@ -51,54 +54,27 @@ class RequestTable:
             "SELECT operation, digest, object_id FROM request WHERE account = ? AND request_id = ?",
             (account, request_id),
         )
-        if row is None:
-            return None
-        operation, digest, object_id = row
-        return CreateRequest(account, RequestId(request_id), str(operation), str(digest), str(object_id))
+        return None if row is None else CreateRequest(account, RequestId(request_id), *row)
 
     def add(self, request: CreateRequest, line: RecordLine) -> None:
         """Keep an accepted request and its line; call it in the transaction that keeps what was created."""
-        self._database.execute(
-            "INSERT INTO request (account, request_id, operation, digest, object_id) VALUES (?, ?, ?, ?, ?)",
-            (request.account, request.request_id, request.operation, request.digest, request.object_id),
-        )
+        columns = "account, request_id, operation, digest, object_id"
+        self._database.insert("request", columns, row_of(request))
         self.note(line)
 
     def note(self, line: RecordLine) -> None:
         """Keep a line of the record."""
-        self._database.execute(
-            "INSERT INTO record (at, operation, verdict, request_id, job_id, body, account)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                line.at.timestamp(),
-                line.operation,
-                line.verdict,
-                line.request_id,
-                line.job_id,
-                json.dumps(line.body),
-                line.account,
-            ),
-        )
+        self._database.insert("record", RECORD, row_of(line))
 
 
 def read_record(path: Path) -> list[RecordLine]:
     """The whole record of a studio's file in order, for audits; the studio may be running."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        rows = connection.execute(
-            "SELECT at, operation, verdict, request_id, job_id, body, account FROM record ORDER BY seq"
-        ).fetchall()
+        rows = connection.execute(f"SELECT {RECORD} FROM record ORDER BY seq").fetchall()  # noqa: S608
     finally:
         connection.close()
     return [
-        RecordLine(
-            instant(at),
-            operation,
-            verdict,
-            RequestId(request_id),
-            job_id,
-            json.loads(body),
-            Account(account),
-        )
+        RecordLine(instant(at), operation, verdict, request_id, job_id, json.loads(body), account)
         for at, operation, verdict, request_id, job_id, body, account in rows
     ]

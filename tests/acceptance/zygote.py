@@ -22,7 +22,7 @@ import rich._emoji_codes  # noqa: F401
 
 import patternmill.ledger.postgres
 import patternmill.ledger.sqlite  # noqa: F401
-from patternmill.runs import run
+from patternmill.runs import plan_record
 from patternmill.service import client, durations
 from tests.acceptance import plain_import
 
@@ -42,7 +42,7 @@ def main() -> None:
 def _prepare() -> None:
     """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
     durations.Durations()  # has the shares of its lognormals worked out, which it keeps
-    run._library_versions()
+    plan_record._library_versions()
     client._usual_tls(None, None)
 
 

@@ -111,10 +111,12 @@ class Story:
         )
 
 
-def stories(ledger: Ledger, name: str) -> list[Story]:
+def stories(
+    ledger: Ledger, name: str, catalog: str | None = None, environment: str | None = None
+) -> list[Story]:
     """What is known under a name: a sku, or the ID of a product, pattern, job, request or item.
 
-    One story for each catalog that has the sku; none when nothing has that name.
+    One story for each catalog that has the sku (None: of any), and none when nothing has that name.
     """
     found: dict[tuple[str, str, str], Story] = {}
     for item in _items_named(ledger, name):
@@ -124,11 +126,15 @@ def stories(ledger: Ledger, name: str) -> list[Story]:
         scope = (item.environment, item.catalog, item.sku or item.key)
         if scope not in found:
             found[scope] = _row_story(ledger, *scope) if item.sku else _pattern_story(ledger, item)
-    for environment, catalog in _scopes_of(ledger, name):
-        scope = (environment, catalog, name)
+    for its_environment, its_catalog in _scopes_of(ledger, name):
+        scope = (its_environment, its_catalog, name)
         if scope not in found:
             found[scope] = _row_story(ledger, *scope)
-    return list(found.values())
+    return [
+        story
+        for story in found.values()
+        if catalog in (None, story.catalog) and environment in (None, story.environment)
+    ]
 
 
 def _items_named(ledger: Ledger, name: str) -> Iterator[ItemStory]:

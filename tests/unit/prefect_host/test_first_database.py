@@ -16,7 +16,7 @@ from prefect_host.first_database import (
     REMEMBERED,
     keep_first_database,
     keeping_first_database,
-    lay_first_database,
+    stage_first_database,
 )
 from prefect_host.own_server import DATABASE
 
@@ -43,9 +43,9 @@ def names(directory: Path) -> list[tuple[str]]:
 def test_a_fresh_home_begins_with_the_first_database(made: Path, tmp_path: Path) -> None:
     fresh, template = tmp_path / "fresh", tmp_path / "share" / "prefect"
     fresh.mkdir()
-    assert not lay_first_database(fresh, template), "nothing is kept yet: Prefect makes it"
+    assert not stage_first_database(fresh, template), "nothing is kept yet: Prefect makes it"
     keep_first_database(made, template)
-    assert lay_first_database(fresh, template)
+    assert stage_first_database(fresh, template)
     assert names(fresh) == [("secret",)]
     assert (fresh / REMEMBERED).read_text() == "remembered"
     assert {path.stat().st_mode & 0o777 for path in fresh.iterdir()} == {0o600}
@@ -55,7 +55,7 @@ def test_a_database_in_use_is_left_as_it_is(made: Path, tmp_path: Path) -> None:
     template = tmp_path / "template"
     keep_first_database(made, template)
     (template / DATABASE).write_bytes(b"another one")
-    assert lay_first_database(made, template)
+    assert stage_first_database(made, template)
     assert names(made) == [("secret",)]
 
 
@@ -65,7 +65,7 @@ def test_half_of_a_kept_database_is_none(made: Path, tmp_path: Path) -> None:
     fresh.mkdir()
     keep_first_database(made, template)
     (template / DATABASE).unlink()
-    assert not lay_first_database(fresh, template)
+    assert not stage_first_database(fresh, template)
     assert list(fresh.iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_without_a_place_to_keep_it_nothing_is_kept(made: Path, tmp_path: Path) 
     blocked = tmp_path / "blocked"
     blocked.write_text("a file, where the folder would be")
     keep_first_database(made, blocked / "template")
-    assert not lay_first_database(tmp_path, blocked / "template")
+    assert not stage_first_database(tmp_path, blocked / "template")
 
 
 def test_it_is_kept_when_the_server_has_started_and_before_it_answers(made: Path, tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from patternmill.catalog.row_checks import check_rows
+from patternmill.runs.plan_record import LINT
 from patternmill.runs.preview import preview
-from patternmill.runs.run import LINT
 from patternmill.runs.spec import RunSpec
 
 from .fake_studio import OFFER, Service

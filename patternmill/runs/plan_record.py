@@ -1,0 +1,185 @@
+"""The record of a run: what is written of it as it begins, with its plan, and of runs that nobody closed."""
+
+from __future__ import annotations
+
+import platform
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+from patternmill import __version__
+from patternmill.catalog.column_mapping import MAPPING
+from patternmill.catalog.offer import Offer, merged
+from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.sheet_choices import READING
+from patternmill.errors import Overlap
+from patternmill.identifiers import RunId
+from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
+from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Approval, KeptForecast, NewItem, RunRecord, RunRow
+from patternmill.ledger.runs import entry_text
+from patternmill.planning.forecast import CONFIDENCE, Forecast
+from patternmill.planning.items import Item, Scope, canonical_json
+from patternmill.planning.plan import Plan
+from patternmill.results.gallery import KEPT_PICTURES
+from patternmill.runs.approval import JUDGED_BY, limits_on_record
+from patternmill.runs.corrected_input import record_corrections, with_overlay
+from patternmill.runs.refresh_changes import find_changes
+from patternmill.runs.spec import RunSpec
+from patternmill.states import Outcome
+
+#: In the options of a run's record: the money lint of its plan, in a sentence.
+LINT = "lint"
+_CHUNK = 5000
+
+
+def moment(ledger: Ledger) -> datetime:
+    """The ledger's time, which dates its records."""
+    return datetime.fromtimestamp(ledger.now(), UTC)
+
+
+def new_record(
+    spec: RunSpec, checked: CheckedCatalog, prefect_flow_run_id: str | None, started: datetime
+) -> RunRecord:
+    return RunRecord(
+        run_id=RunId(f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"),
+        catalog=spec.catalog,
+        environment=spec.settings.environment,
+        source=spec.named_source,
+        input_sha256=checked.file.sha256,
+        input_encoding=checked.file.encoding,
+        studio_url="" if spec.settings.embedded else spec.settings.studio_url or "",
+        started_at=started,
+        versions={
+            "patternmill": __version__,
+            "python": platform.python_version(),
+            **_library_versions(),
+        },
+        options=_options_on_record(spec, checked),
+        prefect_flow_run_id=prefect_flow_run_id,
+    )
+
+
+@cache
+def _library_versions() -> dict[str, str]:
+    """Read once: each is a file of metadata to parse."""
+    return {name: version(name) for name in ("prefect", "httpx", "pandas", "pydantic")}
+
+
+def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "max_in_flight": spec.options.max_in_flight,
+        "attempts": spec.options.attempts,
+        "edition": spec.edition,
+        JUDGED_BY: limits_on_record(spec.options),
+    }
+    if spec.model is not None:
+        options["model"] = spec.model
+    if spec.options.currency is not None:
+        options["currency"] = spec.options.currency
+    if spec.settings.embedded:
+        options[KEPT_PICTURES] = True
+    if spec.report_failures:
+        options["report_failures"] = True
+    if spec.selection is not None:
+        options[RETRY_OF] = spec.selection.record.run_id
+    if checked.notes:
+        options["notes"] = list(checked.notes)
+    if checked.file.layout is not None:
+        options[READING] = checked.file.layout.on_record()
+    if checked.file.mapping.columns:
+        options[MAPPING] = dict(checked.file.mapping.columns)
+    return options
+
+
+def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
+    """With the decision that the run rests on, or was refused by."""
+    decision = {
+        "digest": approval.digest,
+        "verdict": approval.verdict.value,
+        "who": approval.who,
+        # On an open-source Prefect server, as on a terminal, a name is whatever was typed.
+        "who_is_verified": False,
+        "note": approval.note,
+        "items": approval.ceiling.items,
+        "amount": approval.ceiling.amount,
+    }
+    return record.with_options({"approval": decision})
+
+
+def kept_forecast(forecast: Forecast) -> KeptForecast:
+    seconds, amount = forecast.seconds, forecast.amount
+    return KeptForecast(
+        CONFIDENCE,
+        forecast.jobs,
+        (seconds.low, seconds.middle, seconds.high),
+        (round(amount.low), round(amount.middle), round(amount.high)) if amount else None,
+    )
+
+
+def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:
+    ended = replace(record, ended_at=moment(ledger), outcome=Outcome.SKIPPED_OVERLAP, reason=overlap.message)
+    with ledger.transaction():
+        ledger.add_run(ended, checked.file.raw)
+        ledger.update_run(ended)
+
+
+def put_on_record(
+    ledger: Ledger,
+    spec: RunSpec,
+    record: RunRecord,
+    plan: Plan,
+    checked: CheckedCatalog,
+    offer: Offer | None,
+    number: int,
+) -> RunRecord:
+    """Returns the record as it was written: a refresh's has what it found. `number` is the fence of the run's lease."""
+    record = with_overlay(record, checked.overlay)
+    changes = find_changes(ledger, spec.scope, plan, spec.refresh) if spec.refresh else None
+    if changes is not None:
+        record = record.with_options({CHANGES: changes.counts()})
+    ledger.add_run(record, checked.file.raw, number=number)
+    record_corrections(ledger, record, checked.overlay)
+    for sha256, raw in checked.extras.bytes_of.items():
+        ledger.keep_input(sha256, raw)
+    items = [_new_item(planned.item, planned.written) for planned in plan.items.values()]
+    for first in range(0, len(items), _CHUNK):
+        ledger.add_items(record.environment, record.catalog, items[first : first + _CHUNK])
+    ledger.add_rows(record.run_id, _run_rows(plan))
+    if offer is not None and offer.categories is not None:
+        ledger.remember_offer(record.environment, merged(offer, ledger.last_offer(record.environment)))
+    if changes is not None:
+        ledger.add_changes(record.run_id, changes.noteworthy())
+    return record
+
+
+def close_broken_runs(ledger: Ledger, scope: Scope) -> None:
+    """Close the runs of this catalog whose process ended without doing so. To be called with the catalog's lease.
+
+    They ended with the last that is known of them, whenever somebody closes them.
+    """
+    for record in ledger.runs(environment=scope.environment, catalog=scope.catalog):
+        if record.outcome is None:
+            ledger.close_rows(record)
+            ledger.update_catalog(record)
+            reason = "The process that drove this run ended without closing it."
+            ended = max(record.started_at, ledger.last_activity(record.run_id) or record.started_at)
+            ledger.update_run(replace(record, ended_at=ended, outcome=Outcome.FAILED, reason=reason))
+
+
+def _new_item(item: Item, written: Mapping[str, Any] | None = None) -> NewItem:
+    """`written`: what a product's row has in its own spelling."""
+    as_written = canonical_json(written) if written is not None else None
+    return NewItem(item.key, item.stage, canonical_json(item.content), item.sku, item.parent_key, as_written)
+
+
+def _run_rows(plan: Plan) -> Iterator[RunRow]:
+    for row in plan.rows:
+        entry = row.entry
+        yield RunRow(
+            row.position, entry.record.line, row.known_sku, row.pattern, row.product, entry_text(entry)
+        )
