@@ -10,6 +10,7 @@ import atexit
 import ctypes
 import fcntl
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -36,6 +37,34 @@ _PR_SET_PDEATHSIG = 1
 _STAYS = b"stays"
 LOCK = "warm.lock"
 _LONGEST_ORDER = 200_000
+#: What a server, a studio, a command and a flow load as they go along.
+LOADED = (
+    "prefect.server.api.server",
+    "sqlalchemy.dialects.sqlite.aiosqlite",
+    "anyio._backends._asyncio",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.http.h11_impl",
+    "uvicorn.protocols.websockets.websockets_sansio_impl",
+    "prefect.cli.deploy",
+    "prefect.deployments",
+    "prefect.engine",
+    "prefect_host.guarded_server",
+    "prefect_host.internals",
+    "prefect_host.record",
+    "prefect_host.service_blocks",
+    "cli.launcher",
+    "cli.commands.import_",
+    "numpy.random",
+    "pandas.io.formats.csvs",
+    "psycopg",
+    "pyarrow.pandas_compat",
+    "rich._emoji_codes",
+    "patternmill.ledger.postgres",
+    "patternmill.ledger.sqlite",
+    "patternmill.results.results_files",
+    "patternmill.runs.part_worker",
+    "studio.server",
+)
 
 
 class Forked(subprocess.Popen[Any]):
@@ -189,11 +218,10 @@ def main() -> None:
 def _load() -> Callable[[], None]:
     """Import what servers and commands import; returns what has Prefect read its settings again."""
     gc.disable()
-    import aiosqlite  # noqa: F401
+    for name in LOADED:
+        importlib.import_module(name)
     import prefect.context
     import prefect.logging.configuration
-    import prefect.server.api.server
-    import uvicorn  # noqa: F401
 
     from prefect_host import connection, own_server
 
@@ -291,6 +319,8 @@ def _run(arguments: Sequence[str]) -> object:
 
 def _end(code: object) -> NoReturn:
     """As an interpreter ends, but for the tearing down of its modules."""
+    if isinstance(code, str):
+        print(code, file=sys.stderr)
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
