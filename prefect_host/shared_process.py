@@ -33,6 +33,9 @@ LOG_TAIL_LINES = 12
 #: Not inherited: settings meant for the run, and its secrets.
 FOREIGN_VARIABLES = ("PREFECT_", "PATTERNMILL_", "STUDIO_", "PYTHONPATH")
 
+#: Tests replace it, to fork the process from one that has imported it all.
+start_process: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+
 #: Processes of this one that other users go on using: a Popen that is dropped warns that its process runs.
 _SERVES_OTHERS: list[subprocess.Popen[bytes]] = []
 
@@ -118,7 +121,7 @@ class SharedProcess:
             # Its lock is free: it is ending.
             self.child.wait(END_SECONDS)
         with open_log(self.log_path) as log:
-            self.child = subprocess.Popen(
+            self.child = start_process(
                 [sys.executable, "-P", str(CHILD_PROCESS), str(self.directory / "users.lock"), *arguments],
                 env=_inherited() | environment,
                 cwd=self.directory,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,11 @@ from typing import Any
 
 import pytest
 
+from prefect_host import shared_process
 from prefect_host.own_server import OwnServer, server_answers, server_environment
 from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
+from tests.acceptance.warm import Warm
 from tests.prefect_api import PrefectApi
 
 
@@ -52,6 +54,25 @@ def made_once(folder: Path) -> Iterator[bool]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield mark.exists()
         mark.touch()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Servers, and commands started by `start_process`, are forked from a warm process; in the soak they are not."""
+    if os.environ.get("SOAK") or request.config.option.markexpr == "soak":
+        yield
+        return
+    user = Warm(shared_folder(tmp_path_factory.getbasetemp()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_process, "start_process", user.start)
+        yield
+    user.close()
+
+
+@pytest.fixture
+def unforked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test starts is started as users start it."""
+    monkeypatch.setattr(shared_process, "start_process", subprocess.Popen)
 
 
 @pytest.fixture(scope="session")
@@ -218,12 +239,26 @@ class Running:
         return (self.folder / f"command.{name}").read_text("utf-8", "replace")
 
 
+def run_process(
+    arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """As `subprocess.run` does, with what it prints; for this interpreter and the command, which may be forked."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with shared_process.start_process(arguments, cwd=cwd, env=env, text=True, **pipes) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(arguments, process.returncode, str(out), str(err))
+
+
 def start_import(room: Room, *options: str, **environment: str) -> Running:
     """`patternmill import` of a room's catalog, as a person starts it."""
     settings = {**room.environment, "PREFECT_HOME": str(room.folder / "prefect-client"), **environment}
     with (room.folder / "command.out").open("wb") as out, (room.folder / "command.err").open("wb") as err:
         arguments = [str(COMMAND), "import", str(room.file), "--out", str(room.out), *options]
-        process = subprocess.Popen(
+        process = shared_process.start_process(
             arguments, cwd=room.folder, env=clean_environment() | settings, stdout=out, stderr=err
         )
     return Running(process, room.folder)

@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from patternmill.results.summary import verify
+from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from studio.store import read_record
-from tests.acceptance.prefect_servers import lay_database, migrated_database
+from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
 from tests.prefect_api import api_of
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
@@ -42,12 +43,10 @@ class Shop:
     folder: Path
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return run_process(
             [str(PATTERNMILL), *arguments],
             cwd=self.folder,
             env=clean_environment() | environment,
-            capture_output=True,
-            text=True,
             timeout=240,
         )
 
@@ -83,8 +82,10 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def first(shop: Shop) -> subprocess.CompletedProcess[str]:
-    """The first import of the file."""
-    return shop.run("import", "spring.csv")
+    """The first import of the file: wholly as a person starts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_process, "start_process", subprocess.Popen)
+        return shop.run("import", "spring.csv")
 
 
 @pytest.fixture(scope="module")

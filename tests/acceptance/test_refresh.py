@@ -20,7 +20,7 @@ import pytest
 from cli import main
 from prefect_host.own_server import OwnServer
 from studio.store import read_record
-from tests.acceptance.prefect_servers import settle_at
+from tests.acceptance.prefect_servers import run_process, settle_at
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
 HEADER = "sku,prompt,category,option:size,option:fabric\n"
@@ -51,9 +51,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     clean = {
         name: value for name, value in os.environ.items() if not name.startswith(("PATTERNMILL_", "PREFECT_"))
     }
-    return subprocess.run(
-        [str(PATTERNMILL), *arguments], cwd=folder, env=clean, capture_output=True, text=True, timeout=240
-    )
+    return run_process([str(PATTERNMILL), *arguments], cwd=folder, env=clean, timeout=240)
 
 
 def test_refreshes_of_an_address(

@@ -17,7 +17,9 @@ from typing import Any, NoReturn
 
 # What a run loads as it goes along, or when something goes wrong, is loaded here once.
 import pandas.io.formats.csvs  # noqa: F401
-import pyarrow.pandas_compat  # noqa: F401
+import psycopg  # noqa: F401
+import pyarrow.pandas_compat
+import pyarrow.vendored.version  # noqa: F401
 import rich._emoji_codes  # noqa: F401
 
 import patternmill.ledger.postgres
@@ -43,7 +45,7 @@ def _prepare() -> None:
     """Make once what each run would make anew and alike: half of the CPU time of a run of three rows."""
     durations.Durations()  # has the shares of its lognormals worked out, which it keeps
     plan_record._library_versions()
-    client._usual_tls(None, None)
+    client._usual_tls(*map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
 
 
 def mind(order: dict[str, Any]) -> NoReturn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from cli.commands.up import LastingServer
 from prefect_host.own_server import client_environment
-from tests.acceptance.prefect_servers import lay_database, migrated_database
+from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
 from tests.prefect_api import PrefectApi, api_of
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -56,14 +55,8 @@ def prefect(environment: dict[str, str]) -> Callable[..., str]:
     """Prefect's command line, in the project's folder."""
 
     def run(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments],
-            cwd=CHECKOUT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        words = [sys.executable, "-m", "prefect", *arguments]
+        done = run_process(words, cwd=CHECKOUT, env=environment, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

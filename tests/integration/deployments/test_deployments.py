@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from prefect_host.work_pool import POOL
+from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
 NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "check-service", "part")
@@ -122,12 +123,10 @@ def test_address_and_key_come_from_prefect(environment: dict[str, str], ask: Ask
     """By the environment's name, where the worker's own settings have none; the key is not readable over the API."""
     printed = ""
     for script in (MAKE, LOOK_UP):
-        done = subprocess.run(
+        done = run_process(
             [sys.executable, "-c", script],
             cwd=tmp_path,
             env={**environment, "PYTHONPATH": str(CHECKOUT)},
-            capture_output=True,
-            text=True,
             timeout=120,
         )
         assert done.returncode == 0, done.stderr

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from studio.testing import Studio
+from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 from tests.integration.orders.shop import CATALOG, Shop
 
@@ -41,7 +41,7 @@ def test_order_on_a_server(
         shop.imported_now(CATALOG)
         with shop.ledger() as ledger, ledger.transaction():
             ledger.database.execute("UPDATE catalog_rows SET product_id = 'prd_gone' WHERE sku = 'S-2'")
-        done = subprocess.run(
+        done = run_process(
             [
                 *(sys.executable, "-c", RUN),
                 json.dumps({"sku": ["S-1", "S-3"], "quantity": 2}),
@@ -50,8 +50,6 @@ def test_order_on_a_server(
             ],
             cwd=CHECKOUT,
             env={**environment, **ours},
-            capture_output=True,
-            text=True,
             timeout=120,
         )
         assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ import pytest
 from cli.main import run
 from patternmill.ledger.reports.integrity import problems
 from patternmill.states import Outcome
+from tests.acceptance.prefect_servers import run_process
 from tests.integration.orders.shop import Shop
 
 #: The command, with something done to it at one point of those that it passes: see tests/acceptance/points.py.
@@ -37,14 +38,11 @@ QUICK = ("after checkouts/create #1", "before checkouts/create #2")
 
 def command(shop: Shop, *arguments: str, at: str = "", do: str = "") -> subprocess.CompletedProcess[str]:
     log = shop.folder / "points"
-    return subprocess.run(
+    return run_process(
         [sys.executable, "-c", CHILD, str(log), at, do, *arguments],
         cwd=shop.folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
         timeout=120,
-        stdin=subprocess.DEVNULL,
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from tests.acceptance.prefect_servers import lay_database, migrated_database
 
@@ -50,7 +51,7 @@ def script(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     def start(text: str, *arguments: str) -> subprocess.Popen[str]:
         path = tmp_path / "script_under_test.py"
         path.write_text(textwrap.dedent(text))
-        return subprocess.Popen(
+        return shared_process.start_process(
             [sys.executable, str(path), *arguments],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,

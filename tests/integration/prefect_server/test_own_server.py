@@ -71,6 +71,7 @@ def test_server_killed_in_use_restarts_on_its_port(server: OwnServer) -> None:
     assert server._process.child is not child
 
 
+@pytest.mark.usefixtures("unforked")
 def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..., Popen[str]]) -> None:
     """After SIGKILL of its only user the server ends by itself, and the next one may start."""
     user = script(HOLD_FOR_EVER, str(own_home))
@@ -84,6 +85,7 @@ def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..
         assert (again.api_url, again.is_owner) == (api_url, True)
 
 
+@pytest.mark.usefixtures("unforked")
 def test_server_that_cannot_start_reports_its_log(tmp_path: Path) -> None:
     """A server that ends as it starts becomes an error with the end of its log and a remedy."""
     (tmp_path / "prefect" / "prefect.db").mkdir(parents=True)

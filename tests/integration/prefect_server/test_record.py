@@ -28,15 +28,16 @@ from prefect_host.record import (
     close_inside,
     complete_record,
 )
+from tests.acceptance.prefect_servers import eventually
 from tests.prefect_api import api_of
 
 RUN = """
     import asyncio, json, logging, os, sys, threading
     from pathlib import Path
     from prefect_host.connection import PrefectBreaker
-    from prefect_host.own_server import client_environment
+    from prefect_host.own_server import use_server
     api_url, home, mode = sys.argv[1:4]
-    os.environ.update(client_environment(api_url, Path(home)))
+    use_server(api_url, Path(home))
     logging.raiseExceptions = False
     from prefect_host.record import deliver
     from datetime import timedelta
@@ -184,6 +185,8 @@ def test_open_runs_of_a_killed_process_are_closed(
     run = script(RUN, server.api_url, str(home), "hang")
     assert run.stdout is not None
     flow_run_id = json.loads(run.stdout.readline())["id"]
+    # On a busy machine the first events, which name the task runs, take longer than the script gives them.
+    eventually(lambda: "product · 0-0" in states_of_task_runs(server, flow_run_id), within=30)
     run.kill()
     run.communicate()
     # Nothing changes any more, so that it is not waited for.

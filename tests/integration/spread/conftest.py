@@ -22,6 +22,7 @@ from patternmill.runs.run import RunEnding
 from patternmill.runs.spec import import_spec
 from patternmill.runs.spread import PartGrant, spread
 from patternmill.settings import load_settings
+from prefect_host import shared_process
 from tests.acceptance.harness import CHECKOUT, some_rows, write_csv
 from tests.hostile import Audit, ExpectedRow, Hostile, Plan, audit
 from tests.integration.ledger.conftest import postgres_server as postgres_server
@@ -55,7 +56,7 @@ class Processes:
     async def start(self, grant: PartGrant) -> Process:
         arguments = (grant.run_id, str(grant.number), str(grant.grant), grant.environment)
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
+            process = shared_process.start_process(
                 [sys.executable, "-m", "tests.integration.spread.part_process", *arguments],
                 cwd=CHECKOUT,
                 stdout=log,

@@ -24,7 +24,7 @@ from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
 from patternmill.runs.spec import import_spec
 from prefect_host.own_server import OwnServer
-from tests.acceptance.prefect_servers import settle_at
+from tests.acceptance.prefect_servers import run_process, settle_at
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric
@@ -50,16 +50,7 @@ def command(tmp_path: Path, environment: dict[str, str]) -> Run:
     """Run a verb in a folder of its own, without a terminal."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(COMMAND), *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            timeout=180,
-            check=False,
-        )
+        return run_process([str(COMMAND), *arguments], cwd=tmp_path, env=environment, timeout=180)
 
     return run
 

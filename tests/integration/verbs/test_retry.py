@@ -17,7 +17,7 @@ from patternmill.ledger.database import open_database
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.reports.integrity import problems
 from prefect_host.own_server import OwnServer
-from tests.acceptance.prefect_servers import settle_at
+from tests.acceptance.prefect_servers import run_process, settle_at
 
 COMMAND = Path(sys.executable).with_name("patternmill")
 ROWS = """sku,prompt,category,option:size,option:fabric
@@ -34,15 +34,9 @@ def command(tmp_path: Path) -> Command:
     """Run a verb of the command in a folder of its own."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(COMMAND), *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**os.environ, "PATTERNMILL_HOME": str(tmp_path / "home"), **environment},
-            stdin=subprocess.DEVNULL,
-            timeout=120,
-            check=False,
+        home = {"PATTERNMILL_HOME": str(tmp_path / "home")}
+        return run_process(
+            [str(COMMAND), *arguments], cwd=tmp_path, env={**os.environ, **home, **environment}, timeout=120
         )
 
     return run
