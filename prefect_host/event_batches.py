@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -29,6 +30,8 @@ LOST_SECONDS = 15.0
 MOST_PENDING = 2000
 #: In one request: some two hundred events, and well below the limits of proxies.
 MOST_CHARACTERS = 400_000
+#: After a request that was not full, unless sending ends: one costs as much as several events.
+GATHER_SECONDS = 0.5
 #: After a request of which the server accepted nothing.
 RETRY_SECONDS = 1.0
 #: How long sending goes on without success after the last event was emitted.
@@ -87,7 +90,7 @@ class EventsBatch:
         #: What is posted now.
         self._posted: list[_Pending] = []
         self._changed = asyncio.Event()
-        self._closed = False
+        self._closing = asyncio.Event()
         #: On the monotonic clock, once closed.
         self._give_up_at = 0.0
         self._accepted = self._recorded = 0
@@ -102,7 +105,8 @@ class EventsBatch:
 
     async def __aexit__(self, *error: object) -> None:
         """Send what is left."""
-        self._closed, self._give_up_at = True, time.monotonic() + CLOSING_SECONDS
+        self._give_up_at = time.monotonic() + CLOSING_SECONDS
+        self._closing.set()
         self._changed.set()
         try:
             await self._sender
@@ -133,6 +137,7 @@ class EventsBatch:
         return cls.waiting() > MOST_PENDING
 
     async def _send_all(self) -> None:
+        is_full = False
         while self._is_sending():
             await self._changed.wait()
             self._changed.clear()
@@ -140,11 +145,20 @@ class EventsBatch:
                 await self._await_room()
                 if not self._posted:
                     self._posted = self._take()
+                    is_full = bool(self._pending)
                 done = await self._send(self._posted)
                 del self._posted[:done]
                 await asyncio.sleep(done / RATE if done else RETRY_SECONDS)
+                if not is_full:
+                    await self._gather()
         if self._waiting:
             logger.warning("The Prefect server did not accept %d events.", self._waiting)
+
+    async def _gather(self) -> None:
+        """Let events come together, unless sending ends."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_SECONDS):
+                await self._closing.wait()
 
     @property
     def _waiting(self) -> int:
@@ -182,7 +196,7 @@ class EventsBatch:
 
     def _is_sending(self) -> bool:
         left = bool(self._posted or self._pending)
-        return not self._closed or (left and time.monotonic() < self._give_up_at)
+        return not self._closing.is_set() or (left and time.monotonic() < self._give_up_at)
 
     def _take(self) -> list[_Pending]:
         """As many pending events as fit into one request, and at least one."""

@@ -9,7 +9,7 @@ from uuid import UUID, uuid5
 
 from prefect import State
 from prefect.client.schemas.objects import StateType
-from prefect.events import Event, RelatedResource, Resource, emit_event
+from prefect.events import Event, RelatedResource, Resource
 
 _NAMESPACE = UUID("c4a1f0c5-1f0e-5c0e-9b44-61f1d2c0a7be")
 
@@ -45,18 +45,6 @@ def running_event(record: TaskRunRecord, flow_run_id: UUID) -> Event:
     """That it runs, under the name that it has now."""
     running = State[Any](type=StateType.RUNNING, name="Running", timestamp=datetime.now(UTC))
     return _event(record, running, flow_run_id)
-
-
-def emit(event: Event) -> None:
-    """Queue an event for Prefect's sender, which adds what it is related to: the flow run of the caller's context."""
-    emit_event(
-        event=event.event,
-        resource=event.resource.root,
-        occurred=event.occurred,
-        related=event.related,
-        payload=event.payload,
-        id=event.id,
-    )
 
 
 def _event(record: TaskRunRecord, state: State[Any], flow_run_id: UUID) -> Event:

@@ -39,10 +39,16 @@ def known_ends(run: ActiveRun) -> KnownEnds:
 
 def _records(run: ActiveRun) -> Iterator[TaskRunRecord]:
     engine, every = run.engine, shows_items(run)
-    shard_of = {key: shard for shard in engine.shards for row in shard.rows for key in row.keys}
+    inside = {
+        key: name
+        for shard in engine.shards
+        for name in (shard.describe(),)
+        for row in shard.rows
+        for key in row.keys
+    }
     for ended in engine.ended_items():
         if every:
-            yield item_record(run, ended, shard_of[ended.item.key])
+            yield item_record(run, ended, inside[ended.item.key])
         elif ended.failure is not None:
             yield item_record(run, ended)
     if not every:
@@ -57,9 +63,9 @@ def item_task_run_id(run: ActiveRun, item: Item) -> UUID:
 
 
 def item_record(
-    run: ActiveRun, ended: EndedItem, shard: Shard | None = None, *, dated: datetime | None = None
+    run: ActiveRun, ended: EndedItem, flow_run_name: str | None = None, *, dated: datetime | None = None
 ) -> TaskRunRecord:
-    """`shard`: in whose flow run it is; None: in the run's own. `dated`: later than an end that is recorded already."""
+    """`flow_run_name`: of its shard; None: the run's own. `dated`: later than an end that is recorded already."""
     failure = ended.failure
     end = State[Any](type=StateType.COMPLETED, name="Completed") if failure is None else failed_state(failure)
     return TaskRunRecord(
@@ -69,7 +75,7 @@ def item_record(
         moment(ended.began),
         moment(ended.ended),
         end.model_copy(update={"timestamp": dated or moment(ended.ended)}),
-        shard.describe() if shard is not None else None,
+        flow_run_name,
     )
 
 

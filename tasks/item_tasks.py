@@ -37,8 +37,8 @@ from patternmill.runs.run import ActiveRun
 from patternmill.states import Stage
 from patternmill.text import plural
 from prefect_host.event_batches import MOST_UNRECORDED, EventsBatch
-from prefect_host.internals import is_for_people
-from prefect_host.task_runs import TaskRunRecord, emit, ending_event, running_event
+from prefect_host.internals import emit, is_for_people
+from prefect_host.task_runs import TaskRunRecord, ending_event, running_event
 from tasks.item_records import item_record, item_task_run_id, open_item_record, shard_record, shows_items
 from tasks.markup import line, logged
 from tasks.prefect_states import failed_state

@@ -106,9 +106,12 @@ class StudioClient:
         return await self._exchange(method, operation, body, changed)
 
     async def _exchange(self, method: str, operation: str, body: bytes, headers: httpx.Headers) -> Answer:
+        # As a stream httpx adds no headers, which aiohttp adds again.
+        stream = httpx.ByteStream(body)
         request = httpx.Request(
-            method, self._url(operation), headers=headers, content=body, extensions=self._extensions
+            method, self._url(operation), headers=headers, stream=stream, extensions=self._extensions
         )
+        request.read()
         try:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)

@@ -124,6 +124,8 @@ class RateLimiter:
     SHORTEST, LONGEST = 1.0, 10.0
     #: Requests a second: the lowest rate.
     SLOWEST = 0.5
+    #: Seconds between two looks at who may be sent: at a high rate several go together, as a wake-up costs more.
+    LOOK = 0.02
 
     def __init__(self, rate: float, *, clock: Clock = time.monotonic) -> None:
         self._most = rate
@@ -292,7 +294,7 @@ class RateLimiter:
             if self._waiting[0].done():  # cancelled while it waited
                 self._waiting.popleft()
             elif (delay := self._delay()) > 1e-6:
-                await asyncio.sleep(delay)
+                await asyncio.sleep(max(delay, self.LOOK))
             else:
                 self._tokens -= 1
                 self._grow()
