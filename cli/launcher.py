@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -10,9 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cli.approval_prompt import approved
 from cli.mapping_prompt import confirmed_input
-from cli.plan_text import plan_lines
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
 from cli.terminal import echo_lines, steps
@@ -23,13 +22,9 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.results.kept_pictures import NOT_SHARED, PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
-from patternmill.runs.pipeline import Launch, Pipeline, launched
-from patternmill.runs.plan_record import LINT
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.run import Run
 from patternmill.runs.spec import RunSpec, runs_of
-from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
@@ -44,6 +39,8 @@ from prefect_host.stop_signals import run_in_thread
 if TYPE_CHECKING:
     from prefect import Flow, State
 
+    from patternmill.runs.run import Run
+    from patternmill.service.studio_api import StudioApi
     from prefect_host.record import KnownEnds
 
 T = TypeVar("T")
@@ -62,6 +59,9 @@ def show_plan(spec: RunSpec) -> int:
 
 
 async def _planned(spec: RunSpec) -> list[str]:
+    from cli.plan_text import plan_lines
+    from patternmill.runs.pipeline import Pipeline
+
     async with Pipeline(spec) as work:
         await work.read()
         await work.check()
@@ -114,6 +114,8 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
         with available_service(spec.settings) as settings:
             # It starts since before the service did.
             watched.display.step(connection.what_starts())
+            # What takes a while to load is loaded while the server starts.
+            importlib.import_module("patternmill.runs.pipeline")
             connection.wait()
             steps.clear()
             flow = _flow_of(request) if connection.is_available else None
@@ -180,6 +182,8 @@ def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:
     if digest is None and not may_need_approval(spec):
         return True
+    from cli.approval_prompt import approved
+
     with available_service(spec.settings) as settings:
         return asyncio.run(approved(replace(spec, settings=settings), digest))
 
@@ -223,6 +227,7 @@ def available_service(settings: Settings) -> Iterator[Settings]:
 
 def ask_service(settings: Settings, ask: Callable[[StudioApi], Coroutine[Any, Any, T]]) -> T:
     """The answer of the service, or of an embedded studio that lives as long as the question."""
+    from patternmill.service.studio_api import StudioApi
 
     async def asked(settings: Settings) -> T:
         async with StudioApi.from_settings(settings) as api:
@@ -261,6 +266,8 @@ class _WatchedRun:
 
     async def run_if_nothing_to_do(self, spec: RunSpec) -> int | None:
         """Run it without Prefect and return the exit code; None: there is something to do, or to refuse."""
+        from patternmill.runs.pipeline import Pipeline
+
         self._loop = asyncio.get_running_loop()
         try:
             async with Pipeline(spec, self._on_begin_unshown) as work:
@@ -280,6 +287,8 @@ class _WatchedRun:
 
         Raises what the steps before the first purchase raise.
         """
+        from patternmill.runs.pipeline import Launch, Pipeline, launched
+
         self._loop = asyncio.get_running_loop()
         if flow is not None:
             launched.set(Launch(spec, self._on_begin))
@@ -322,6 +331,8 @@ class _WatchedRun:
         self.begun = run
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
+        from patternmill.runs.plan_record import LINT
+
         self.display.watch(run)
         if LINT in run.record.options:
             self.display.print(run.record.options[LINT])

@@ -17,7 +17,6 @@ from cli.terminal import fitted, steps
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.runs.corrected_input import corrections_line
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import Run, RunEnding, spent_text
 from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus
 from patternmill.text import (
     counted,
@@ -32,6 +31,7 @@ from patternmill.text import (
 
 if TYPE_CHECKING:
     from patternmill.results.results_files import Results
+    from patternmill.runs.run import Run, RunEnding
 
 _LINE_EVERY = 5.0
 _MOST_CAUSES = 10
@@ -190,6 +190,8 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
 
 
 def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
+    from patternmill.runs.run import spent_text
+
     if any(run.spec.options.prices.values()):
         text = run.forecast.money_text if run.forecast is not None else ""
         expected = f"; forecast {text}" if text else ""

