@@ -34,6 +34,8 @@ _JOBS = "jobs begun"
 _NEVER = 10**9
 #: Kills are spread over this part of the purchases, and follow up to so many seconds after their moment.
 _LATEST_SHARE, _LONGEST_PAUSE = 0.95, 0.4
+#: Seconds of pauses in all, at most: an import goes on meanwhile, and is done before there were many kills.
+_PAUSES = 4.0
 #: The share of kills that may come before an import has begun to work.
 _EARLY = 0.2
 _LOOK_EVERY = 0.03
@@ -121,7 +123,7 @@ def draw_moments(dice: random.Random, kills: int) -> list[KillMoment]:
     moments = [
         KillMoment(
             (number + dice.random()) / count * _LATEST_SHARE,
-            dice.uniform(0.0, _LONGEST_PAUSE),
+            dice.uniform(0.0, min(_LONGEST_PAUSE, _PAUSES / kills)),
             of_import,
             dice.random() < _EARLY,
         )

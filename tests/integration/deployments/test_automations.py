@@ -313,6 +313,12 @@ def test_runs_that_die_before_they_begin_crash_twice(
 ) -> None:
     """Whatever they die of: resumed once, then one message each; their worker lives, and so does its healthy run."""
     inbox.messages.clear()
+
+    def subjects() -> list[str]:
+        # On a busy machine five that start at once take more than the ten seconds after which that is reported here.
+        found = [str(message["subject"]) for message in inbox.messages]
+        return [subject for subject in found if not subject.startswith("Does not begin: ")]
+
     enough = tmp_path / "enough"
     healthy = begin(ask, tmp_path / "healthy", "a healthy run", HEALTHY.replace("ENOUGH", str(enough)))
     eventually(lambda: ask(f"flow_runs/{healthy}")["state"]["name"] == "Running", within=120)
@@ -321,9 +327,9 @@ def test_runs_that_die_before_they_begin_crash_twice(
         for name, (text, fields) in DEATHS.items()
     }
     wanted = {f"Failed: {name}" for name in dying}
-    eventually(lambda: wanted <= {message["subject"] for message in inbox.messages}, within=300)
+    eventually(lambda: wanted <= set(subjects()), within=300)
     time.sleep(30)
-    assert Counter(message["subject"] for message in inbox.messages) == Counter(dict.fromkeys(wanted, 1))
+    assert Counter(subjects()) == Counter(dict.fromkeys(wanted, 1))
     for name, flow_run in dying.items():
         states = state_names(ask, flow_run)
         assert (states.count("CrashedOnce"), states.count("AwaitingRetry")) == (1, 1), (name, states)
@@ -335,7 +341,7 @@ def test_runs_that_die_before_they_begin_crash_twice(
     assert ask(f"flow_runs/{healthy}")["state"]["name"] == "Running"
     enough.touch()
     eventually(lambda: ask(f"flow_runs/{healthy}")["state"]["name"] == "Completed", within=60)
-    eventually(lambda: len(inbox.messages) == len(wanted) + 1, within=60)
+    eventually(lambda: len(subjects()) == len(wanted) + 1, within=60)
 
 
 def test_late_run_sends_one_message(applied: str, inbox: Inbox, ask: Ask) -> None:
