@@ -26,7 +26,7 @@ _KEYS = "Enter takes the capital letter; `skip` or Ctrl-C leaves the rest as it 
 
 
 @dataclass(frozen=True)
-class Sheet:
+class SheetToFix:
     """The file that is corrected, as it lies there."""
 
     source: Path
@@ -42,7 +42,7 @@ class Checks(Protocol):
     def check_as_imported(self, file: CatalogFile) -> CheckedCatalog: ...
 
 
-def fix(sheet: Sheet, checked: CheckedCatalog, checks: Checks, *, asking: bool) -> CheckedCatalog:
+def fix(sheet: SheetToFix, checked: CheckedCatalog, checks: Checks, *, asking: bool) -> CheckedCatalog:
     """Correct a copy of the sheet, and say what is wrong in it still; the catalog as it is in the copy.
 
     `checked`: the sheet as it would be imported. Raises ConfigurationError when the copy cannot be written.
@@ -78,7 +78,7 @@ def _with_columns(edits: Edits, checked: CatalogFile, file: CatalogFile) -> Edit
     return Edits(dict(enumerate(checked.header[width:], width))).with_more(edits)
 
 
-def _written(sheet: Sheet, edits: Edits) -> tuple[Path, CatalogFile]:
+def _written(sheet: SheetToFix, edits: Edits) -> tuple[Path, CatalogFile]:
     try:
         return write_corrected(sheet.source, sheet.file, edits)
     except OSError as error:

@@ -61,9 +61,9 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     desk = _Checking(spec, read.file)
     checked = desk.check_as_imported(read.file)
     if fixing:
-        from cli.fix_questions import Sheet, fix
+        from cli.fix_questions import SheetToFix, fix
 
-        sheet = Sheet(spec.source, read.file, is_unconfirmed=read.unconfirmed is not None)
+        sheet = SheetToFix(spec.source, read.file, is_unconfirmed=read.unconfirmed is not None)
         checked = fix(sheet, checked, desk, asking=not yes)
     elif as_json:
         _write_json(checked, _lint(checked, spec), read.unconfirmed)
