@@ -61,6 +61,7 @@ LOADS = {
 }
 SERVERS = ("own", "stock", "postgres", "redis")
 TROUBLES = ("none", "killed", "frozen")
+JOBS_BEFORE_TROUBLE = 100
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Figures:
     flow_state: str = ""
     stall: float = 0.0
     over_shortest: float = 0.0
-    #: Seconds until the run's page shows its name and state in a browser; None: there is no browser here.
+    #: Seconds until the run's page shows its name and state in a browser; None: no browser here, or no page.
     page: float | None = None
     output: str = field(default="", repr=False)
 
@@ -87,7 +88,7 @@ class Figures:
         return (
             f"| {self.server} | {self.load} | {self.trouble} | {shown} | {self.agree:,} | {self.stall:.1f} s "
             f"| {self.over_shortest:.2f} | {self.seconds:.0f} s | {self.flow_state} "
-            f"| {'no browser' if self.page is None else f'{self.page:.1f} s'} |"
+            f"| {'not opened' if self.page is None else f'{self.page:.1f} s'} |"
         )
 
 
@@ -154,13 +155,14 @@ def second_api(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def in_trouble(server: PrefectServer, trouble: str) -> Iterator[None]:
-    """Twenty seconds in the middle of the run without the server."""
+def in_trouble(server: PrefectServer, service: FakeService, trouble: str) -> Iterator[None]:
+    """Twenty seconds without the server, once the run has begun so many jobs."""
     over = threading.Event()
 
     def cause() -> None:
-        if over.wait(8):
-            return
+        while service.stats(1)["jobs"] < JOBS_BEFORE_TROUBLE:
+            if over.wait(0.5):
+                return
         if trouble == "frozen":
             server.send(signal.SIGSTOP)
             over.wait(20)
@@ -192,7 +194,7 @@ def measure(kind: str, name: str, trouble: str) -> Figures:
         service = stack.enter_context(FakeService(load.pattern_seconds, load.product_seconds, sigma=0.2))
         env = ours.environment(service.url, server.api_url, home, paced=load.pattern_seconds > 1)
         began = time.monotonic()
-        with in_trouble(server, trouble):
+        with in_trouble(server, service, trouble):
             usage = run(ours.command(rows, folder / "out", load.window), env, folder, timeout=TIMEOUT)
         stats = service.stats(load.window)
         found = Figures(
@@ -241,10 +243,11 @@ def compare(found: Figures, items: Mapping[str, str], server: PrefectServer) -> 
 
 
 def page_seconds(server: PrefectServer, folder: Path) -> float | None:
-    """How long a browser that has just started needs to show the run's page."""
-    if not any(map(shutil.which, BROWSERS)):
+    """How long a browser that has just started needs to show the run's page; None without a browser or a page."""
+    tops = [run for run in every(server.api_url, "flow_runs") if run["parent_task_run_id"] is None]
+    if not tops or not any(map(shutil.which, BROWSERS)):
         return None
-    (top,) = (run for run in every(server.api_url, "flow_runs") if run["parent_task_run_id"] is None)
+    (top,) = tops
     with Browser(folder / "browser") as browser:
         began = time.monotonic()
         browser.open(f"{server.api_url.removesuffix('/api')}/runs/flow-run/{top['id']}")
