@@ -91,14 +91,9 @@ def status_facts(
     from patternmill.ledger.reports.track_record import calibrations
 
     runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
-    attempts = overview.open_attempts(ledger)
     return {
         "runs": [_run_facts(run) for run in runs],
-        "open": [
-            asdict(one)
-            for one in attempts
-            if environment in (None, one.environment) and catalog in (None, one.catalog)
-        ],
+        "open": [asdict(one) for one in _of(catalog, environment, overview.open_attempts(ledger))],
         "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
         "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
     }
@@ -145,18 +140,10 @@ def status_lines(
 ) -> Iterator[str]:
     """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
     from patternmill.ledger.reports import overview
-    from patternmill.planning.checkout_items import catalog_of
-
-    def chosen(found: Iterable[T]) -> list[T]:
-        return [
-            one
-            for one in found
-            if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
-        ]
 
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
-    leases = chosen(ledger.held_leases())
+    leases = _of(catalog, environment, ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
@@ -166,8 +153,8 @@ def status_lines(
     yield from _calibration_lines(ledger, environment)
     for lease in leases:
         yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(chosen(ledger.approvals()), now, currency)
-    attempts = chosen(overview.open_attempts(ledger))
+    yield from _approval_lines(_of(catalog, environment, ledger.approvals()), now, currency)
+    attempts = _of(catalog, environment, overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
     for its_environment, its_catalog, count in ledger.held_corrections():
@@ -179,6 +166,17 @@ def status_lines(
     yield from _next_lines(ledger, records, running)
     if any(found.state == "held" for found in attempts):
         yield "To decide: patternmill settle --list"
+
+
+def _of(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
+    """Those of a catalog or of its orders, in an environment; None: in any."""
+    from patternmill.planning.checkout_items import catalog_of
+
+    return [
+        one
+        for one in found
+        if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
+    ]
 
 
 def _named(found: _InCatalog) -> str:
