@@ -7,21 +7,21 @@ the ledger keeps what every later version reads the same way.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
-from patternmill.catalog.remote import shown_address, source_bytes, source_name
+from patternmill.catalog.remote import shown_address, source_bytes, source_name, stable_bytes
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.sheets.archives import ZIP
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.sheets.delimited_text import text_table
-from patternmill.sheets.json_rows import json_sheet, looks_like_json
+from patternmill.sheets.json_rows import json_sheet
 from patternmill.sheets.parquet_rows import PARQUET, parquet_sheet
 from patternmill.sheets.shopify import is_shopify, with_products
 from patternmill.sheets.tables import SheetFile, Table, table_of
@@ -31,6 +31,8 @@ from patternmill.text import plain
 
 _LONGEST_NAME = 1000
 _BEGINNING = 4096
+#: Of JSON, past the mark of an encoding. A title line may begin with `[Draft]`.
+_JSON = re.compile(r"[^\s\[{]{0,3}\s*(\{\s*[\"}]|\[\s*[{\]])")
 
 
 def read_catalog(
@@ -45,7 +47,7 @@ def read_catalog(
     `quoting`: the refusal of a file that is no catalog may quote its first row.
     """
     reading = Reading(plain(path.name, _LONGEST_NAME))
-    raw = stable_bytes(path, Path.read_bytes, reading)
+    raw = stable_bytes(path, reading)
     return parse_sheet(
         raw,
         name=path.name.removesuffix(".gz"),
@@ -171,7 +173,7 @@ def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
 
 
 def _begins_as_json(raw: bytes) -> bool:
-    return looks_like_json(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1"))
+    return _JSON.match(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1")) is not None
 
 
 def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> str | None:

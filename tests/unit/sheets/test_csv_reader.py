@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from patternmill.catalog.file_bytes import stable_bytes
 
 from patternmill.catalog.problems import FileCode
+from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.rows import column_letter, defuse
 from patternmill.catalog.sheet_choices import SheetChoices
 from patternmill.errors import InputRefused
@@ -85,7 +85,7 @@ def test_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, change: s
         return raw
 
     with pytest.raises(InputRefused) as caught:
-        stable_bytes(path, read_and_change)
+        stable_bytes(path, read=read_and_change)
     assert caught.value.code == FileCode.FILE_CHANGED
 
 
