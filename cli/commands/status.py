@@ -25,19 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 10
 _MOST_ORDERS = 5
-_TABLE = (
-    "run",
-    "catalog",
-    "environment",
-    "started",
-    "took",
-    "outcome",
-    "patterns",
-    "refinements",
-    "products",
-    "spent",
-    "rows",
-)
+_BOUGHT = (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 _DEAD = "dead"
 _OPEN = {
     "intended": "sent or about to be, without an answer",
@@ -183,16 +171,16 @@ def _named(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
-def _run_lines(runs: Sequence[tuple[str, ...]], known: int, width: int | None) -> Iterator[str]:
+def _run_lines(runs: Sequence[Mapping[str, str]], known: int, width: int | None) -> Iterator[str]:
     """As a table where that fits; else some lines for each run."""
     if not runs:
         yield "No runs."
         return
-    table = in_columns([_TABLE, *runs])
+    table = in_columns([tuple(runs[0]), *(tuple(run.values()) for run in runs)])
     if width is None or max(map(len, table)) <= width:
         yield from table
     else:
-        yield from (line for run in runs for line in _run_block(dict(zip(_TABLE, run, strict=True))))
+        yield from (line for run in runs for line in _run_block(run))
     if known > len(runs):
         yield f"… and {plural(known - len(runs), 'earlier run')} (--all)"
 
@@ -208,21 +196,22 @@ def _run_block(run: Mapping[str, str]) -> Iterator[str]:
 
 def _run_cells(
     run: RunInNumbers, running: Collection[str], now: float, currency: str | None
-) -> tuple[str, ...]:
+) -> dict[str, str]:
+    """By the heading of each column."""
     record, spent = run.record, run.spent
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
-    return (
-        record.run_id,
-        record.catalog,
-        record.environment,
-        moment(record.started_at),
-        "?" if ended is None else duration(ended - record.started_at.timestamp()),
-        record.outcome.value if record.outcome else "running" if is_running else "crashed",
-        *(f"{spent.items[stage]:,}" for stage in (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)),
-        money(spent.amount, currency) if spent.amount else "0",
-        counted({status.value: count for status, count in run.rows.items()}),
-    )
+    return {
+        "run": record.run_id,
+        "catalog": record.catalog,
+        "environment": record.environment,
+        "started": moment(record.started_at),
+        "took": "?" if ended is None else duration(ended - record.started_at.timestamp()),
+        "outcome": record.outcome.value if record.outcome else "running" if is_running else "crashed",
+        **{f"{stage}s": f"{spent.items[stage]:,}" for stage in _BOUGHT},
+        "spent": money(spent.amount, currency) if spent.amount else "0",
+        "rows": counted({status.value: count for status, count in run.rows.items()}),
+    }
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:

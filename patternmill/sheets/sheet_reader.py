@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -97,24 +98,20 @@ def parse_sheet(
 ) -> CatalogFile:
     """The same from the bytes alone. `empty`: a header without rows is accepted."""
     raw = unpacked(raw, reading)
+    parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading, quoting=quoting)
     if _may_be_plain(raw, choices):
         try:
-            file = parse_catalog(
-                raw,
-                name=name,
-                encoding=choices.encoding,
-                mapping=mapping,
-                empty=empty,
-                reading=reading,
-                quoting=quoting,
-            )
+            file = parse(raw, name=name, encoding=choices.encoding)
             if not is_shopify(file.header):
                 return file
         except InputRefused as refused:
             if refused.code not in _READ_OTHERWISE:
                 raise
     table = read_table(raw, name, choices, mapping=mapping, reading=reading, quoting=quoting)
-    return _catalog(table, mapping, reading, empty=empty, quoting=quoting)
+    canonical = table.canonical()
+    reading.check_size(len(canonical))
+    file = parse(canonical, name=table.name, encoding="utf-8")
+    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)
 
 
 def read_table(
@@ -183,20 +180,3 @@ def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> s
     encoding = encoding_of(raw, name, choices.encoding, quoting)
     check_text(raw, name, encoding)
     return raw.decode(encoding)
-
-
-def _catalog(
-    table: Table, mapping: ColumnMapping, reading: Reading, *, empty: bool, quoting: bool
-) -> CatalogFile:
-    canonical = table.canonical()
-    reading.check_size(len(canonical))
-    file = parse_catalog(
-        canonical,
-        name=table.name,
-        encoding="utf-8",
-        mapping=mapping,
-        empty=empty,
-        reading=reading,
-        quoting=quoting,
-    )
-    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)
