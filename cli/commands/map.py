@@ -71,7 +71,7 @@ def command(
     from dataclasses import replace
 
     choices = replace(spec.choices, header_row=header_row or spec.choices.header_row)
-    return _map(file, replace(spec, choices=choices), _Answers(answers, yes, out))
+    return _map(file, replace(spec, choices=choices), answers, yes, out)
 
 
 def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
@@ -88,27 +88,20 @@ def _spec(file: str, asked: dict[str, Any]) -> RunSpec:
     return refresh_spec(checked_request(RefreshRequest, {"source": file, **asked}))
 
 
-class _Answers:
-    """What the command line says about the proposal."""
-
-    def __init__(self, columns: tuple[str, ...], yes: bool, out: Path | None) -> None:
-        self.columns, self.yes, self.out = columns, yes, out
-
-
-def _map(file: str, spec: RunSpec, answers: _Answers) -> int:
+def _map(file: str, spec: RunSpec, answers: tuple[str, ...], yes: bool, out: Path | None) -> int:
     from cli.mapping_prompt import proposed, remember, with_answer
     from patternmill.catalog.mapping_file import mapping_file_of
 
     found = proposed(spec)
     proposal = found.proposal
-    for answer in answers.columns:
+    for answer in answers:
         proposal = with_answer(proposal, answer)
-    confirmed = _confirmed(found.sheet, proposal, answers.yes)
+    confirmed = _confirmed(found.sheet, proposal, yes)
     if confirmed is None:
         return EXIT_REFUSED
     remember(spec.settings, spec.catalog, confirmed, found.choices)
-    if answers.out is not None:
-        _write(answers.out, found.sheet, confirmed, found.choices)
+    if out is not None:
+        _write(out, found.sheet, confirmed, found.choices)
     elif (adjacent := mapping_file_of(Path(file))) is not None:
         echo(f"Note: {adjacent} goes before what is remembered. Write it anew with --out {adjacent}.")
     return _DONE

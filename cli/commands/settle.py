@@ -14,6 +14,7 @@ import click
 
 from cli.terminal import confirmed, echo, echo_lines
 from patternmill.errors import Overlap
+from patternmill.parameters import wait_time
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome, Stage
 from patternmill.text import duration, in_columns, money, more, plural, shortened
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from patternmill.settings import Settings
 
 _MOST_ITEMS = 40
-_UNITS = {"m": 60, "h": 3600, "d": 86_400}
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _moment_before(older_than: str, now: float) -> float:
     """The moment, in Unix seconds, from an age such as `12h` or a date in ISO form (UTC by default)."""
     age = re.fullmatch(r"(\d{1,6})\s*([mhd])(?:in)?", older_than.strip())
     if age is not None:
-        return now - int(age[1]) * _UNITS[age[2]]
+        return now - wait_time(age[1] + age[2]).total_seconds()
     try:
         moment = datetime.fromisoformat(older_than.strip())
     except ValueError:

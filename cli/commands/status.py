@@ -25,19 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_RUNS = 10
 _MOST_ORDERS = 5
-_TABLE = (
-    "run",
-    "catalog",
-    "environment",
-    "started",
-    "took",
-    "outcome",
-    "patterns",
-    "refinements",
-    "products",
-    "spent",
-    "rows",
-)
+_BOUGHT = (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)
 _DEAD = "dead"
 _OPEN = {
     "intended": "sent or about to be, without an answer",
@@ -91,14 +79,9 @@ def status_facts(
     from patternmill.ledger.reports.track_record import calibrations
 
     runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
-    attempts = overview.open_attempts(ledger)
     return {
         "runs": [_run_facts(run) for run in runs],
-        "open": [
-            asdict(one)
-            for one in attempts
-            if environment in (None, one.environment) and catalog in (None, one.catalog)
-        ],
+        "open": [asdict(one) for one in _of(catalog, environment, overview.open_attempts(ledger))],
         "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
         "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
     }
@@ -145,18 +128,10 @@ def status_lines(
 ) -> Iterator[str]:
     """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
     from patternmill.ledger.reports import overview
-    from patternmill.planning.checkout_items import catalog_of
-
-    def chosen(found: Iterable[T]) -> list[T]:
-        return [
-            one
-            for one in found
-            if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
-        ]
 
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
-    leases = chosen(ledger.held_leases())
+    leases = _of(catalog, environment, ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
@@ -166,8 +141,8 @@ def status_lines(
     yield from _calibration_lines(ledger, environment)
     for lease in leases:
         yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(chosen(ledger.approvals()), now, currency)
-    attempts = chosen(overview.open_attempts(ledger))
+    yield from _approval_lines(_of(catalog, environment, ledger.approvals()), now, currency)
+    attempts = _of(catalog, environment, overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
     for its_environment, its_catalog, count in ledger.held_corrections():
@@ -181,20 +156,31 @@ def status_lines(
         yield "To decide: patternmill settle --list"
 
 
+def _of(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
+    """Those of a catalog or of its orders, in an environment; None: in any."""
+    from patternmill.planning.checkout_items import catalog_of
+
+    return [
+        one
+        for one in found
+        if environment in (None, one.environment) and catalog in (None, catalog_of(one.catalog))
+    ]
+
+
 def _named(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
-def _run_lines(runs: Sequence[tuple[str, ...]], known: int, width: int | None) -> Iterator[str]:
+def _run_lines(runs: Sequence[Mapping[str, str]], known: int, width: int | None) -> Iterator[str]:
     """As a table where that fits; else some lines for each run."""
     if not runs:
         yield "No runs."
         return
-    table = in_columns([_TABLE, *runs])
+    table = in_columns([tuple(runs[0]), *(tuple(run.values()) for run in runs)])
     if width is None or max(map(len, table)) <= width:
         yield from table
     else:
-        yield from (line for run in runs for line in _run_block(dict(zip(_TABLE, run, strict=True))))
+        yield from (line for run in runs for line in _run_block(run))
     if known > len(runs):
         yield f"… and {plural(known - len(runs), 'earlier run')} (--all)"
 
@@ -210,21 +196,22 @@ def _run_block(run: Mapping[str, str]) -> Iterator[str]:
 
 def _run_cells(
     run: RunInNumbers, running: Collection[str], now: float, currency: str | None
-) -> tuple[str, ...]:
+) -> dict[str, str]:
+    """By the heading of each column."""
     record, spent = run.record, run.spent
     is_running = record.run_id in running
     ended = record.ended_at.timestamp() if record.ended_at else now if is_running else None
-    return (
-        record.run_id,
-        record.catalog,
-        record.environment,
-        moment(record.started_at),
-        "?" if ended is None else duration(ended - record.started_at.timestamp()),
-        record.outcome.value if record.outcome else "running" if is_running else "crashed",
-        *(f"{spent.items[stage]:,}" for stage in (Stage.PATTERN, Stage.REFINEMENT, Stage.PRODUCT)),
-        money(spent.amount, currency) if spent.amount else "0",
-        counted({status.value: count for status, count in run.rows.items()}),
-    )
+    return {
+        "run": record.run_id,
+        "catalog": record.catalog,
+        "environment": record.environment,
+        "started": moment(record.started_at),
+        "took": "?" if ended is None else duration(ended - record.started_at.timestamp()),
+        "outcome": record.outcome.value if record.outcome else "running" if is_running else "crashed",
+        **{f"{stage}s": f"{spent.items[stage]:,}" for stage in _BOUGHT},
+        "spent": money(spent.amount, currency) if spent.amount else "0",
+        "rows": counted({status.value: count for status, count in run.rows.items()}),
+    }
 
 
 def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) -> Iterator[str]:

@@ -10,7 +10,7 @@ from patternmill.catalog.normal_text import normalised
 from patternmill.catalog.offer import Category, Nearest, Offer, Option
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import tidy
-from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered
+from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, unknown_option
 from patternmill.text import shown
 
 
@@ -40,18 +40,17 @@ class AnyCategory:
     def _not_offered(self, choice: WrittenSelection) -> Finding | None:
         options = [found[1] for one in self._categories if (found := one.find_option(tidy(choice.option)))]
         if not options:
-            return self._unknown_option(choice) if self._categories else None
+            return (
+                unknown_option(
+                    choice.column, tidy(choice.option), "every category", self._names, self._nearest
+                )
+                if self._categories
+                else None
+            )
         value = tidy(choice.value)
         if any(option.find_value(value) is not None for option in options):
             return None
         return self._unknown_value(choice.column, options, normalised(value))
-
-    def _unknown_option(self, choice: WrittenSelection) -> Finding:
-        name, names = tidy(choice.option), self._names
-        message = f"unknown option {shown(name)} for every category; {offered(names)}"
-        near = self._nearest.find(name, names)
-        remedy = did_you_mean(near, "leave its cell empty")
-        return Finding(choice.column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)
 
     def _unknown_value(self, column: str, options: Iterable[Option], value: str) -> Finding:
         name = next(iter(options)).name

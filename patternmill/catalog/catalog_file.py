@@ -26,8 +26,6 @@ class CatalogFile:
     name: str
     #: Of the raw bytes, in hexadecimal.
     sha256: str
-    #: In bytes.
-    size: int
     encoding: str
     header: tuple[str, ...]
     columns: Columns

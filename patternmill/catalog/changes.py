@@ -116,7 +116,6 @@ class CurrentRow:
     sku: str
     content: Content
     product_key: ItemKey
-    pattern_key: ItemKey
     product_id: str
     pattern_id: str
     #: When it became what the catalog has, and by which run. Unix seconds.

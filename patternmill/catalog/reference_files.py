@@ -13,9 +13,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from patternmill.catalog.extras import Picture, Unreadable
-from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.read_limits import Reading, ReadLimits
-from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes
+from patternmill.catalog.remote import file_path, is_remote, shown_address, source_bytes, stable_bytes
 from patternmill.errors import PatternmillError
 from patternmill.text import duration, plain, shown
 
@@ -94,7 +93,7 @@ def _bytes(cell: str, place: ReferencePlace, reading: Reading) -> bytes:
             )
         path = place.folder / path
     place.require_allowed(path)
-    return stable_bytes(path, Path.read_bytes, reading)
+    return stable_bytes(path, reading)
 
 
 def _require_web(cell: str, place: ReferencePlace) -> None:

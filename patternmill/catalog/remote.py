@@ -1,4 +1,4 @@
-"""Remote sources and result folders: read whole and within limits, written whole, never named with their secrets."""
+"""Sources and result folders, local and remote: read whole and within limits, written whole, named without secrets."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import http.client
 import io
 import posixpath
 import re
+import stat
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.message import Message
 from pathlib import Path
 from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
-from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading, unpacked
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
@@ -24,6 +24,7 @@ from patternmill.text import plain
 #: One address inside another, as fsspec has them.
 _CHAIN = re.compile(r"::(?=[\w+.-]*:)")
 _WEB = frozenset({"http", "https"})
+_LONGEST_PATH = 1000
 #: What is read and written through fsspec. `memory` is this process alone.
 _STORES = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory"})
 #: Before a copy's suffix; a catalog is named after the source, not after its copy.
@@ -62,11 +63,42 @@ def source_name(address: str) -> str:
 def source_bytes(address: str, reading: Reading | None = None) -> bytes:
     """The whole content, decompressed; refused when it changes while it is read."""
     reading = reading or Reading(plain(shown_address(address), 300))
-    if is_remote(address):
-        raw = _fetched(address, reading)
-    else:
-        raw = stable_bytes(file_path(address), Path.read_bytes, reading)
+    raw = _fetched(address, reading) if is_remote(address) else stable_bytes(file_path(address), reading)
     return unpacked(raw, reading)
+
+
+def stable_bytes(
+    path: Path, reading: Reading | None = None, read: Callable[[Path], bytes] = Path.read_bytes
+) -> bytes:
+    """A local file's bytes, read twice: what is still being written or replaced is refused."""
+    shown_path = plain(str(path), _LONGEST_PATH)
+    try:
+        before = _identity(path)
+        (reading or Reading(shown_path)).check_size(before[0])
+        raw = read(path)
+        unchanged = before == _identity(path) and raw == read(path) and before == _identity(path)
+    except FileNotFoundError:
+        raise refusal(
+            FileCode.FILE_MISSING, f"There is no file {shown_path}.", "Check the name and the folder."
+        ) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise refusal(
+            FileCode.FILE_UNREADABLE, f"{shown_path} cannot be read: {reason}.", "Check who may read it."
+        ) from None
+    if not unchanged or len(raw) != before[0]:
+        message = f"{shown_path} changed while it was read."
+        raise refusal(FileCode.FILE_CHANGED, message, "Try again when it is saved completely.")
+    return raw
+
+
+def _identity(path: Path) -> tuple[int, int, int, int]:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or device"
+        message = f"{plain(str(path), _LONGEST_PATH)} is {what}, not a file."
+        raise refusal(FileCode.NOT_A_FILE, message, "Name a CSV file.")
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev
 
 
 def require_known_kind(address: str) -> None:

@@ -62,12 +62,16 @@ class Columns:
     ours: bool
 
     @property
+    def used(self) -> frozenset[int]:
+        """What the row itself is read from."""
+        single = (self.sku, self.prompt, self.category, self.selections, self.reference, self.model)
+        several = (column.index for column in (*self.options, *self.refinements))
+        return frozenset(index for index in (*single, *several) if index is not None)
+
+    @property
     def kept(self) -> tuple[int, ...]:
         """Every column but the result columns, in the file's order: what results.csv repeats."""
-        single = (self.selections, self.reference, self.model)
-        several = (self.options, self.refinements, self.results, self.carried)
-        width = 3 + sum(index is not None for index in single) + sum(map(len, several))
-        return tuple(index for index in range(width) if index not in self.results)
+        return tuple(sorted({*self.used, *self.carried}))
 
 
 def header_key(text: str) -> str:

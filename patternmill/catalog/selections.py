@@ -127,7 +127,8 @@ def _matched(
         return normalised(name), normalised(value)
     found = category.find_option(name)
     if found is None:
-        return _unknown_option(choice.column, name, category, nearest)
+        names = tuple(option.name for option in category.options)
+        return unknown_option(choice.column, name, f"category {shown(category.name)}", names, nearest)
     spelling, option = found
     offered_value = option.find_value(value)
     if offered_value is None:
@@ -135,9 +136,9 @@ def _matched(
     return spelling, offered_value if option.values is not None else normalised(value)
 
 
-def _unknown_option(column: str, name: str, category: Category, nearest: Nearest) -> Finding:
-    names = tuple(option.name for option in category.options or ())
-    message = f"unknown option {shown(name)} for category {shown(category.name)}; {offered(names)}"
+def unknown_option(column: str, name: str, whose: str, names: tuple[str, ...], nearest: Nearest) -> Finding:
+    """`names`: of the options that `whose`, a category or all of them, has."""
+    message = f"unknown option {shown(name)} for {whose}; {offered(names)}"
     near = nearest.find(name, names)
     remedy = did_you_mean(near, "leave its cell empty")
     return Finding(column, RowCode.UNKNOWN_OPTION, message, remedy, name, near, names)

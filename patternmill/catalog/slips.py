@@ -38,83 +38,27 @@ _TOO_NARROW = re.compile("#{3,}")
 #: Excel writes a capital E, a sign, and two digits or more; it shortens no text.
 _SHORTENED = re.compile(r"\d(?:[.,\u066b]\d+)?E\+\d{2,3}")
 
+
+def _phrases(text: str) -> frozenset[str]:
+    return frozenset(text.split(", "))
+
+
 #: In characters, of what is looked at as a placeholder.
 _LONGEST = 60
 _WORDS = re.compile(r"[^\W_]+")
 #: Nobody pays for a picture of these words.
-_TO_DO = frozenset(
-    {
-        *(
-            "tbd",
-            "tba",
-            "tbc",
-            "todo",
-            "fixme",
-            "t b d",
-            "to do",
-            "to be done",
-            "to be decided",
-            "to be defined",
-        ),
-        *(
-            "to be determined",
-            "to be confirmed",
-            "to be announced",
-            "xxx",
-            "lorem ipsum",
-            "lorem ipsum dolor sit amet",
-        ),
-    }
+_TO_DO = _phrases(
+    "tbd, tba, tbc, todo, fixme, t b d, to do, to be done, to be decided, to be defined, to be determined, "
+    "to be confirmed, to be announced, xxx, lorem ipsum, lorem ipsum dolor sit amet"
 )
 #: What people write below a text that they mean once more.
 _DITTO = re.compile(r"[-\s]*(?:[\"'\u3003\u2033]|,,)+[-\s]*")
 #: Few want one of these.
-_DOUBTFUL = frozenset(
-    {
-        *(
-            "prompt",
-            "prompts",
-            "your prompt here",
-            "enter prompt",
-            "description",
-            "text",
-            "placeholder",
-            "untitled",
-        ),
-        *(
-            "test",
-            "testing",
-            "a test",
-            "example",
-            "sample",
-            "dummy",
-            "foo",
-            "bar",
-            "baz",
-            "asdf",
-            "qwerty",
-            "abc",
-        ),
-        *(
-            "n a",
-            "n v",
-            "na",
-            "undefined",
-            "loading",
-            "nan",
-            "null",
-            "none",
-            "nil",
-            "unknown",
-            "empty",
-            "missing",
-            "pending",
-            "same",
-            "ditto",
-            "idem",
-        ),
-        *("same as above", "see above", "as above", "siehe oben", "wie oben", "dito"),
-    }
+_DOUBTFUL = _phrases(
+    "prompt, prompts, your prompt here, enter prompt, description, text, placeholder, untitled, test, testing, "
+    "a test, example, sample, dummy, foo, bar, baz, asdf, qwerty, abc, n a, n v, na, undefined, loading, nan, "
+    "null, none, nil, unknown, empty, missing, pending, same, ditto, idem, same as above, see above, as above, "
+    "siehe oben, wie oben, dito"
 )
 #: As programs shorten them: English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian.
 _MONTHS = (
@@ -132,36 +76,11 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 #: What a row of totals is called; `Total: 24` too.
-_TOTALS = frozenset(
-    {
-        *(
-            "sum",
-            "summe",
-            "gesamt",
-            "gesamtsumme",
-            "zwischensumme",
-            "total",
-            "totals",
-            "grand total",
-            "subtotal",
-        ),
-        *("sub total", "somme", "sous total", "total général", "totaal", "totale", "totali", "somma", "suma"),
-        *("total general", "razem", "toplam", "summa", "totalt", "i alt", "yhteensä", "celkem", "spolu"),
-        *(
-            "összesen",
-            "итого",
-            "всего",
-            "σύνολο",
-            "合計",
-            "小計",
-            "総計",
-            "합계",
-            "총계",
-            "总计",
-            "合计",
-            "小计",
-        ),
-    }
+_TOTALS = _phrases(
+    "sum, summe, gesamt, gesamtsumme, zwischensumme, total, totals, grand total, subtotal, sub total, somme, "
+    "sous total, total général, totaal, totale, totali, somma, suma, total general, razem, toplam, summa, "
+    "totalt, i alt, yhteensä, celkem, spolu, összesen, итого, всего, σύνολο, "
+    "合計, 小計, 総計, 합계, 총계, 总计, 合计, 小计"
 )
 #: A number with a unit, currency or percent sign around it.
 _AMOUNT = re.compile(r"[^\W\d_]{0,8}[^\w]{0,3}\d[\d.,'’\s]*[^\w]{0,3}[^\W\d_]{0,8}\.?")

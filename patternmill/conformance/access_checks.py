@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from patternmill.conformance.category_checks import first_category_id
 from patternmill.conformance.check_results import (
@@ -41,7 +42,7 @@ async def _free_requests(session: Session) -> dict[str, object]:
     }
 
 
-async def _refusal_of_key(session: Session, key: Key) -> CheckResult:
+async def _refused_key(key: Key, session: Session) -> CheckResult:
     faults: list[str] = []
     answers = []
     for operation, body in (await _free_requests(session)).items():
@@ -61,14 +62,6 @@ def _key_faults(operation: str, own: Answer, other: Answer) -> Iterable[str]:
         yield f"{operation} answers {other.status}"
     elif (own.status, own.detail) == (other.status, other.detail):
         yield f"{operation} answers {other.status}, as it does with the right key"
-
-
-async def no_key(session: Session) -> CheckResult:
-    return await _refusal_of_key(session, Key.NONE)
-
-
-async def wrong_key(session: Session) -> CheckResult:
-    return await _refusal_of_key(session, Key.WRONG)
 
 
 async def no_key_create(session: Session) -> CheckResult:
@@ -132,8 +125,18 @@ async def no_redirects(session: Session) -> CheckResult:
 
 CHECKS = (
     Check("version", "9 versioning", "The base address ends with its version, /v1.", version),
-    Check("no-key", SECTION, "Every operation needs a key: free ones are refused (4xx) without.", no_key),
-    Check("wrong-key", SECTION, "A key that the service did not issue is refused (4xx).", wrong_key),
+    Check(
+        "no-key",
+        SECTION,
+        "Every operation needs a key: free ones are refused (4xx) without.",
+        partial(_refused_key, Key.NONE),
+    ),
+    Check(
+        "wrong-key",
+        SECTION,
+        "A key that the service did not issue is refused (4xx).",
+        partial(_refused_key, Key.WRONG),
+    ),
     Check("no-key-create", SECTION, "A create is refused without a key.", no_key_create, Needs.SPENDING),
     Check("no-key-feedback", SECTION, "A report is refused without a key.", no_key_feedback, Needs.FEEDBACK),
     Check("errors", ERRORS, "Statuses and bodies of refusals are left open.", errors),

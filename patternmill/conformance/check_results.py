@@ -68,6 +68,9 @@ class CheckResult:
     reason: SkipReason | None = None
 
 
+Perform = Callable[["Session"], Awaitable[CheckResult]]
+
+
 @dataclass(frozen=True)
 class Check:
     """One statement of the interface (in our words), and how it is tried."""
@@ -75,7 +78,7 @@ class Check:
     id: str
     section: str
     statement: str
-    perform: Callable[[Session], Awaitable[CheckResult]]
+    perform: Perform
     needs: Needs = Needs.NOTHING
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from patternmill.conformance.check_results import (
@@ -78,13 +79,9 @@ async def available(session: Session) -> CheckResult:
     return _refused(answer)
 
 
-def _refusal_check(name: str, statement: str, changed: dict[str, Any]) -> Check:
-    async def refused(session: Session) -> CheckResult:
-        await _first_answer(session)
-        answer = await session.probe.ask(FEEDBACK, wrong_report(session.request_id(name), changed))
-        return _refused(answer)
-
-    return Check(f"feedback-{name}", SECTION, statement, refused)
+async def _wrong(name: str, changed: dict[str, Any], session: Session) -> CheckResult:
+    await _first_answer(session)
+    return _refused(await session.probe.ask(FEEDBACK, wrong_report(session.request_id(name), changed)))
 
 
 def _refused(answer: Answer) -> CheckResult:
@@ -128,7 +125,10 @@ async def _accepted(session: Session, body: dict[str, Any]) -> CheckResult:
 
 CHECKS = (
     Check("feedback", SECTION, "feedback/create is there; while unavailable it answers 503.", available),
-    *(_refusal_check(*row) for row in WRONG),
+    *(
+        Check(f"feedback-{name}", SECTION, statement, partial(_wrong, name, changed))
+        for name, statement, changed in WRONG
+    ),
     Check(
         "feedback-smallest",
         SECTION,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from patternmill.conformance import job_rules
@@ -13,6 +14,7 @@ from patternmill.conformance.check_results import (
     Check,
     CheckResult,
     Needs,
+    Perform,
     Skipped,
     SkipReason,
     by_faults,
@@ -37,7 +39,6 @@ _MOST_REFUSALS = 5
 _FIRST_PAUSE, _GROWTH, _LONGEST_PAUSE = 0.2, 1.4, 5.0
 
 Body = dict[str, Any]
-Perform = Callable[[Session], Awaitable[CheckResult]]
 
 
 async def unknown_job(session: Session) -> CheckResult:
@@ -122,64 +123,53 @@ class _Polls:
             self.refusals.append(poll.status or 0)
 
 
-def _accepted(made: str) -> Perform:
-    async def accepted(session: Session) -> CheckResult:
-        _, answer = await created(session, made)
-        form = form_of(OPERATIONS[made], answer)
-        if answer.status not in SUCCESS:
-            return deviates(f"a valid request is answered {answer.status}", form)
-        return by_faults(job_rules.shape_faults([answer.body]), "answers with a job", form)
-
-    return accepted
+async def _accepted(made: str, session: Session) -> CheckResult:
+    _, answer = await created(session, made)
+    form = form_of(OPERATIONS[made], answer)
+    if answer.status not in SUCCESS:
+        return deviates(f"a valid request is answered {answer.status}", form)
+    return by_faults(job_rules.shape_faults([answer.body]), "answers with a job", form)
 
 
-def _on_trail(made: str, rule: Callable[[JobTrail], list[str]], good: str) -> Perform:
-    async def judged(session: Session) -> CheckResult:
-        trail = await followed(session, made)
-        if not trail.polls and not trail.refusals:
-            raise Skipped(SkipReason.NO_OCCASION, "jobs/get did not answer about the job")
-        return by_faults(rule(trail), good)
-
-    return judged
-
-
-def _transitions(made: str) -> Perform:
-    async def transitions(session: Session) -> CheckResult:
-        trail = await followed(session, made)
-        faults = job_rules.transition_faults(trail)
-        if not faults and not trail.has_ended:
-            waited = duration(session.job_timeout)
-            raise Skipped(SkipReason.NO_OCCASION, f"the job was not seen to end within {waited}")
-        return by_faults(faults, "ended once, and stayed so")
-
-    return transitions
+async def _on_trail(
+    made: str, rule: Callable[[JobTrail], list[str]], good: str, session: Session
+) -> CheckResult:
+    trail = await followed(session, made)
+    if not trail.polls and not trail.refusals:
+        raise Skipped(SkipReason.NO_OCCASION, "jobs/get did not answer about the job")
+    return by_faults(rule(trail), good)
 
 
-def _by_end(made: str, status: str, rule: Callable[[JobTrail], list[str]], good: str) -> Perform:
-    async def judged(session: Session) -> CheckResult:
-        trail = await followed(session, made)
-        if not any(status_of(answer) == status for answer in trail.polls):
-            raise Skipped(SkipReason.NO_OCCASION, f"no {made} job ended as {status}")
-        return by_faults(rule(trail), good)
+async def _transitions(made: str, session: Session) -> CheckResult:
+    trail = await followed(session, made)
+    faults = job_rules.transition_faults(trail)
+    if not faults and not trail.has_ended:
+        waited = duration(session.job_timeout)
+        raise Skipped(SkipReason.NO_OCCASION, f"the job was not seen to end within {waited}")
+    return by_faults(faults, "ended once, and stayed so")
 
-    return judged
+
+async def _by_end(
+    made: str, status: str, rule: Callable[[JobTrail], list[str]], good: str, session: Session
+) -> CheckResult:
+    trail = await followed(session, made)
+    if not any(status_of(answer) == status for answer in trail.polls):
+        raise Skipped(SkipReason.NO_OCCASION, f"no {made} job ended as {status}")
+    return by_faults(rule(trail), good)
 
 
-def _repeat(made: str) -> Perform:
-    async def repeat(session: Session) -> CheckResult:
-        body, first = await created(session, made)
-        if first.status not in SUCCESS:
-            raise Skipped(SkipReason.NO_OCCASION, "the first request was not accepted")
-        answer = await session.try_create(OPERATIONS[made], body)
-        form = form_of("the same request again", answer)
-        if is_refusal(answer):
-            return unspecified(f"refused with {answer.status}: nothing was made twice", form)
-        if job_id_of(answer.body) != job_id_of(first.body) or answer.status not in SUCCESS:
-            return deviates(f"answers {answer.status}, and not with the same job", form)
-        session.spending.give_back(1)
-        return conformant(f"answers {answer.status} with the same job", form)
-
-    return repeat
+async def _repeat(made: str, session: Session) -> CheckResult:
+    body, first = await created(session, made)
+    if first.status not in SUCCESS:
+        raise Skipped(SkipReason.NO_OCCASION, "the first request was not accepted")
+    answer = await session.try_create(OPERATIONS[made], body)
+    form = form_of("the same request again", answer)
+    if is_refusal(answer):
+        return unspecified(f"refused with {answer.status}: nothing was made twice", form)
+    if job_id_of(answer.body) != job_id_of(first.body) or answer.status not in SUCCESS:
+        return deviates(f"answers {answer.status}, and not with the same job", form)
+    session.spending.give_back(1)
+    return conformant(f"answers {answer.status} with the same job", form)
 
 
 async def missing_fields(session: Session, operation: str, body: Body) -> CheckResult:
@@ -202,14 +192,11 @@ def _acceptance(request: str, answer: Answer) -> list[str]:
     return [f"{request} it {'fails' if failed else 'is accepted'} with {answer.status}"]
 
 
-def _required(made: str) -> Perform:
-    async def required(session: Session) -> CheckResult:
-        body, first = await created(session, made)
-        if first.status not in SUCCESS:
-            raise Skipped(SkipReason.NO_OCCASION, "a complete request was not accepted either")
-        return await missing_fields(session, OPERATIONS[made], body)
-
-    return required
+async def _required(made: str, session: Session) -> CheckResult:
+    body, first = await created(session, made)
+    if first.status not in SUCCESS:
+        raise Skipped(SkipReason.NO_OCCASION, "a complete request was not accepted either")
+    return await missing_fields(session, OPERATIONS[made], body)
 
 
 async def fifty_at_once(session: Session) -> CheckResult:
@@ -240,44 +227,48 @@ def _checks(made: str) -> tuple[Check, ...]:
     """Of one stage; those of its kind apart."""
     section, operation = f"4 {OPERATIONS[made].replace('/', '-')}", OPERATIONS[made]
     rows: tuple[tuple[str, str, Perform], ...] = (
-        ("accepted", f"{operation} answers with a job: jobId, kind, status, result.", _accepted(made)),
+        (
+            "accepted",
+            f"{operation} answers with a job: jobId, kind, status, result.",
+            partial(_accepted, made),
+        ),
         (
             "starts-running",
             "A job begins as running, with the result null.",
-            _on_trail(made, job_rules.start_faults, "running, with the result null"),
+            partial(_on_trail, made, job_rules.start_faults, "running, with the result null"),
         ),
         (
             "job-shape",
             "jobs/get answers with the same fields.",
-            _on_trail(made, job_rules.poll_shape_faults, "each answer has the fields of a job"),
+            partial(_on_trail, made, job_rules.poll_shape_faults, "each answer has the fields of a job"),
         ),
         (
             "same-job",
             "jobs/get answers with the job that was asked for.",
-            _on_trail(made, job_rules.identity_faults, "each poll names the same job"),
+            partial(_on_trail, made, job_rules.identity_faults, "each poll names the same job"),
         ),
         (
             "null-while-running",
             "result is null while the job runs.",
-            _on_trail(made, job_rules.running_faults, "null in each answer that says running"),
+            partial(_on_trail, made, job_rules.running_faults, "null in each answer that says running"),
         ),
         (
             "transitions",
             "A job goes from running to succeeded or failed, and stays there.",
-            _transitions(made),
+            partial(_transitions, made),
         ),
         (
             "result",
             f"A job that succeeded has result.{made}Id.",
-            _by_end(made, SUCCEEDED, job_rules.result_faults, f"result.{made}Id is there"),
+            partial(_by_end, made, SUCCEEDED, job_rules.result_faults, f"result.{made}Id is there"),
         ),
         (
             "failure",
             "A job that failed has error.message.",
-            _by_end(made, FAILED, job_rules.failure_faults, "error.message is there"),
+            partial(_by_end, made, FAILED, job_rules.failure_faults, "error.message is there"),
         ),
-        ("repeat", "The same request again makes nothing twice.", _repeat(made)),
-        ("required-fields", "Each field of the request is required.", _required(made)),
+        ("repeat", "The same request again makes nothing twice.", partial(_repeat, made)),
+        ("required-fields", "Each field of the request is required.", partial(_required, made)),
     )
     return tuple(
         Check(f"{made}-{name}", section, statement, perform, Needs.SPENDING)
@@ -292,7 +283,7 @@ PATTERN_CHECKS = (
         "pattern-kind",
         "2 job",
         "The kind of a pattern job is `pattern`.",
-        _on_trail("pattern", job_rules.kind_faults, "`pattern`"),
+        partial(_on_trail, "pattern", job_rules.kind_faults, "`pattern`"),
         Needs.SPENDING,
     ),
 )

@@ -32,25 +32,24 @@ class JobTrail:
         return any(status_of(answer) in _ENDED for answer in self.polls)
 
     @property
-    def last(self) -> Any:
-        return self.answers[-1]
-
-    @property
     def result_id(self) -> str | None:
         """What the job made, once it has succeeded."""
-        result = self.last.get("result") if isinstance(self.last, dict) else None
-        found = result.get(f"{self.made}Id") if isinstance(result, dict) else None
-        return found if isinstance(found, str) and found else None
+        return text_at(self.answers[-1], "result", f"{self.made}Id")
+
+
+def text_at(answer: Any, *path: str) -> str | None:
+    """The text at this place in an answer; None where there is none, or an empty one."""
+    for name in path:
+        answer = answer.get(name) if isinstance(answer, dict) else None
+    return answer if isinstance(answer, str) and answer else None
 
 
 def status_of(answer: Any) -> str | None:
-    status = answer.get("status") if isinstance(answer, dict) else None
-    return status if isinstance(status, str) else None
+    return text_at(answer, "status")
 
 
 def job_id_of(answer: Any) -> str | None:
-    job_id = answer.get("jobId") if isinstance(answer, dict) else None
-    return job_id if isinstance(job_id, str) and job_id else None
+    return text_at(answer, "jobId")
 
 
 def shape_faults(answers: Iterable[Any]) -> list[str]:
@@ -116,22 +115,14 @@ def running_faults(trail: JobTrail) -> list[str]:
 def result_faults(trail: JobTrail) -> list[str]:
     """Of the jobs that succeeded."""
     name = f"{trail.made}Id"
-    for answer in _with_status(trail.polls, SUCCEEDED):
-        result = answer.get("result")
-        value = result.get(name) if isinstance(result, dict) else None
-        if not (isinstance(value, str) and value):
-            return [f"result.{name} is no text"]
-    return []
+    found = [text_at(answer, "result", name) for answer in _with_status(trail.polls, SUCCEEDED)]
+    return [] if all(found) else [f"result.{name} is no text"]
 
 
 def failure_faults(trail: JobTrail) -> list[str]:
     """Of the jobs that failed."""
-    for answer in _with_status(trail.polls, FAILED):
-        error = answer.get("error")
-        message = error.get("message") if isinstance(error, dict) else None
-        if not (isinstance(message, str) and message.strip()):
-            return ["error.message is no text"]
-    return []
+    found = [text_at(answer, "error", "message") or "" for answer in _with_status(trail.polls, FAILED)]
+    return [] if all(map(str.strip, found)) else ["error.message is no text"]
 
 
 def _with_status(answers: Sequence[Any], status: str) -> list[dict[str, Any]]:

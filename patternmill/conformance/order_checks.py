@@ -16,6 +16,7 @@ from patternmill.conformance.check_results import (
     unspecified,
 )
 from patternmill.conformance.job_checks import Body, followed, missing_fields
+from patternmill.conformance.job_rules import text_at
 from patternmill.conformance.session import UNKNOWN_ID, Session, is_refusal
 from patternmill.service.outcomes import SUCCESS, Answer
 
@@ -36,50 +37,44 @@ async def _created(session: Session) -> tuple[Body, Answer]:
     return await session.once("create checkout", create)
 
 
-def _text(answer: Answer, name: str) -> str | None:
-    value = answer.body.get(name) if isinstance(answer.body, dict) else None
-    return value if isinstance(value, str) and value else None
-
-
 async def checkout_id(session: Session) -> CheckResult:
     _, answer = await _created(session)
     form = form_of(CHECKOUT, answer)
     if answer.status not in SUCCESS:
         return deviates(f"a valid request is answered {answer.status}", form)
-    faults = [] if _text(answer, "checkoutId") else ["checkoutId is no text"]
+    faults = [] if text_at(answer.body, "checkoutId") else ["checkoutId is no text"]
     return by_faults(faults, "checkoutId is there", form)
 
 
 async def checkout_url(session: Session) -> CheckResult:
-    answer = await _accepted(session)
-    faults = (
-        [] if is_web_address(_text(answer, "checkoutUrl") or "") else ["checkoutUrl is no absolute address"]
-    )
+    _, answer = await _accepted(session)
+    url = text_at(answer.body, "checkoutUrl") or ""
+    faults = [] if is_web_address(url) else ["checkoutUrl is no absolute address"]
     return by_faults(faults, "checkoutUrl is an absolute address", form_of(CHECKOUT, answer))
 
 
-async def _accepted(session: Session) -> Answer:
-    _, answer = await _created(session)
+async def _accepted(session: Session) -> tuple[Body, Answer]:
+    body, answer = await _created(session)
     if answer.status not in SUCCESS:
         raise Skipped(SkipReason.NO_OCCASION, "no checkout was made")
-    return answer
+    return body, answer
 
 
 async def checkout_repeat(session: Session) -> CheckResult:
-    first = await _accepted(session)
-    body, _ = await _created(session)
+    body, first = await _accepted(session)
     answer = await session.probe.ask(CHECKOUT, body, resend=False)
     form = form_of("the same request again", answer)
     if is_refusal(answer):
         return unspecified(f"refused with {answer.status}: no second checkout", form)
-    same = answer.status in SUCCESS and _text(answer, "checkoutId") == _text(first, "checkoutId")
+    same = answer.status in SUCCESS and text_at(answer.body, "checkoutId") == text_at(
+        first.body, "checkoutId"
+    )
     outcome = conformant if same else deviates
     return outcome(f"answers {answer.status} with {'the same' if same else 'another'} checkout", form)
 
 
 async def checkout_required(session: Session) -> CheckResult:
-    await _accepted(session)
-    body, _ = await _created(session)
+    body, _ = await _accepted(session)
     return await missing_fields(session, CHECKOUT, body)
 
 
@@ -93,8 +88,8 @@ async def order_unknown(session: Session) -> CheckResult:
 
 async def order_unpaid(session: Session) -> CheckResult:
     await session.require("orders/get")
-    made = _text(await _accepted(session), "checkoutId")
-    answer = await session.asked("orders/get", {"checkoutId": made})
+    _, made = await _accepted(session)
+    answer = await session.asked("orders/get", {"checkoutId": text_at(made.body, "checkoutId")})
     return unspecified(f"answers {answer.status}", form_of("unpaid checkoutId", answer))
 
 

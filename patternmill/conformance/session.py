@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from patternmill.conformance.check_results import Skipped, SkipReason
 from patternmill.conformance.probe import Key, Probe
-from patternmill.conformance.spending_limit import SpendingLimit
 from patternmill.service.outcomes import Answer
 
 T = TypeVar("T")
@@ -22,6 +21,27 @@ UNKNOWN_ID = "conformance-unknown-id"
 #: How services answer for an operation that they do not have.
 _NOT_THERE = frozenset({404, 405, 501})
 _VOLATILE = re.compile(r"[0-9a-f-]{8,}|\d+")
+
+
+@dataclass
+class SpendingLimit:
+    """Counts patterns and products. A request that might make one is reserved before it is sent."""
+
+    limit: int
+    #: What was made, or may have been: a request whose answer was lost counts.
+    used: int = 0
+
+    def reserve(self, count: int) -> None:
+        """Raises Skipped when the limit does not cover it."""
+        left = self.limit - self.used
+        if count > left:
+            detail = f"could buy {count} at worst, and {left} of --spend {self.limit} are left"
+            raise Skipped(SkipReason.COSTS, detail)
+        self.used += count
+
+    def give_back(self, count: int) -> None:
+        """The service's answer showed that these were not made."""
+        self.used -= count
 
 
 @dataclass

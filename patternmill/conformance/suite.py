@@ -18,8 +18,7 @@ from patternmill.conformance import (
 from patternmill.conformance.check_results import Check, CheckResult, Needs, Skipped, SkipReason, not_run
 from patternmill.conformance.conformance_report import CheckLine, ConformanceReport, line_of
 from patternmill.conformance.probe import RATE, Probe
-from patternmill.conformance.session import UNKNOWN_ID, Session
-from patternmill.conformance.spending_limit import SpendingLimit
+from patternmill.conformance.session import UNKNOWN_ID, Session, SpendingLimit
 from patternmill.errors import ServiceStopped
 from patternmill.service.client import StudioClient
 from patternmill.service.outcomes import Answer, ExchangeResult

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from patternmill.conformance.check_results import (
     Check,
     CheckResult,
     Needs,
+    Perform,
     Skipped,
     SkipReason,
     form_of,
@@ -33,32 +35,32 @@ FREE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("orders/list", {}),
 )
 #: A lenient service might make a pattern.
-REFINE = ("edit", "recolor", "crop", "extend")
+REFINE = ("refine/edit", "refine/recolor", "refine/crop", "refine/extend")
 
 
-def _free_check(operation: str, body: dict[str, Any]) -> Check:
-    async def asked(session: Session) -> CheckResult:
-        await session.require(operation)
-        answer = await session.asked(operation, body)
-        request = "an unknown ID" if body else "nothing named"
-        return unspecified(f"answers {answer.status}", form_of(request, answer))
-
-    return Check(f"unstated-{operation.replace('/', '-')}", SECTION, f"{operation}: left open.", asked)
+async def _asked(operation: str, body: dict[str, Any], session: Session) -> CheckResult:
+    await session.require(operation)
+    answer = await session.asked(operation, body)
+    request = "an unknown ID" if body else "nothing named"
+    return unspecified(f"answers {answer.status}", form_of(request, answer))
 
 
-def _refine_check(name: str) -> Check:
-    async def asked(session: Session) -> CheckResult:
-        body = {"requestId": session.request_id(name), "patternId": UNKNOWN_ID}
-        answer = await session.try_create(f"refine/{name}", body)
-        if await session.is_missing(f"refine/{name}", answer):
-            raise Skipped(SkipReason.NOT_THERE, "the operation is not there")
-        made = ", and accepted what names no pattern" if answer.status in SUCCESS else ""
-        return unspecified(f"answers {answer.status}{made}", form_of("an unknown patternId", answer))
+async def _refined(operation: str, session: Session) -> CheckResult:
+    body = {"requestId": session.request_id(operation.partition("/")[2]), "patternId": UNKNOWN_ID}
+    answer = await session.try_create(operation, body)
+    if await session.is_missing(operation, answer):
+        raise Skipped(SkipReason.NOT_THERE, "the operation is not there")
+    made = ", and accepted what names no pattern" if answer.status in SUCCESS else ""
+    return unspecified(f"answers {answer.status}{made}", form_of("an unknown patternId", answer))
 
-    return Check(f"unstated-refine-{name}", SECTION, f"refine/{name}: left open.", asked, Needs.SPENDING)
+
+def _check(operation: str, perform: Perform, needs: Needs = Needs.NOTHING) -> Check:
+    return Check(
+        f"unstated-{operation.replace('/', '-')}", SECTION, f"{operation}: left open.", perform, needs
+    )
 
 
 CHECKS = (
-    *(_free_check(operation, body) for operation, body in FREE),
-    *(_refine_check(name) for name in REFINE),
+    *(_check(operation, partial(_asked, operation, body)) for operation, body in FREE),
+    *(_check(operation, partial(_refined, operation), Needs.SPENDING) for operation in REFINE),
 )

@@ -105,7 +105,7 @@ class CatalogRowTables(ItemTable):
     def catalog_rows(self, environment: str, catalog: str) -> Iterator[CurrentRow]:
         """Everything that a catalog has or had, in no order; the retired ones too."""
         for sku, row, *rest in self.database.stream(
-            "SELECT sku, row, product_key, pattern_key, product_id, pattern_id, since, run_id, retired_at "
+            "SELECT sku, row, product_key, product_id, pattern_id, since, run_id, retired_at "
             "FROM catalog_rows WHERE environment = :environment AND catalog = :catalog",
             {"environment": environment, "catalog": catalog},
         ):

@@ -121,9 +121,9 @@ class PartTable(LeaseTable):
     def parts_of(self, run_id: RunId) -> list[PartProgress]:
         """How far the parts of a run are, with the run itself as COORDINATOR."""
         return [
-            PartProgress(number, PartState(state), fence, beats, json.loads(counts), json.loads(halt))
-            for number, state, fence, beats, counts, halt in self.database.rows(
-                "SELECT number, state, fence, beats, counts, halt FROM run_parts "
+            PartProgress(number, PartState(state), beats, json.loads(counts), json.loads(halt))
+            for number, state, beats, counts, halt in self.database.rows(
+                "SELECT number, state, beats, counts, halt FROM run_parts "
                 "WHERE run_id = :run_id ORDER BY number",
                 {"run_id": run_id},
             )

@@ -299,7 +299,6 @@ class PartProgress:
 
     number: int
     state: PartState
-    fence: int
     beats: int
     #: Fields of the engine's Progress; empty before the first heartbeat.
     counts: Mapping[str, int]

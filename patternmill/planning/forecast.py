@@ -84,9 +84,6 @@ class Interval:
         outside = (1 - share) / 2
         return cls(*map(float, np.quantile(values, [outside, 0.5, 1 - outside], method="nearest")))
 
-    def holds(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
 
 @dataclass(frozen=True)
 class Forecast:

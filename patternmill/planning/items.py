@@ -194,18 +194,6 @@ class PatternItem(_WorkItem):
 
     stage = Stage.PATTERN
 
-    @classmethod
-    def of(
-        cls,
-        scope: Scope,
-        prompt: str,
-        *,
-        model: str | None = None,
-        reference: str | None = None,
-        edition: str | None = None,
-    ) -> PatternItem:
-        return cls(scope, pattern_content(prompt, model=model, reference=reference, edition=edition))
-
     @property
     def prompt(self) -> str:
         return str(self.content["prompt"])
@@ -270,19 +258,6 @@ class ProductItem(_WorkItem):
 
     stage = Stage.PRODUCT
 
-    @classmethod
-    def of(
-        cls,
-        scope: Scope,
-        sku: str,
-        pattern: ItemKey,
-        category_id: str,
-        selections: Mapping[str, str],
-        *,
-        edition: str | None = None,
-    ) -> ProductItem:
-        return cls(scope, product_content(sku, pattern, category_id, selections, edition=edition))
-
     @property
     def sku(self) -> str:
         return str(self.content["sku"])
@@ -316,11 +291,6 @@ class Chain:
     #: What the product is built on: the pattern, or its last refinement.
     pattern: PatternItem | RefinementItem
     product: ProductItem
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """In the order in which they are made."""
-        return (*self.before, self.pattern, self.product)
 
 
 def _chain(
@@ -362,7 +332,10 @@ class ContentItems:
         """One item for a prompt with its model and reference."""
         what = (row.prompt, row.model, row.reference)
         if what not in self._patterns:
-            self._patterns[what] = self._make_pattern(row)
+            content = pattern_content(
+                row.prompt, model=row.model, reference=row.reference, edition=self.edition
+            )
+            self._patterns[what] = PatternItem(self.scope, content, self._unstated)
         return self._patterns[what]
 
     def known(self, contents: Sequence[Mapping[str, Any]], product: Mapping[str, Any]) -> Chain:
@@ -373,11 +346,8 @@ class ContentItems:
 
     def product(self, row: Row, pattern: ItemKey) -> ProductItem:
         category = row.category_id or row.category
-        return ProductItem.of(self.scope, row.sku, pattern, category, row.selections, edition=self.edition)
-
-    def _make_pattern(self, row: Row) -> PatternItem:
-        content = pattern_content(row.prompt, model=row.model, reference=row.reference, edition=self.edition)
-        return PatternItem(self.scope, content, self._unstated)
+        content = product_content(row.sku, pattern, category, row.selections, edition=self.edition)
+        return ProductItem(self.scope, content)
 
     def _reference(self, pattern: PatternItem) -> list[ReferenceItem]:
         sha256 = reference_of(pattern.content)

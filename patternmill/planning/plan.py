@@ -110,23 +110,11 @@ class Plan:
     def of_stage(self, stage: Stage) -> dict[ItemKey, PlannedItem]:
         return {key: planned for key, planned in self.items.items() if planned.item.stage is stage}
 
-    @property
-    def patterns(self) -> dict[ItemKey, PlannedItem]:
-        return self.of_stage(Stage.PATTERN)
-
-    @property
-    def products(self) -> dict[ItemKey, PlannedItem]:
-        return self.of_stage(Stage.PRODUCT)
-
     @cached_property
     def stages(self) -> list[Stage]:
         """Those that people count in this plan, in the order of purchase: patterns, products, and what else it has."""
         found = {Stage.PATTERN, Stage.PRODUCT, *(planned.item.stage for planned in self.items.values())}
         return [stage for stage in Stage if stage in found]
-
-    def reason(self, key: ItemKey | None) -> Reason:
-        assert key is not None, "a row that was refused has no items"
-        return self.items[key].reason
 
     def first_pattern(self, row: PlannedRow) -> ItemKey:
         """The pattern that the row's prompt makes, before any refinement."""

@@ -71,22 +71,9 @@ def rebuild(
             f"There is no run {run_id} in this ledger.", remedy="See `patternmill status`."
         )
     file = file or input_file(ledger, record)
-    orders = [checkout for checkout in checkouts_of_run(ledger, run_id) if checkout.order is not None]
+    header, kept = file.mapping.repeated(file.header), file.columns.kept
     found = with_corrections(row_results(ledger, record, file), ledger.merged_into(run_id))
-    rows = list(with_orders(found, orders))
-    pictures = pictures_of(record, rows)
-    changes = ledger.changes_of(run_id) if counts_of(record) is not None else None
-    kept = file.columns.kept
-    results = write_results(
-        record,
-        file.mapping.repeated(file.header),
-        kept,
-        rows,
-        out,
-        pictures=pictures,
-        changes=changes,
-        orders=orders,
-    )
+    results = _write(ledger, record, header, kept, found, [run_id], out)
     if names := tuple(links):
         results = replace(results, whole=_write_whole_catalog(ledger, record, file, out))
         for name in names:
@@ -101,19 +88,30 @@ def _write_whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile, o
     whole = whole_catalog(ledger, record, file)
     if whole.is_of(record.run_id):
         return None
-    runs = dict.fromkeys(run_id for run_id, _ in whole.places)
-    found = {one.key: one for run_id in runs for one in checkouts_of_run(ledger, run_id)}
-    orders = [checkout for checkout in found.values() if checkout.order is not None]
-    header, results = whole_results(ledger, whole)
-    rows = list(with_orders(results, orders))
+    header, rows = whole_results(ledger, whole)
     shown = record.with_options({WHOLE_CATALOG: True})
+    runs = dict.fromkeys(run_id for run_id, _ in whole.places)
+    return _write(ledger, shown, header, range(len(header)), rows, runs, out / WHOLE_FOLDER).out
+
+
+def _write(
+    ledger: Ledger,
+    record: RunRecord,
+    header: Sequence[str],
+    carried: Sequence[int],
+    found: Iterable[RowResult],
+    runs: Iterable[RunId],
+    out: Path,
+) -> Results:
+    """With what the ledger has besides the rows: the orders of the products of `runs`, and a refresh's changes."""
+    checkouts = {one.key: one for run_id in runs for one in checkouts_of_run(ledger, run_id)}
+    orders = [checkout for checkout in checkouts.values() if checkout.order is not None]
+    rows = list(with_orders(found, orders))
     pictures = pictures_of(record, rows)
     changes = ledger.changes_of(record.run_id) if counts_of(record) is not None else None
-    folder = out / WHOLE_FOLDER
-    write_results(
-        shown, header, range(len(header)), rows, folder, pictures=pictures, changes=changes, orders=orders
+    return write_results(
+        record, header, carried, rows, out, pictures=pictures, changes=changes, orders=orders
     )
-    return folder
 
 
 def write_results(

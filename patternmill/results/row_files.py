@@ -143,13 +143,8 @@ def _trace_before(
     stage: Stage, key: ItemKey, attempts: Attempts, ended: Mapping[str, Any] | None
 ) -> ItemTrace:
     """The same of what a pattern is built on, whose attempts are fixed by the item's key."""
-    those = attempts.get(key, ())
-    if ended is not None:
-        those = those[: ended.get("before", {}).get(key, len(those))]
-        was = ended.get("open_before", {}).get(key)
-        if was is not None:
-            those = (*those[:-1], _open_attempt(was))
-    return ItemTrace(stage, key, those)
+    kept, was = (ended or {}).get("before", {}).get(key), (ended or {}).get("open_before", {}).get(key)
+    return ItemTrace(stage, key, _as_of_then(attempts.get(key, ()), kept, was))
 
 
 def _trace(
@@ -158,23 +153,23 @@ def _trace(
     """`ended`: what was fixed as the run ended. Later attempts are left out, and open ones are as they were."""
     if key is None:
         return None
-    those = attempts.get(key, ())
-    if ended is not None:
-        those = those[: ended[stage.value]]
-        was = ended.get(f"open_{stage.value}")
-        if was is not None:
-            those = (*those[:-1], _open_attempt(was))
-    return ItemTrace(stage, key, those)
+    kept, was = (ended[stage.value], ended.get(f"open_{stage.value}")) if ended is not None else (None, None)
+    return ItemTrace(stage, key, _as_of_then(attempts.get(key, ()), kept, was))
 
 
-def _open_attempt(was: Mapping[str, Any]) -> Attempt:
+def _as_of_then(
+    those: tuple[Attempt, ...], kept: int | None, was: Mapping[str, Any] | None
+) -> tuple[Attempt, ...]:
+    """The first so many (None: all); `was`: the last of them, where it was open."""
+    if was is None:
+        return those[:kept]
     typed = {
         "state": AttemptState(was["state"]),
         "body": b"",
         "request_id": RequestId(was["request_id"]),
         "item_key": ItemKey(was["item_key"]),
     }
-    return Attempt(**{**was, **typed})
+    return (*those[:kept][:-1], Attempt(**{**was, **typed}))
 
 
 #: A spreadsheet cell holds 32,767 characters; the whole text is in results.jsonl.

@@ -31,7 +31,7 @@ from patternmill.files import FileMark, mark_of
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord
 from patternmill.results.row_files import RowResult, iso_time, json_bytes
-from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus, Stage
+from patternmill.states import ROW_STAGES, UNFINISHED_ROWS, Outcome, RowStatus, Stage
 
 #: The rows of failures.csv: no other run changes them until a person edits the row, or decides.
 FAILURES = frozenset(RowStatus) - UNFINISHED_ROWS - {RowStatus.SUCCEEDED}
@@ -231,14 +231,8 @@ def count_everything(rows: Sequence[RowResult]) -> Counts:
     return Counts(
         rows=len(rows),
         by_status=counts(rows),
-        products=len(made[Stage.PRODUCT]),
-        patterns=len(made[Stage.PATTERN]),
-        refinements=len(made[Stage.REFINEMENT]),
-        references=len(made[Stage.REFERENCE]),
-        product_attempts=len(requests[Stage.PRODUCT]),
-        pattern_attempts=len(requests[Stage.PATTERN]),
-        refinement_attempts=len(requests[Stage.REFINEMENT]),
-        reference_attempts=len(requests[Stage.REFERENCE]),
+        **{f"{stage}s": len(made[stage]) for stage in ROW_STAGES},
+        **{f"{stage}_attempts": len(requests[stage]) for stage in ROW_STAGES},
     )
 
 

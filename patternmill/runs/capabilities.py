@@ -78,7 +78,8 @@ async def extras_of(
     unavailable = await _unavailable(api, settings, unstated, refinements, uploads=bool(references))
     models = await api.models() if model or models_written(file) else None
     pictures: dict[str, Picture | Unreadable] = dict(kept or {})
-    pictures |= await asyncio.to_thread(read_references, references - pictures.keys(), place)
+    if unread := references - pictures.keys():
+        pictures |= await asyncio.to_thread(read_references, unread, place)
     note = _UNCHECKED if models is None and (model or models_written(file)) else None
     extras = Extras(models, model, pictures, unavailable, note)
     if model is not None and extras.model_id(model) is None:

@@ -84,6 +84,8 @@ def notes_of(overlay: Overlay) -> Iterator[str]:
 
 def record_corrections(ledger: Ledger, record: RunRecord, overlay: Overlay) -> None:
     """Put on record what became of corrections, with a run that is on record."""
+    if not (overlay.found or overlay.ended or overlay.merged):
+        return
     environment, catalog = record.environment, record.catalog
     added, replaced = composed(ledger.corrections(environment, catalog, ended=True), overlay.found)
     ended = [*overlay.ended, *((one, CorrectionEnd.REPLACED) for one in replaced)]

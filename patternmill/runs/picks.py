@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patternmill.catalog.changes import CurrentRow
-from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode, refusal
+from patternmill.catalog.remote import stable_bytes
 from patternmill.catalog.rows import header_key, is_ours, restore, sku_key, tidy
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
@@ -70,7 +70,7 @@ def picks_of(request: OrderRequest) -> Picks:
 def read_picks(path: Path, quantity: int) -> Picks:
     """`quantity`: of rows that name none. Raises InputRefused."""
     name = plain(path.name, 200)
-    table = _with_picks(read_table(stable_bytes(path, Path.read_bytes), name))
+    table = _with_picks(read_table(stable_bytes(path), name))
     columns = _columns(table.header, name)
     picks: list[Pick] = []
     problems: list[str] = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from patternmill.catalog.catalog_file import CatalogFile, Record
 from patternmill.catalog.extras import Extras
 from patternmill.catalog.offer import Category, Offer
-from patternmill.catalog.problems import RowCode
+from patternmill.catalog.problems import OF_A_WORD, RowCode
 from patternmill.catalog.remote import file_path, is_remote
 from patternmill.catalog.row_checks import Entry, check_rows
 from patternmill.catalog.rows import header_key, tidy
@@ -36,18 +36,7 @@ _TAKEN_OVER = (
     "shard_rows",
 )
 #: Problems of a row that another offer need not have.
-_OF_THE_OFFER = frozenset(
-    {
-        RowCode.UNKNOWN_CATEGORY,
-        RowCode.UNLISTED_CATEGORY,
-        RowCode.AMBIGUOUS_CATEGORY,
-        RowCode.UNKNOWN_OPTION,
-        RowCode.UNKNOWN_VALUE,
-        RowCode.MISSING_OPTION,
-        RowCode.OPTION_COLUMN,
-        RowCode.UNKNOWN_MODEL,
-    }
-)
+_OF_THE_OFFER = OF_A_WORD | {RowCode.OPTION_COLUMN}
 
 
 def rehearsed_settings(settings: Settings) -> dict[str, str]:

@@ -62,7 +62,6 @@ def parse_catalog(
     return CatalogFile(
         name=name,
         sha256=hashlib.sha256(raw).hexdigest(),
-        size=len(raw),
         encoding=text.encoding,
         header=header,
         columns=columns,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,9 +10,6 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.sheets.tables import Sheet, rectangular
 from patternmill.text import shown
-
-#: Past the mark of an encoding. A title line may begin with `[Draft]`.
-_BEGINS = re.compile(r"[^\s\[{]{0,3}\s*(\{\s*[\"}]|\[\s*[{\]])")
 
 
 class _Written(float):
@@ -25,10 +21,6 @@ class _Written(float):
         return number
 
     text: str
-
-
-def looks_like_json(text: str) -> bool:
-    return _BEGINS.match(text) is not None
 
 
 def json_sheet(text: str, name: str, reading: Reading) -> tuple[str, Sheet]:

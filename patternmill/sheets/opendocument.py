@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 
 from patternmill.catalog.read_limits import Reading
-from patternmill.sheets.archives import local, parse_xml, protected, unzipped
+from patternmill.sheets.archives import Attributes, local, parse_xml, protected, unzipped
 from patternmill.sheets.tables import Area, Sheet, Unfit, hidden_note, merged_cells, rectangular
 
 CONTENT = "content.xml"
@@ -18,8 +18,6 @@ _ASIDE = frozenset({"annotation", "frame", "shapes", "forms", "ruby-text", "note
 _DISPLAYED_NUMBER = re.compile(r"-?\d[\d.,'\s]*")
 _MOST_SPACES = 1000
 _NOUNS = {"date": "the date", "time": "the time", "percentage": "the percentage", "currency": "the amount"}
-
-Attributes = dict[str, str]
 
 
 class OpenDocument:

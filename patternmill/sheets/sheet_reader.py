@@ -7,21 +7,22 @@ the ledger keeps what every later version reads the same way.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NO_MAPPING, ColumnMapping
-from patternmill.catalog.file_bytes import stable_bytes
 from patternmill.catalog.problems import FileCode
 from patternmill.catalog.read_limits import Reading, ReadLimits, unpacked
-from patternmill.catalog.remote import shown_address, source_bytes, source_name
+from patternmill.catalog.remote import shown_address, source_bytes, source_name, stable_bytes
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
 from patternmill.sheets.archives import ZIP
 from patternmill.sheets.csv_reader import parse_catalog
 from patternmill.sheets.delimited_text import text_table
-from patternmill.sheets.json_rows import json_sheet, looks_like_json
+from patternmill.sheets.json_rows import json_sheet
 from patternmill.sheets.parquet_rows import PARQUET, parquet_sheet
 from patternmill.sheets.shopify import is_shopify, with_products
 from patternmill.sheets.tables import SheetFile, Table, table_of
@@ -31,6 +32,8 @@ from patternmill.text import plain
 
 _LONGEST_NAME = 1000
 _BEGINNING = 4096
+#: Of JSON, past the mark of an encoding. A title line may begin with `[Draft]`.
+_JSON = re.compile(r"[^\s\[{]{0,3}\s*(\{\s*[\"}]|\[\s*[{\]])")
 
 
 def read_catalog(
@@ -45,7 +48,7 @@ def read_catalog(
     `quoting`: the refusal of a file that is no catalog may quote its first row.
     """
     reading = Reading(plain(path.name, _LONGEST_NAME))
-    raw = stable_bytes(path, Path.read_bytes, reading)
+    raw = stable_bytes(path, reading)
     return parse_sheet(
         raw,
         name=path.name.removesuffix(".gz"),
@@ -95,24 +98,20 @@ def parse_sheet(
 ) -> CatalogFile:
     """The same from the bytes alone. `empty`: a header without rows is accepted."""
     raw = unpacked(raw, reading)
+    parse = partial(parse_catalog, mapping=mapping, empty=empty, reading=reading, quoting=quoting)
     if _may_be_plain(raw, choices):
         try:
-            file = parse_catalog(
-                raw,
-                name=name,
-                encoding=choices.encoding,
-                mapping=mapping,
-                empty=empty,
-                reading=reading,
-                quoting=quoting,
-            )
+            file = parse(raw, name=name, encoding=choices.encoding)
             if not is_shopify(file.header):
                 return file
         except InputRefused as refused:
             if refused.code not in _READ_OTHERWISE:
                 raise
     table = read_table(raw, name, choices, mapping=mapping, reading=reading, quoting=quoting)
-    return _catalog(table, mapping, reading, empty=empty, quoting=quoting)
+    canonical = table.canonical()
+    reading.check_size(len(canonical))
+    file = parse(canonical, name=table.name, encoding="utf-8")
+    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)
 
 
 def read_table(
@@ -171,7 +170,7 @@ def _may_be_plain(raw: bytes, choices: SheetChoices) -> bool:
 
 
 def _begins_as_json(raw: bytes) -> bool:
-    return looks_like_json(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1"))
+    return _JSON.match(raw[:_BEGINNING].replace(b"\0", b"").decode("latin-1")) is not None
 
 
 def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> str | None:
@@ -181,20 +180,3 @@ def _json_text(raw: bytes, name: str, choices: SheetChoices, quoting: bool) -> s
     encoding = encoding_of(raw, name, choices.encoding, quoting)
     check_text(raw, name, encoding)
     return raw.decode(encoding)
-
-
-def _catalog(
-    table: Table, mapping: ColumnMapping, reading: Reading, *, empty: bool, quoting: bool
-) -> CatalogFile:
-    canonical = table.canonical()
-    reading.check_size(len(canonical))
-    file = parse_catalog(
-        canonical,
-        name=table.name,
-        encoding="utf-8",
-        mapping=mapping,
-        empty=empty,
-        reading=reading,
-        quoting=quoting,
-    )
-    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)

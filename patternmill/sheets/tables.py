@@ -107,7 +107,7 @@ class Table:
 
     def faults(self, columns: Columns) -> dict[int, tuple[Finding, ...]]:
         """By row: its cells that are not texts, in the columns that a catalog uses."""
-        used, header = _used(columns), self.header
+        used, header = columns.used, self.header
         found: dict[int, list[Finding]] = {}
         for (row, index), unfit in self.sheet.unfit.items():
             if index in used and row > (self.layout.header_row or 0):
@@ -223,10 +223,3 @@ def _last(cells: Sequence[str]) -> int:
 
 def _filled(cells: Sequence[str]) -> int:
     return sum(bool(cell and not cell.isspace()) for cell in cells)
-
-
-def _used(columns: Columns) -> set[int]:
-    single = (columns.sku, columns.prompt, columns.category)
-    optional = (columns.selections, columns.reference, columns.model)
-    several = (column.index for column in (*columns.options, *columns.refinements))
-    return {*single, *(index for index in optional if index is not None), *several}

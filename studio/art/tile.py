@@ -15,7 +15,7 @@ from studio.art.changes import sheet_of
 from studio.art.raster import rasterise
 from studio.art.recipe import Recipe
 from studio.art.references import Traits
-from studio.art.sheet import Sheet, sheet_for, to_svg
+from studio.art.sheet import Sheet, to_svg
 from studio.design import DEFAULT_MODEL, Design
 
 #: The longer side of the finished tile in pixels, and how much larger it is drawn before it is averaged down.
@@ -38,11 +38,6 @@ def render(
     svg = models.MANNERS[model].draw(to_svg(sheet, moved), sheet)
     drawn = rasterise(svg, size[0] * OVERSAMPLING, size[1] * OVERSAMPLING)
     return _textured(drawn.convert("RGB").reduce(OVERSAMPLING), sheet.recipe, shift)
-
-
-def render_recipe(recipe: Recipe, *, side: int = SIDE, shift: tuple[int, int] = (0, 0)) -> Image.Image:
-    """The tile of a recipe that nothing was done to."""
-    return render(sheet_for(recipe), side=side, shift=shift)
 
 
 def _textured(image: Image.Image, recipe: Recipe, shift: tuple[int, int]) -> Image.Image:

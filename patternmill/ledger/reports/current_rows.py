@@ -27,9 +27,7 @@ class PresentRow:
     """A row with the last attempts at its items. There are none where the row was refused."""
 
     position: int
-    line: int
     sku: str
-    prompt: str
     category_id: str
     product_key: ItemKey | None
     outcome: RowOutcome
@@ -49,15 +47,12 @@ def present_rows(ledger: Ledger, record: RunRecord) -> Iterator[PresentRow]:
 
 
 def _present(row: RunRow, attempts: Attempts, record: RunRecord) -> PresentRow:
-    kept = json.loads(row.row)
     pattern, product = furthest_attempt(attempts, row.needed), last_attempt(attempts, row.product_key)
     refused = row.product_key is None
     return PresentRow(
         row.position,
-        row.line,
         row.sku,
-        kept.get("prompt", ""),
-        kept.get("category", ""),
+        json.loads(row.row).get("category", ""),
         row.product_key,
         RowOutcome(RowStatus.REFUSED) if refused else row_outcome(pattern, product, record.outcome),
         tuple(PresentItem(key, stage, last_attempt(attempts, key)) for stage, key in row.chain),

@@ -64,23 +64,6 @@ TABLES: dict[str, tuple[str, str]] = {
     "column_mappings": ("catalog, columns, reading, confirmed_by, confirmed_at", "catalog"),
     "offers": ("environment, offer, read_at", "environment"),
 }
-_TIMES = frozenset(
-    [
-        "started_at",
-        "ended_at",
-        "created_at",
-        "intended_at",
-        "accepted_at",
-        "asked_at",
-        "lapses_at",
-        "decided_at",
-        "at",
-        "since",
-        "retired_at",
-        "read_at",
-        "confirmed_at",
-    ]
-)
 _JSON = frozenset({"record", "content", "written", "row", "fields", "offer", "answer", "columns", "reading"})
 
 
@@ -109,7 +92,7 @@ def _records(ledger: Ledger, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    if name in _TIMES and value is not None:
+    if value is not None and (name in ("at", "since") or name.endswith("_at")):
         return datetime.fromtimestamp(value, UTC).isoformat()
     return bytes(value).decode("utf-8", "replace") if name == "body" else value
 

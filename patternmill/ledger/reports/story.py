@@ -9,14 +9,14 @@ from typing import Any
 
 from patternmill.catalog.row_corrections import Correction
 from patternmill.catalog.rows import sku_key
-from patternmill.identifiers import ItemKey, RequestId
+from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts_of_products
 from patternmill.ledger.runs import RowOutcome, furthest_attempt, last_attempt, row_outcome
 from patternmill.states import RowStatus, Stage
 
-_ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.pattern_key, i.content, i.created_at"
+_ITEM = "i.key, i.environment, i.catalog, i.stage, i.sku, i.content"
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,8 @@ class ItemStory:
     catalog: str
     stage: Stage
     sku: str | None
-    pattern_key: ItemKey | None
     #: What is bought: a prompt; a change of a pattern; or a category with its selections, on a pattern.
     content: dict[str, Any]
-    created_at: float
     attempts: tuple[Attempt, ...] = ()
     prices: tuple[int, ...] = ()
 
@@ -65,7 +63,6 @@ class StoryEvent:
     detail: str | None = None
     stage: Stage | None = None
     attempt: int | None = None
-    request_id: RequestId | None = None
 
 
 @dataclass(frozen=True)
@@ -154,10 +151,8 @@ def _item_by_key(ledger: Ledger, key: ItemKey) -> Iterator[ItemStory]:
 
 
 def _item(values: tuple[Any, ...]) -> ItemStory:
-    key, environment, catalog, stage, sku, pattern_key, content, created_at = values
-    return ItemStory(
-        key, environment, catalog, Stage(stage), sku, pattern_key, json.loads(content), created_at
-    )
+    key, environment, catalog, stage, sku, content = values
+    return ItemStory(key, environment, catalog, Stage(stage), sku, json.loads(content))
 
 
 def _scopes_of(ledger: Ledger, sku: str) -> list[tuple[Any, ...]]:
@@ -284,7 +279,7 @@ def _events(ledger: Ledger, stage: Stage, attempt: Attempt) -> Iterator[tuple[fl
         "SELECT seq, at, run_id, kind, detail FROM events WHERE request_id = :request_id ORDER BY seq",
         {"request_id": attempt.request_id},
     ):
-        yield at, seq, StoryEvent(at, run_id, kind, detail, stage, attempt.attempt, attempt.request_id)
+        yield at, seq, StoryEvent(at, run_id, kind, detail, stage, attempt.attempt)
 
 
 def _of_run(row: RunOfRow) -> Iterator[tuple[float, int, StoryEvent]]:

@@ -27,15 +27,8 @@ class Unsettled:
     since: float
 
 
-_QUERY = (
-    "SELECT a.request_id, i.environment, i.catalog, i.stage, i.sku, i.content, a.price "
-    "FROM attempts a JOIN items i ON i.key = a.item_key "
-)
-
-
 def open_attempt(ledger: Ledger, request_id: RequestId) -> Unsettled | None:
-    where = "WHERE a.request_id = :request_id"
-    return next(_unsettled(ledger, f"{_QUERY}{where}", {"request_id": request_id}), None)
+    return next(_unsettled(ledger, "a.request_id = :request_id", {"request_id": request_id}), None)
 
 
 def unsettled(ledger: Ledger, limit: timedelta) -> list[Unsettled]:
@@ -71,7 +64,7 @@ def is_for_a_person(ledger: Ledger, item: Unsettled, limit: timedelta) -> bool:
 def _open_or_held(ledger: Ledger) -> Iterator[Unsettled]:
     return _unsettled(
         ledger,
-        f"{_QUERY}WHERE a.state IN ('held', 'intended', 'accepted') "
+        "a.state IN ('held', 'intended', 'accepted') "
         "ORDER BY i.environment, i.catalog, a.intended_at, a.request_id",
         {},
     )
@@ -101,8 +94,12 @@ def service_of(ledger: Ledger, request_id: RequestId) -> str:
     return record.studio_url if record is not None else ""
 
 
-def _unsettled(ledger: Ledger, sql: str, params: dict[str, object]) -> Iterator[Unsettled]:
-    for request_id, environment, catalog, stage, sku, content, price in ledger.database.rows(sql, params):
+def _unsettled(ledger: Ledger, where: str, params: dict[str, object]) -> Iterator[Unsettled]:
+    for request_id, environment, catalog, stage, sku, content, price in ledger.database.rows(
+        "SELECT a.request_id, i.environment, i.catalog, i.stage, i.sku, i.content, a.price "  # noqa: S608
+        f"FROM attempts a JOIN items i ON i.key = a.item_key WHERE {where}",
+        params,
+    ):
         attempt = ledger.attempt(RequestId(request_id))
         assert attempt is not None, "it was found just now"
         since = attempt.ended_at or attempt.accepted_at or attempt.intended_at

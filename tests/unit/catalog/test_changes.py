@@ -43,9 +43,7 @@ def asked(sku: str, content: Content | None = HERONS, *, failed: bool = False) -
 
 def current(sku: str, content: Content = HERONS, *, retired_at: float | None = None) -> CurrentRow:
     key = ItemKey(f"{sku}/{content}")
-    return CurrentRow(
-        sku, content, key, ItemKey("pat"), f"prd-{sku}", "pat-1", 1.0, RunId("run-1"), retired_at=retired_at
-    )
+    return CurrentRow(sku, content, key, f"prd-{sku}", "pat-1", 1.0, RunId("run-1"), retired_at=retired_at)
 
 
 def held_against(

@@ -13,6 +13,7 @@ from cli.commands.status import status_lines
 from cli.terminal import fitted
 from patternmill.ledger.records import Approval, Ceiling, KeptForecast
 from patternmill.ledger.reports.overview import rows_by_status
+from patternmill.planning.checkout_items import order_scope
 from patternmill.runs.lease import LeaseHolder
 from patternmill.settings import load_settings
 from patternmill.states import AttemptState, Outcome, RowStatus, Stage, Verdict
@@ -144,6 +145,15 @@ def test_catalog_option_filters_runs_and_open_items(past: Past, capsys: pytest.C
     told = capsys.readouterr().out
     assert "autumn" in told
     assert "spring" not in told
+
+
+def test_open_checkouts_are_of_their_catalog(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
+    """For people as for programs."""
+    run = past.begin(HERON, catalog=order_scope("staging", "spring").catalog)
+    run.attempt(run.pattern("H-1"), AttemptState.ACCEPTED)
+    assert "with a job at the service" in shown(past, catalog="spring")
+    assert main.run(["status", "--catalog", "spring", "--json"]) == 0
+    assert [one["state"] for one in json.loads(capsys.readouterr().out)["open"]] == ["accepted"]
 
 
 def keep_forecast(past: Past, run: BegunRun, *, seconds: float, amount: int) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 
 from patternmill.conformance.conformance_report import ConformanceReport
 from patternmill.conformance.probe import Probe
-from patternmill.conformance.session import Session
-from patternmill.conformance.spending_limit import SpendingLimit
+from patternmill.conformance.session import Session, SpendingLimit
 from patternmill.conformance.suite import run_suite
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 

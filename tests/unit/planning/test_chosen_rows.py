@@ -30,7 +30,8 @@ def plan(*skus: str, memory: Memory | None = None) -> Plan:
 
 
 def reasons(found: Plan) -> tuple[list[Reason], list[Reason]]:
-    return [p.reason for p in found.patterns.values()], [p.reason for p in found.products.values()]
+    patterns, products = map(found.of_stage, (Stage.PATTERN, Stage.PRODUCT))
+    return [p.reason for p in patterns.values()], [p.reason for p in products.values()]
 
 
 def test_rows_not_chosen_are_left_out() -> None:
@@ -62,7 +63,7 @@ def test_shared_pattern_is_made_for_the_chosen_row() -> None:
 def test_rows_not_chosen_keep_their_reason(state: AttemptState, reason: Reason) -> None:
     """Made, failed or held, chosen or not; what could be resumed is left out."""
     whole = plan("H-1", "H-2", "F-1")
-    memory = Memory({key: Known(state) for key in (*whole.patterns, *whole.products)})
+    memory = Memory({key: Known(state) for key in whole.items})
     found = plan(memory=memory)
     assert set(reasons(found)[1]) == {reason}
     assert set(reasons(found)[0]) == {reason}
@@ -71,7 +72,7 @@ def test_rows_not_chosen_keep_their_reason(state: AttemptState, reason: Reason) 
 
 def test_failed_pattern_of_a_chosen_row_is_retried() -> None:
     """For the row that was chosen, not for its neighbour."""
-    key = next(iter(plan("H-1").patterns))
+    key = next(iter(plan("H-1").of_stage(Stage.PATTERN)))
     found = plan("H-1", memory=Memory({key: Known(AttemptState.FAILED)}))
     assert found.items[key].reason is Reason.RETRIED
     assert [row.sku for row in found.to_do()] == ["H-1"]

@@ -203,9 +203,9 @@ def held(seeds: Sequence[int], rows: int, window: int) -> tuple[int, int]:
             known = {stage: [*known[stage], *jobs[stage]][-300:] for stage in Stage}
         found = of(plan(rows), Experience(known), window=window)
         seconds, amount, _ = truth.run(rows, window)
-        times += found.seconds.holds(seconds)
+        times += found.seconds.low <= seconds <= found.seconds.high
         assert found.amount is not None
-        money += found.amount.holds(amount)
+        money += found.amount.low <= amount <= found.amount.high
     return times, money
 
 

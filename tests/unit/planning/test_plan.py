@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.rows import Row
 from patternmill.identifiers import ItemKey
-from patternmill.planning.items import ContentItems, PatternItem, ProductItem, Scope
+from patternmill.planning.items import ContentItems, Scope
 from patternmill.planning.plan import TO_BUY, TO_DO, Plan, Reason, make_plan
 from patternmill.planning.recognition import Memory
 from patternmill.states import AttemptState, Stage
 from tests.unit.catalog.samples import HEADER, checked
+from tests.unit.planning.items import pattern_item, product_item
 
 SCOPE = Scope("staging", "spring")
 HERON = "H-1,blue herons,Cushion,S,linen,"
@@ -183,7 +184,7 @@ def test_edition_buys_the_same_content_again_once() -> None:
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)
     again = plan(HERON, past=past, edition="2")
     assert again.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-    done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in (*again.patterns, *again.products)}
+    done = {key: LastAttempt(AttemptState.SUCCEEDED) for key in again.items}
     memory = Memory(past.last_attempts | done, past.products)
     assert (
         make_plan(SCOPE, catalog(HERON).entries, memory, items=ContentItems(SCOPE, edition="2")).purchases()
@@ -247,7 +248,7 @@ def test_shared_pattern_has_the_reason_that_needs_work() -> None:
 def test_scopes_share_no_item() -> None:
     """The same file in another environment or catalog is another purchase."""
     plans = [plan(HERON, FERN, scope=Scope(*scope)) for scope in (("a", "x"), ("b", "x"), ("a", "y"))]
-    keys = [key for planned in plans for key in (*planned.patterns, *planned.products)]
+    keys = [key for planned in plans for key in planned.items]
     assert len(set(keys)) == len(keys) == 12
 
 
@@ -259,8 +260,8 @@ def test_spelling_of_a_file_is_not_content() -> None:
         unicodedata.normalize("NFD", "  É-1 , café blue ,Tote bag, S ,linen ,"),
         header=" SKU ,Prompt,CATEGORY,Option:size,OPTION:fabric,note",
     )
-    assert set(plain.patterns) == set(turned.patterns)
-    assert set(plain.products) == set(turned.products)
+    assert set(plain.of_stage(Stage.PATTERN)) == set(turned.of_stage(Stage.PATTERN))
+    assert set(plain.of_stage(Stage.PRODUCT)) == set(turned.of_stage(Stage.PRODUCT))
 
 
 def test_json_selections_equal_option_columns() -> None:
@@ -268,12 +269,14 @@ def test_json_selections_equal_option_columns() -> None:
         'H-1,blue herons,cat_1,"{""fabric"": ""Linen"", ""size"": ""S""}"',
         header="sku,prompt,category_id,selections",
     )
-    assert set(as_json.products) == set(plan(HERON).products)
+    assert set(as_json.of_stage(Stage.PRODUCT)) == set(plan(HERON).of_stage(Stage.PRODUCT))
 
 
 def test_unknown_columns_are_not_content() -> None:
     """A person's own note buys nothing."""
-    assert set(plan(HERON + "remember me").products) == set(plan(HERON).products)
+    assert set(plan(HERON + "remember me").of_stage(Stage.PRODUCT)) == set(
+        plan(HERON).of_stage(Stage.PRODUCT)
+    )
 
 
 states = st.none() | st.sampled_from(AttemptState)
@@ -310,6 +313,6 @@ def test_plan_keys_are_the_items_own_keys() -> None:
     planned = plan(HERON, FERN)
     assert all(found.item.key == key for key, found in planned.of_stage(Stage.PATTERN).items())
     assert all(found.item.key == key for key, found in planned.of_stage(Stage.PRODUCT).items())
-    pattern = PatternItem.of(SCOPE, "blue herons")
-    product = ProductItem.of(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
+    pattern = pattern_item(SCOPE, "blue herons")
+    product = product_item(SCOPE, "H-1", pattern.key, "cat_1", {"fabric": "linen", "size": "S"})
     assert (planned.rows[0].pattern, planned.rows[0].product) == (pattern.key, product.key)

@@ -31,46 +31,47 @@ from patternmill.planning.items import (
 )
 from patternmill.planning.unstated import Unstated, read_unstated
 from patternmill.states import Stage
+from tests.unit.planning.items import pattern_item, product_item
 
 STAGING = Scope("staging", "spring")
-HERONS = PatternItem.of(STAGING, "blue herons at dawn")
-CUSHION = ProductItem.of(STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"})
+HERONS = pattern_item(STAGING, "blue herons at dawn")
+CUSHION = product_item(STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"})
 texts = st.text(st.characters(codec="utf-8"), min_size=1)
 
 GOLDEN = {
     "a pattern": (HERONS, 1, "0d4cfdc0-8310-5536-922c-355b3c5c2416"),
     "its second attempt": (HERONS, 2, "4b9ff83e-8aa6-5cb3-952c-44c847a6bceb"),
     "a second edition": (
-        PatternItem.of(STAGING, "blue herons at dawn", edition="2"),
+        pattern_item(STAGING, "blue herons at dawn", edition="2"),
         1,
         "8adde477-9cf5-5ba5-a8b4-4bb3f80154b1",
     ),
     "another environment": (
-        PatternItem.of(Scope("production", "spring"), "blue herons at dawn"),
+        pattern_item(Scope("production", "spring"), "blue herons at dawn"),
         1,
         "f3c027e5-6012-57e8-af9e-7c1cb759f662",
     ),
     "another catalog": (
-        PatternItem.of(Scope("staging", "autumn"), "blue herons at dawn"),
+        pattern_item(Scope("staging", "autumn"), "blue herons at dawn"),
         1,
         "66b48834-9d20-5fdf-8738-7d78973680cf",
     ),
     "beyond ASCII": (
-        PatternItem.of(STAGING, "café crème 蓝色 🦩"),
+        pattern_item(STAGING, "café crème 蓝色 🦩"),
         1,
         "85169e11-0c6d-5368-a90c-a8f8c054bdcd",
     ),
     "a product": (CUSHION, 1, "efa11558-0ff5-5359-926f-cbc4850e8a50"),
     "a product's second attempt": (CUSHION, 2, "f0dd4cfc-327f-5f87-90ec-941175b104c1"),
     "a product's second edition": (
-        ProductItem.of(
+        product_item(
             STAGING, "CU-001", HERONS.key, "cat_cushion", {"size": "45x45", "fabric": "linen"}, edition="2"
         ),
         1,
         "511a1a77-79a0-590d-a1ce-929451f065ea",
     ),
     "a product without selections": (
-        ProductItem.of(STAGING, "SKU-é", HERONS.key, "cat_cushion", {}),
+        product_item(STAGING, "SKU-é", HERONS.key, "cat_cushion", {}),
         1,
         "cef9c37d-aa4d-5dba-85cb-6961e865ce25",
     ),
@@ -110,7 +111,7 @@ def test_bodies_are_the_same_bytes_each_time() -> None:
 
 def test_bodies_are_utf8() -> None:
     """UTF-8 on the wire, so that the body reads as the prompt reads."""
-    item = PatternItem.of(STAGING, "flamingo 🦩")
+    item = pattern_item(STAGING, "flamingo 🦩")
     assert "flamingo 🦩".encode() in item.body(item.request_id(1))
 
 
@@ -130,7 +131,7 @@ PRODUCT: dict[str, Any] = {
         {"scope": Scope("staging", "autumn")},
         {"sku": "CU-002"},
         {"sku": "cu-001"},
-        {"pattern": PatternItem.of(STAGING, "blue herons at dusk").key},
+        {"pattern": pattern_item(STAGING, "blue herons at dusk").key},
         {"category_id": "cat_mug"},
         {"selections": {"size": "45x45"}},
         {"selections": {"size": "45x45", "fabric": "velvet"}},
@@ -141,20 +142,20 @@ PRODUCT: dict[str, Any] = {
     ids=str,
 )
 def test_any_changed_field_is_a_new_request_id(change: dict[str, Any]) -> None:
-    assert ProductItem.of(**PRODUCT | change).request_id(1) != CUSHION.request_id(1)
+    assert product_item(**PRODUCT | change).request_id(1) != CUSHION.request_id(1)
 
 
 def test_selections_have_no_order() -> None:
     """The columns of a file may be in any order."""
     made = {CUSHION.parent_key: "p"}
-    turned = ProductItem.of(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
+    turned = product_item(**PRODUCT | {"selections": {"fabric": "linen", "size": "45x45"}})
     assert turned.key == CUSHION.key
     assert turned.body(RequestId("r"), made) == CUSHION.body(RequestId("r"), made)
 
 
 def test_empty_edition_is_none() -> None:
     """An empty setting does not buy everything again."""
-    assert PatternItem.of(STAGING, "blue herons at dawn", edition="") == HERONS
+    assert pattern_item(STAGING, "blue herons at dawn", edition="") == HERONS
 
 
 def test_attempts_are_counted_from_one() -> None:
@@ -172,22 +173,22 @@ def test_patterns_and_products_never_share_a_request_id() -> None:
 def test_spelling_is_not_content(text: str, form: Any, space: str) -> None:
     """Composed or decomposed, with or without outer spaces: one prompt, one purchase."""
     spelled = space + unicodedata.normalize(form, text) + space
-    assert PatternItem.of(STAGING, spelled).request_id(1) == PatternItem.of(STAGING, text).request_id(1)
+    assert pattern_item(STAGING, spelled).request_id(1) == pattern_item(STAGING, text).request_id(1)
 
 
 @given(texts, texts)
 def test_different_prompts_have_different_request_ids(one: str, other: str) -> None:
     """Texts that differ after normalising never collide."""
     same = normalised(one) == normalised(other)
-    assert (PatternItem.of(STAGING, one).key == PatternItem.of(STAGING, other).key) is same
+    assert (pattern_item(STAGING, one).key == pattern_item(STAGING, other).key) is same
 
 
 @given(texts, texts, texts, texts)
 def test_scopes_never_collide(one: str, other: str, third: str, fourth: str) -> None:
     """No environment and catalog can be spelled so that two scopes have one ID."""
     same = (one, other) == (third, fourth)
-    first = PatternItem.of(Scope(one, other), "x").request_id(1)
-    assert (first == PatternItem.of(Scope(third, fourth), "x").request_id(1)) is same
+    first = pattern_item(Scope(one, other), "x").request_id(1)
+    assert (first == pattern_item(Scope(third, fourth), "x").request_id(1)) is same
 
 
 @given(st.dictionaries(texts, texts), st.randoms(use_true_random=False))
@@ -201,7 +202,7 @@ def test_canonical_json_has_one_spelling(content: dict[str, str], chance: Any) -
 
 def test_items_are_described_in_one_line() -> None:
     """Long prompts are cut, line breaks replaced."""
-    long = PatternItem.of(STAGING, "blue\nherons " + "and reeds " * 20)
+    long = pattern_item(STAGING, "blue\nherons " + "and reeds " * 20)
     assert long.describe().startswith("pattern · blue herons and reeds")
     assert len(long.describe()) <= len("pattern · ") + 60
     assert "\n" not in long.describe()
@@ -218,7 +219,7 @@ def test_a_product_knows_its_row_and_its_pattern() -> None:
 
 SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 REFERENCE = ReferenceItem(STAGING, reference_content(SHA), picture_of=lambda sha256: b"picture")
-GUIDED = PatternItem.of(STAGING, "blue herons at dawn", model="linocut", reference=SHA)
+GUIDED = pattern_item(STAGING, "blue herons at dawn", model="linocut", reference=SHA)
 RECOLORED = RefinementItem(
     STAGING, refinement_content(GUIDED.key, Refinement("recolor", {"palette": ["#1f3a5f"]}))
 )

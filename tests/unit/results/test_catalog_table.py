@@ -21,8 +21,8 @@ from tests.unit.results.builders import row
 SINCE = 1_772_357_400.25
 ODD = Content('=blue, "herons"\nred 🪶', "cat_1", {"size": "S", "fabric": "linen"})
 ROWS = [
-    CurrentRow("B-2", ODD, ItemKey("k2"), ItemKey("p"), "prd-2", "pat", SINCE, RunId("run-1"), SINCE + 60),
-    CurrentRow("007", ODD, ItemKey("k1"), ItemKey("p"), "prd-1", "pat", SINCE, RunId("run-2")),
+    CurrentRow("B-2", ODD, ItemKey("k2"), "prd-2", "pat", SINCE, RunId("run-1"), SINCE + 60),
+    CurrentRow("007", ODD, ItemKey("k1"), "prd-1", "pat", SINCE, RunId("run-2")),
 ]
 
 

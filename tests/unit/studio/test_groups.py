@@ -7,7 +7,8 @@ import pytest
 
 from studio.art.layout import HEXAGONAL, TILE, Motion, Wish, arrange, cells, compose, motions
 from studio.art.recipe import Dice, recipe_for
-from studio.art.tile import render_recipe
+from studio.art.sheet import sheet_for
+from studio.art.tile import render
 from tests.unit.studio.test_tile import seam_and_inside
 
 #: The group, and how many motions it has in a cell of the lattice as it is written here (centred cells count double).
@@ -68,7 +69,7 @@ def _same(one: Motion, other: Motion, period: tuple[float, float]) -> bool:
 def test_every_layout_is_seamless_at_every_size(name: str, side: int) -> None:
     """The name of a group in the prompt arranges the drawings so."""
     recipe = recipe_for(f"daisies and leaves {name.replace('_', ' ')}")
-    image = np.asarray(render_recipe(recipe, side=side), dtype=np.float64)
+    image = np.asarray(render(sheet_for(recipe), side=side), dtype=np.float64)
 
     assert recipe.layout == name
     assert all(
@@ -80,7 +81,7 @@ def test_every_layout_is_seamless_at_every_size(name: str, side: int) -> None:
 def test_pixels_have_the_half_turn_of_the_group(name: str) -> None:
     """These groups turn by half around the tile's corner: the picture, turned over, correlates with itself."""
     recipe = recipe_for(f"feathers {name}")
-    image = np.asarray(render_recipe(recipe, side=128).convert("L"), dtype=np.float64)
+    image = np.asarray(render(sheet_for(recipe), side=128).convert("L"), dtype=np.float64)
     turned = image[::-1, ::-1]
 
     assert recipe.layout == name

@@ -11,7 +11,7 @@ from studio.art.inks import Inks
 from studio.art.layout import TILE, Wish, arrange, cells, compose, motions
 from studio.art.recipe import Dice, recipe_for
 from studio.art.sheet import sheet_for, to_svg
-from studio.art.tile import render_recipe, texture
+from studio.art.tile import render, texture
 
 #: One with drawings on a plain ground, one turned and mirrored, one on a field. More in the integration tier.
 PROMPTS = ("blue herons on cream", "cherry blossom mandala", "bees on honeycomb")
@@ -23,7 +23,7 @@ SMALL = 160
 
 
 def pixels(prompt: str, side: int = SMALL) -> Pixels:
-    return np.asarray(render_recipe(recipe_for(prompt), side=side), dtype=np.float64)
+    return np.asarray(render(sheet_for(recipe_for(prompt)), side=side), dtype=np.float64)
 
 
 def seam_and_inside(image: Pixels, axis: int) -> tuple[float, float]:
@@ -55,7 +55,7 @@ def test_shifted_drawing_is_the_tile_rolled(prompt: str) -> None:
     """The drawing lives on a torus: moving it by whole pixels only moves its pixels around the edges."""
     recipe = recipe_for(prompt)
     shift = (50, 33)
-    moved = np.asarray(render_recipe(recipe, side=SMALL, shift=shift), dtype=np.float64)
+    moved = np.asarray(render(sheet_for(recipe), side=SMALL, shift=shift), dtype=np.float64)
     rolled = np.roll(pixels(prompt), (shift[1], shift[0]), axis=(0, 1))
 
     difference = np.abs(moved - rolled).max(axis=2)
