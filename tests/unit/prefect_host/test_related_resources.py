@@ -17,6 +17,9 @@ from prefect.events.worker import EventsWorker
 
 from prefect_host.internals import BatchSender
 
+#: Made without their other fields, which are not looked at.
+FLOW_RUN_CONTEXT: Any = FlowRunContext
+TASK_RUN_CONTEXT: Any = TaskRunContext
 FLOW = Flow(id=uuid4(), name="bulk-import", labels={})
 FLOW_RUNS = [FlowRun(id=uuid4(), flow_id=FLOW.id, name=f"rows {n}", tags=["spring", f"s{n}"]) for n in (1, 2)]
 TASK_RUNS = [
@@ -48,7 +51,7 @@ def event_of(task_run: TaskRun | None, *, names_its_flow_run: bool) -> Event:
         "prefect.resource.role": "flow-run",
     }
     related = [RelatedResource(flow_run)] if names_its_flow_run else []
-    return Event(event="running", resource={"prefect.resource.id": resource}, related=related)  # type: ignore[arg-type]
+    return Event(event="running", resource={"prefect.resource.id": resource}, related=related)
 
 
 def related_of(
@@ -58,9 +61,9 @@ def related_of(
     event = event_of(about, names_its_flow_run=names)
     with ExitStack() as contexts:
         if flow_run is not None:
-            contexts.enter_context(FlowRunContext.model_construct(flow_run=flow_run))
+            contexts.enter_context(FLOW_RUN_CONTEXT.model_construct(flow_run=flow_run))
         if task_run is not None:
-            contexts.enter_context(TaskRunContext.model_construct(task_run=task_run))
+            contexts.enter_context(TASK_RUN_CONTEXT.model_construct(task_run=task_run))
         asyncio.run(worker.attach_related_resources_from_context(event))
     return [related.root for related in event.related]
 
