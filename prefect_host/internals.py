@@ -10,7 +10,7 @@ import asyncio
 import logging
 import queue
 import random
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from types import FrameType
@@ -18,7 +18,8 @@ from typing import Any, cast
 
 from prefect.client import base
 from prefect.client.orchestration import get_client
-from prefect.events import Event, utilities
+from prefect.context import FlowRunContext, TaskRunContext
+from prefect.events import Event, RelatedResource, utilities
 from prefect.events.clients import PrefectEventsClient
 from prefect.events.worker import EventsWorker
 from prefect.input.run_input import keyset_from_base_key
@@ -27,7 +28,7 @@ from prefect.settings import get_current_settings
 from prefect.utilities import engine
 from prefect.utilities.math import clamped_poisson_interval
 
-from prefect_host.event_batches import POLL_SECONDS, EventsBatch
+from prefect_host.event_batches import POLL_SECONDS, TASK_RUN, EventsBatch
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ SignalHandler = Callable[[int, FrameType | None], None]
 
 #: The name of Prefect's own handler of SIGTERM.
 SIGTERM_HANDLER = "_prefect_sigterm_handler"
+#: So many answers of what events are related to are kept: two or three a flow run.
+_MOST_FOUND = 300
 #: The beginning of Prefect's log entry for a task that returns a failed state.
 RETURNED_STATE_LOG = "Task run failed with state:"
 
@@ -70,6 +73,22 @@ class BatchSender(EventsWorker):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._queue_get_thread = cast(Any, _PollingFetcher(self._queue))
+        #: What events of task runs were related to, by what that depends on.
+        self._found: dict[Hashable, list[RelatedResource]] = {}
+
+    async def attach_related_resources_from_context(self, event: Event) -> None:
+        """As Prefect does; once for all events of task runs in a flow run, since finding it costs more than sending."""
+        depends_on = _what_related_depends_on(event)
+        known = self._found.get(depends_on)
+        if known is not None:
+            event.related += known
+            return
+        before = len(event.related)
+        await super().attach_related_resources_from_context(event)
+        if depends_on is not None:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            self._found[depends_on] = event.related[before:]
 
     @asynccontextmanager
     async def _lifespan(self) -> AsyncIterator[None]:
@@ -80,6 +99,17 @@ class BatchSender(EventsWorker):
         async with get_client() as client, EventsBatch(client) as batch:
             self._client, self._orchestration_client = cast(Any, batch), client
             yield
+
+
+def _what_related_depends_on(event: Event) -> Hashable:
+    """What decides how Prefect relates an event to its surroundings; None for events other than a task run's own."""
+    flow_run, inside = getattr(FlowRunContext.get(), "flow_run", None), TaskRunContext.get()
+    if flow_run is None or not event.resource.id.startswith(TASK_RUN):
+        return None
+    if inside is not None and event.resource.id != f"{TASK_RUN}{inside.task_run.id}":
+        return None
+    tags = frozenset(inside.task_run.tags) if inside is not None else frozenset[str]()
+    return flow_run.id, tags, tuple(related.id for related in event.related)
 
 
 class _PollingFetcher:

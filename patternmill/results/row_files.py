@@ -5,11 +5,13 @@ results.csv, failures.csv and results.jsonl have the input's rows in their order
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -185,20 +187,14 @@ def table(header: Sequence[str], carried: Sequence[int], rows: Iterable[RowResul
 
 def csv_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[bytes]:
     """A table for spreadsheets: UTF-8 with a byte order mark, RFC 4180 quoting, CRLF, formula cells defused."""
-    # Loaded for this alone: nothing else of a run needs it, and it is slow to import.
-    import pandas as pd
-
     yield BYTE_ORDER_MARK
-    defused = (list(map(defuse, line)) for line in lines)
-    columns, first = list(map(defuse, header)), True
-    while (batch := list(islice(defused, _BATCH))) or first:
-        # object: text as it is, without a look at what it might mean.
-        frame = pd.DataFrame(batch, columns=columns, dtype=object)
+    left = chain([header], lines)
+    while batch := list(islice(left, _BATCH)):
+        text = io.StringIO(newline="")
         # CRLF, not LF: a writer that ends lines with LF leaves a lone CR within a cell unquoted.
-        text = frame.to_csv(index=False, header=first, lineterminator="\r\n")
+        csv.writer(text, lineterminator="\r\n").writerows(map(defuse, line) for line in batch)
         # A NUL makes a file unreadable.
-        yield text.replace("\0", "\ufffd").encode("utf-8", "replace")
-        first = False
+        yield text.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
 
 
 def _cells(row: RowResult, width: int, carried: Sequence[int]) -> list[str]:

@@ -268,7 +268,7 @@ class Pipeline:
         )
 
     def _publish(self, run_id: RunId, out: Path) -> Results:
-        # pandas and all that comes with it is loaded for this alone.
+        # What writes files and pages is loaded for this alone.
         from patternmill.results.results_files import rebuild
 
         links = () if self.spec.out else (LATEST, latest_in(self.spec.settings.environment))
