@@ -27,6 +27,9 @@ class JobLimit:
     EACH, SECONDS, LONGEST = 90, 30.0, 240.0
     #: It goes well after so many creates, or so many seconds.
     WELL, WELL_SECONDS = 10, 10.0
+    #: A trial that came so far found a limit that rose; the next one is a little below. Else it met jobs that had ended
+    #: before that was known: then the limit is one more at most.
+    FAR, NEARLY = 1.2, 1.05
     #: A 429 at so much less than the limit is not of this limit.
     NEAR = 0.75
 
@@ -58,8 +61,8 @@ class JobLimit:
                 self._patience = self.SECONDS
                 self.most += 1
         elif self._after(self.EACH, self._patience):
-            rare = self._used < self.EACH
-            self._patience = min(2 * self._patience, self.LONGEST) if rare else self.SECONDS
+            if self._used < self.EACH:
+                self._patience = min(2 * self._patience, self.LONGEST)
             self._set(self.most + 1, self.most)
 
     def refused(self, sent_at: float, running: int) -> bool:
@@ -69,7 +72,8 @@ class JobLimit:
         if sent_at <= self._changed_at and not self._tries:
             return True  # of the same round
         if self._tries:
-            self._set(max(self._base + (running > self._base), running - 1))
+            far = running > self.FAR * self._base + 2
+            self._set(running / self.NEARLY if far else self._base + (running > self._base))
         else:
             self._set(max(1, min(running, self.most - 1)))
         return True
