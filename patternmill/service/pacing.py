@@ -66,11 +66,10 @@ class Window:
         self._limit = min(self._limit + step, float(self._ceiling))
         self._admit()
 
-    def overloaded(self, sent_at: float, carried: int = 1) -> None:
+    def overloaded(self, sent_at: float) -> None:
         """A request sent at `sent_at` (by the same clock) was too much. Halves once for a whole round.
 
-        Not below `carried`, the jobs that the service runs all the same. One such answer among many successes is
-        an accident and changes nothing.
+        One such answer among many successes is an accident and changes nothing.
         """
         if sent_at <= self._shrunk_at:
             return
@@ -80,7 +79,7 @@ class Window:
         self._recent.clear()
         self._shrunk_at = self._clock()
         self._proven = max(1.0, 0.85 * self._limit)
-        self._limit = min(self._limit, max(1.0, carried, self._limit / 2))
+        self._limit = max(1.0, self._limit / 2)
 
     def _admit(self) -> None:
         for turns in self._waiting.values():
@@ -196,14 +195,25 @@ class RateLimiter:
 
         False when a lower rate has not helped at all: then something else than the rate is too much.
         """
-        self._pause(pause)
+        self.pause(pause)
         if sent_at > self._cut_at:
             self._recent.append(True)
             if self._is_too_much():
                 self._cut(pause)
         return sent_at < self._refusing_since + self.SHORTEST
 
-    def _pause(self, seconds: float) -> None:
+    def forget(self) -> None:
+        """What was learned of the rate was learned from answers that were not about it."""
+        self._low = self._rate = self._most
+        self._plateau, self._sent, self._return = float("inf"), 0, self.RETURN
+        self._refusing_since = float("inf")
+        self._counted = None
+        self._cut_at, self._measured_from = self._clock(), self._unpaused()
+        self._accepted.clear()
+        self._recent.clear()
+
+    def pause(self, seconds: float) -> None:
+        """No request for so many seconds."""
         now = self._clock()
         self._fill(now)
         until = max(self._paused_until, now + seconds)

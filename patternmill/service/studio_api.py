@@ -20,6 +20,7 @@ from patternmill.errors import ConfigurationError
 from patternmill.service.client import StudioClient
 from patternmill.service.direct_calls import only_reads
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
+from patternmill.service.job_limits import Claim, JobLimits
 from patternmill.service.job_lookup import look_up
 from patternmill.service.jobs import ON_WIRE, Job
 from patternmill.service.offer_reader import read_offer
@@ -112,6 +113,7 @@ class StudioApi:
         #: The configured rate, of all creates; and what is learned of the service's limits, by operation.
         self._creates = RateLimiter(pace.create_rate, clock=clock)
         self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, pace.create_rate, clock=clock))
+        self._jobs = JobLimits(clock=clock)
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
@@ -167,7 +169,7 @@ class StudioApi:
             if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
                 message = "The service may have forgotten this request."
                 return sending.with_exchange(Unresolved("in_doubt_too_long", message, in_doubt=True))
-            end = await self._await_turn(sending) or await self._send(sending)
+            end = await self._send_in_turn(sending)
             if not isinstance(end, ResendAfter):
                 return sending.with_exchange(end)
             sending.in_doubt = sending.in_doubt or end.in_doubt
@@ -180,7 +182,11 @@ class StudioApi:
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
     ) -> JobEnd:
         """Ask for the job until it ends. `age`: how long ago it was accepted; `known`: its latest answer."""
-        return await self._poller.follow(job_id, stage, age=age, known=known)
+        self._jobs.follow(job_id, ON_WIRE[stage].create)
+        try:
+            return await self._poller.follow(job_id, stage, age=age, known=known)
+        finally:
+            self._jobs.ended(job_id)
 
     async def job(self, job_id: str) -> Job | None:
         """One job as the service shows it now, asked for with a few quick tries; None when it knows of none.
@@ -257,6 +263,29 @@ class StudioApi:
         self._polls.close()
         await self._client.close()
 
+    async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
+        while not self._is_stopping(sending):
+            try:
+                claim = await self._claim(sending)
+            except TimeoutError:
+                break
+            try:
+                if end := await self._await_turn(sending):
+                    return end
+                if self._jobs.may_send(claim):
+                    return await self._send(sending, claim)
+            finally:
+                self._jobs.release(claim)
+        return _unsent(sending)
+
+    async def _claim(self, sending: _Sending) -> Claim:
+        """Wait until one more job may run, which is not counted as trying. Raises TimeoutError when drained."""
+        since = self._clock()
+        async with self._draining.guard():
+            claim = await self._jobs.claim(sending.operation, sending.stage, again=sending.tries > 0)
+        sending.first_sent += self._clock() - since
+        return claim
+
     async def _await_turn(self, sending: _Sending) -> CreateEnd | None:
         """Wait until this create may be sent; None when it may, and then it is sent next."""
         if self._is_stopping(sending):
@@ -276,8 +305,9 @@ class StudioApi:
     def _is_stopping(self, sending: _Sending) -> bool:
         return self._draining.begun or sending.stopping()
 
-    async def _send(self, sending: _Sending) -> CreateEnd | ResendAfter:
+    async def _send(self, sending: _Sending, claim: Claim) -> CreateEnd | ResendAfter:
         sending.tries += 1
+        self._jobs.send(claim)
         sent_at = self._clock()
         if sending.tries == 1:
             sending.first_sent = sent_at
@@ -291,7 +321,7 @@ class StudioApi:
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         decision = decide_create(answer, self._situation(sending), self._policy)
-        self._pace(sending.operation, answer, decision, sent_at)
+        self._pace(sending.operation, answer, decision, claim, sent_at)
         return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
 
     def _situation(self, sending: _Sending) -> Situation:
@@ -311,18 +341,22 @@ class StudioApi:
         )
 
     def _pace(
-        self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, sent_at: float
+        self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, claim: Claim, sent_at: float
     ) -> None:
-        """A 429 slows its own operation down; where that does not help, there are too many jobs."""
+        """A 429 slows its own operation down, unless it is known to be for the jobs that run."""
+        limiter = self._learned[operation]
         if isinstance(decision, Accepted):
             self.window.accepted()
-            self._learned[operation].accepted(sent_at)
+            limiter.accepted(sent_at)
+            self._jobs.accepted(claim, None if decision.job.is_immediate else decision.job.job_id)
             self._working.add(operation)
             self._unclear[operation].clear()
         elif answer.status == 429 and isinstance(decision, ResendAfter):
             requested = decision.delay.total_seconds() if decision.server_requested else 0.0
-            if not self._learned[operation].limited(sent_at, requested):
-                self.window.overloaded(sent_at, carried=self._poller.following)
+            if self._jobs.refused(claim):
+                limiter.pause(requested)
+            elif not limiter.limited(sent_at, requested) and self._jobs.find(claim):
+                limiter.forget()
         elif answer.overloaded:
             self.window.overloaded(sent_at)
 

@@ -1,20 +1,22 @@
 """Services in virtual time that limit requests in many ways, and endless rows that are made through `StudioApi`.
 
-`python -m tests.unit.service.limits_simulation [WORD ...]` prints how much of each limit is used, and at what price;
-only the cases with such a word in their names.
+`python -m tests.unit.service.limits_simulation [--seeds N] [WORD ...]` prints how much of each limit is used, and at
+what price; only the cases with such a word in their names. With several seeds: the median, and the worst.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import heapq
 import json
 import math
 import random
-import sys
+import statistics
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar
 
 from patternmill.service.outcomes import Accepted, Answer, ExchangeResult
 from patternmill.service.resend import ResendPolicy
@@ -104,6 +106,27 @@ class TokenBucket:
         return (1.0 - self._tokens) / self.rate
 
 
+@dataclass
+class JobsAtOnce:
+    """So many jobs that have not ended. `changes`: how many from a moment on."""
+
+    most: int
+    changes: Mapping[float, int] = field(default_factory=dict)
+    _ends: list[float] = field(default_factory=list)
+
+    def takes(self, now: float) -> bool:
+        while self._ends and self._ends[0] <= now:
+            heapq.heappop(self._ends)
+        most = next((most for moment, most in reversed(self.changes.items()) if moment <= now), self.most)
+        return len(self._ends) < most
+
+    def wait(self, now: float) -> float:
+        return self._ends[0] - now
+
+    def begin(self, ends: float) -> None:
+        heapq.heappush(self._ends, ends)
+
+
 # -- the service
 
 
@@ -115,6 +138,7 @@ class Request:
 
 
 RetryAfter = Callable[[float], str | None]
+L = TypeVar("L", bound=Limit)
 
 
 def honest(wait: float) -> str | None:
@@ -128,10 +152,11 @@ def silent(wait: float) -> str | None:
 class Service:
     """Answers after `latency` seconds, more or less; refuses by its limits."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, seed: int) -> None:
         self._limits = dict(case.limits())
+        self._at_once = dict(case.jobs_at_once())
         self._case = case
-        self._chance = random.Random(7)
+        self._chance = random.Random(seed)
         self._jobs: dict[str, tuple[str, float]] = {}
         self.requests: list[Request] = []
 
@@ -149,22 +174,21 @@ class Service:
     async def _travel(self) -> None:
         await asyncio.sleep(self._case.latency / 2 * self._chance.uniform(0.8, 1.2))
 
-    def _running(self) -> int:
-        return sum(ends > virtual.clock() for _, ends in self._jobs.values())
-
     def _answer(self, operation: str, fields: dict[str, Any]) -> Answer:
-        now, limit = virtual.clock(), self._limits.get(operation)
-        if limit is not None and not limit.takes(now):
-            told = self._case.retry_after(limit.wait(now))
-            return Answer(ExchangeResult.ANSWERED, status=429, retry_after=told)
+        now, at_once = virtual.clock(), self._at_once.get(operation)
+        for limit in (at_once, self._limits.get(operation)):
+            if limit is not None and not limit.takes(now):
+                told = self._case.retry_after(limit.wait(now))
+                return Answer(ExchangeResult.ANSWERED, status=429, retry_after=told)
         if operation == POLLS:
             return self._poll(fields["jobId"])
-        if self._case.jobs_at_once is not None and self._running() >= self._case.jobs_at_once:
-            return Answer(ExchangeResult.ANSWERED, status=429)
         kind = "pattern" if operation == PATTERNS else "product"
         typical = self._case.pattern_time if operation == PATTERNS else self._case.product_time
         job_id = f"job-{len(self._jobs)}"
-        self._jobs[job_id] = kind, now + typical * self._chance.lognormvariate(0, 0.2)
+        ends = now + typical * self._chance.lognormvariate(0, 0.2)
+        self._jobs[job_id] = kind, ends
+        if at_once is not None:
+            at_once.begin(ends)
         return _says(job_id, kind, ended=False)
 
     def _poll(self, job_id: str) -> Answer:
@@ -182,11 +206,11 @@ def _says(job_id: str, kind: str, *, ended: bool) -> Answer:
 # -- the cases
 
 
-def _apart(patterns: Limit, products: Limit) -> dict[str, Limit]:
+def _apart(patterns: L, products: L) -> dict[str, L]:
     return {PATTERNS: patterns, PRODUCTS: products}
 
 
-def _together(limit: Limit) -> dict[str, Limit]:
+def _together(limit: L) -> dict[str, L]:
     return {PATTERNS: limit, PRODUCTS: limit}
 
 
@@ -200,8 +224,8 @@ class Case:
     possible: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     phases: tuple[float, ...] = (240.0,)
     retry_after: RetryAfter = silent
-    #: The most jobs that the service runs; above that it answers 429.
-    jobs_at_once: int | None = None
+    #: By operation, the most jobs that the service runs; above that it answers 429.
+    jobs_at_once: Callable[[], Mapping[str, JobsAtOnce]] = dict
     window: int = 200
     processes: int = 1
     pattern_time: float = 2.0
@@ -253,12 +277,42 @@ def _cases() -> Iterable[Case]:
     yield Case(
         "6 + 6 and 20 polls", lambda: {**_apart(TokenBucket(6), TokenBucket(6)), POLLS: TokenBucket(20)}, SIX
     )
-    for at_once, made in ((20, 10.0), (100, 2.0), (20, 60.0), (100, 60.0)):
-        possible = {"together": (at_once / (1.02 * made),)}
-        yield Case(f"{at_once} jobs of {made:.0f} s at once", possible=possible, phases=(420.0,),
-                   jobs_at_once=at_once, pattern_time=made, product_time=made)  # fmt: skip
+    yield from _cases_of_jobs()
     yield Case("no limit, 200 in flight", rows=2000, pattern_time=1, product_time=1)
     yield Case("no limit, 1000 in flight", rows=4000, window=1000, pattern_time=5, product_time=3)
+
+
+def _jobs(name: str, most: int, seconds: float, **changed: Any) -> Case:
+    """A limit of jobs of patterns and products together."""
+    case = Case(name, possible={"together": (_rate(most, seconds),)}, phases=(420.0,), pattern_time=seconds,
+                product_time=seconds, jobs_at_once=lambda: _together(JobsAtOnce(most)))  # fmt: skip
+    return replace(case, **changed)
+
+
+def _rate(most: int, seconds: float) -> float:
+    """The jobs a second that a limit of jobs allows; their durations scatter."""
+    return most / (1.02 * seconds)
+
+
+def _cases_of_jobs() -> Iterable[Case]:
+    for most, seconds in ((20, 10.0), (100, 2.0), (20, 60.0), (100, 60.0), (20, 1.0), (100, 1.0), (3, 10.0), (3, 75.0),
+                          (300, 10.0), (300, 75.0)):  # fmt: skip
+        window = 500 if most == 300 else 200
+        yield _jobs(f"{most} jobs of {seconds:.0f} s at once", most, seconds, window=window)
+    for hint in ("Retry-After", "Retry-After 5"):
+        yield _jobs(f"20 jobs of 10 s at once, {hint}", 20, 10.0, retry_after=HINTS[hint])
+    yield _jobs("20 jobs of 10 s at once, two processes", 20, 10.0, processes=2)
+    yield _jobs("100 jobs of 60 s at once, two processes", 100, 60.0, processes=2)
+    apart = {PATTERNS: (_rate(10, 20.0),), PRODUCTS: (_rate(5, 10.0),)}
+    yield _jobs("10 patterns of 20 s + 5 products of 10 s at once", 0, 10.0, pattern_time=20.0, possible=apart,
+                jobs_at_once=lambda: _apart(JobsAtOnce(10), JobsAtOnce(5)))  # fmt: skip
+    changing = {"together": (_rate(20, 10.0), _rate(5, 10.0), _rate(20, 10.0))}
+    yield _jobs("20 -> 5 -> 20 jobs of 10 s at once", 20, 10.0, phases=(180.0, 180.0, 180.0), possible=changing,
+                jobs_at_once=lambda: _together(JobsAtOnce(20, {180.0: 5, 360.0: 20})))  # fmt: skip
+    for rate, name in ((1.5, "the rate is"), (3.0, "the jobs are")):
+        least = {"together": (min(rate, _rate(20, 10.0)),)}
+        yield _jobs(f"20 jobs of 10 s at once and {rate} a second: {name} met first", 20, 10.0, possible=least,
+                    limits=lambda rate=rate: _together(TokenBucket(rate)))  # fmt: skip
 
 
 CASES = {case.name: case for case in _cases()}
@@ -296,8 +350,8 @@ class Figures:
 class _Process:
     """One process that makes rows: the pattern, then the product, as the engine does."""
 
-    def __init__(self, case: Case, service: Service, number: int) -> None:
-        policy = ResendPolicy(jitter=random.Random(number).random)
+    def __init__(self, case: Case, service: Service, seed: int) -> None:
+        policy = ResendPolicy(jitter=random.Random(seed).random)
         pace = Pace(case.window, create_rate=500.0, poll_rate=300.0)
         self.api = StudioApi(service, pace=pace, policy=policy, clock=virtual.clock)
         self.smallest_window = case.window
@@ -326,9 +380,9 @@ class _Process:
                 self.api.window.release()
 
 
-async def _simulate(case: Case) -> Figures:
-    service = Service(case)
-    processes = [_Process(case, service, number) for number in range(case.processes)]
+async def _simulate(case: Case, seed: int) -> Figures:
+    service = Service(case, seed)
+    processes = [_Process(case, service, 100 * seed + number) for number in range(case.processes)]
     running = [asyncio.create_task(process.rows(case.rows)) for process in processes]
     await asyncio.wait(running, timeout=sum(case.phases) if case.rows is None else None)
     lasted = virtual.clock()
@@ -361,15 +415,41 @@ def _refused(requests: list[Request]) -> float:
     return sum(one.status == 429 for one in requests) / max(1, len(requests))
 
 
-def simulate(case: Case) -> Figures:
-    return virtual.run(_simulate(case))
+def simulate(case: Case, seed: int = 7) -> Figures:
+    return virtual.run(_simulate(case, seed))
 
 
-def main(words: list[str]) -> None:
+def _several(figures: list[Figures]) -> str:
+    """The median and the worst of several seeds."""
+
+    def both(numbers: Iterable[float], worst: Callable[[Iterable[float]], float], form: str) -> str:
+        numbers = list(numbers)
+        return f"{statistics.median(numbers):{form}} ({worst(numbers):{form}})"
+
+    parts = []
+    for name, phases in figures[0].used.items():
+        shares = (
+            both((one.used[name][phase] for one in figures), min, ".0%") for phase in range(len(phases))
+        )
+        parts.append(f"{name.partition('/')[0]} {' '.join(shares)}")
+    if figures[0].lasted:
+        parts.append(f"{both((one.lasted or 0.0 for one in figures), max, '.1f')} s")
+    late = both((one.late_429 for one in figures), max, ".1%")
+    early = both((one.early_429 for one in figures), max, ".0f")
+    window = min(one.smallest_window for one in figures)
+    return f"{'; '.join(parts)} | 429 {late} late, {early} in the first minute | window {window}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("words", nargs="*")
+    given = parser.parse_args()
     for name, case in CASES.items():
-        if not words or any(word in name for word in words):
-            print(f"{name:45}", simulate(case), flush=True)
+        if not given.words or any(word in name for word in given.words):
+            figures = [simulate(case, 7 + number) for number in range(given.seeds)]
+            print(f"{name:45}", figures[0] if given.seeds == 1 else _several(figures), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

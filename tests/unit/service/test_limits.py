@@ -29,11 +29,30 @@ def test_each_limit_is_made_use_of(name: str, least: float) -> None:
 
 
 @pytest.mark.slow
-def test_limit_of_jobs_at_once_shrinks_the_window() -> None:
-    """Answered with 429 too; the jobs that the service carries are the measure."""
-    figures = simulate(CASES["20 jobs of 10 s at once"])
-    assert figures.smallest_window < 30
-    assert figures.used["together"][0] > 0.65
+@pytest.mark.parametrize(
+    "name",
+    [
+        "20 jobs of 10 s at once",
+        "20 jobs of 10 s at once, Retry-After",
+        "20 jobs of 10 s at once, two processes",
+        "10 patterns of 20 s + 5 products of 10 s at once",
+        pytest.param("100 jobs of 60 s at once", marks=pytest.mark.soak),
+        pytest.param("20 -> 5 -> 20 jobs of 10 s at once", marks=pytest.mark.soak),
+    ],
+)
+def test_limit_of_jobs_at_once_is_made_use_of(name: str) -> None:
+    """It is answered with 429 too."""
+    figures = simulate(CASES[name])
+    assert all(share > 0.9 for phases in figures.used.values() for share in phases), figures
+    assert figures.late_429 < 0.03, figures
+    assert figures.smallest_window == CASES[name].window
+
+
+@pytest.mark.slow
+def test_rate_below_a_limit_of_jobs_is_made_use_of() -> None:
+    """The jobs that run are about as many whenever the rate is refused, and are not what is too much."""
+    figures = simulate(CASES["20 jobs of 10 s at once and 1.5 a second: the rate is met first"])
+    assert figures.used["together"][0] > 0.9, figures
 
 
 @pytest.mark.slow
