@@ -143,7 +143,7 @@ class _Operation:
     claimed: int = 0
     out: int = 0
     #: First what comes first.
-    waiting: list[tuple[int, bool, int, asyncio.Future[None]]] = field(default_factory=list)
+    waiting: list[tuple[int, bool, int, asyncio.Future[bool]]] = field(default_factory=list)
     #: While no limit is known.
     refusals: Refusals = field(default_factory=Refusals)
     #: At the last refusals that came after something was accepted: its own jobs, and all that share a limit.
@@ -170,6 +170,8 @@ class Claim:
     """The right to send one create, until it was answered or will not be sent."""
 
     operation: _Operation
+    #: It goes though the limit is reached.
+    is_overdue: bool = False
     sent_at: float | None = None
     #: The jobs that ran when it was sent: of its own operation, and of all that share a limit.
     own: int = 0
@@ -188,9 +190,13 @@ class JobLimits:
 
     #: So many refusals tell whose limit it is.
     ENOUGH = 3
+    #: After so many seconds in which no create went one goes all the same: jobs may hang, and limits be wrong.
+    LONGEST = 240.0
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self._clock = clock
+        self._admitted_at = clock()
+        self._look: asyncio.TimerHandle | None = None
         self._shared, self._refusals = JobLimit(clock), Refusals()
         self._operations = defaultdict[str, _Operation](lambda: _Operation(JobLimit(clock)))
         #: By their IDs, what runs.
@@ -205,7 +211,7 @@ class JobLimits:
         heapq.heappush(claim.operation.waiting, place)
         self._admit()
         try:
-            await turn
+            claim.is_overdue = await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.release(claim)
@@ -220,8 +226,8 @@ class JobLimits:
 
     def may_send(self, claim: Claim) -> bool:
         """False when a limit was learned since it was claimed, and is reached."""
-        sharing = self._sharing(claim.operation)
-        return sum(one.carried for one in sharing) < self._limit(claim.operation).most
+        carried = sum(one.carried for one in self._sharing(claim.operation))
+        return claim.is_overdue or carried < self._limit(claim.operation).most
 
     def send(self, claim: Claim) -> None:
         operation = claim.operation
@@ -302,12 +308,26 @@ class JobLimits:
 
     def _admit(self) -> None:
         """All go that may, in their order."""
-        while free := [one for one in self._operations.values() if one.waiting and self._is_free(one)]:
+        while waiting := [one for one in self._operations.values() if one.waiting]:
+            is_overdue = self._clock() - self._admitted_at >= self.LONGEST
+            free = waiting if is_overdue else [one for one in waiting if self._is_free(one)]
+            if not free:
+                self._look_again_later()
+                return
             operation = min(free, key=lambda one: one.waiting[0][:3])
             *_, turn = heapq.heappop(operation.waiting)
             if not turn.done():
                 operation.claimed += 1
-                turn.set_result(None)
+                self._admitted_at = self._clock()
+                turn.set_result(is_overdue)
+
+    def _look_again_later(self) -> None:
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(self.LONGEST / 8, self._look_again)
+
+    def _look_again(self) -> None:
+        self._look = None
+        self._admit()
 
 
 def _is_steady(counts: Sequence[int]) -> bool:

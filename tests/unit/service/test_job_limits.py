@@ -251,3 +251,26 @@ def test_jobs_of_an_earlier_run_count() -> None:
         assert (claim.own, claim.shared) == (1, 1)
 
     virtual.run(main())
+
+
+def test_one_create_goes_after_a_while_though_no_job_ends() -> None:
+    """Jobs may hang, and the limit may be wrong: what is accepted then raises it."""
+
+    async def main() -> None:
+        limits = await _found(5)
+        await _pass(1)
+        waiting = [asyncio.create_task(limits.claim(PATTERNS, Stage.PATTERN)) for _ in range(3)]
+        await _pass(0.9 * limits.LONGEST)
+        assert not any(task.done() for task in waiting)
+        await _pass(0.3 * limits.LONGEST)
+        (claim,) = (task.result() for task in waiting if task.done())
+        assert limits.may_send(claim)
+        limits.send(claim)
+        limits.accepted(claim, "unexpected")
+        limits.release(claim)
+        await _pass(0)
+        assert limits._limit(claim.operation).most > 5
+        for task in waiting:
+            task.cancel()
+
+    virtual.run(main())
