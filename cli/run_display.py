@@ -143,7 +143,7 @@ def progress_line(run: Run) -> str:
         _time_left(run),
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
-    return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
+    return "; ".join(filter(None, (", ".join(facts), run.waiting, stopping)))
 
 
 def _time_left(run: Run) -> str:

@@ -21,8 +21,14 @@ from patternmill.runs.run import Run
 from patternmill.states import Outcome, RowStatus, Stage
 
 
+class ShownRun(SimpleNamespace):
+    @property
+    def waiting(self) -> str:
+        return cast(str, self.writer.waiting)
+
+
 def run_with(writer: object, **counts: int) -> Run:
-    return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
+    return cast(Run, ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
 
 
 def test_reason_for_waiting_is_shown() -> None:

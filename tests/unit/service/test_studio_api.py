@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -185,6 +186,26 @@ def test_unavailable_service_stops_the_run_in_time() -> None:
             assert not any(end.in_doubt for end in ends)  # type: ignore[union-attr]
             assert virtual.clock() < 700
             assert len(script.sent) < 250
+
+    virtual.run(main())
+
+
+def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
+    """Not at once, with what it said last, and no longer than it lasts."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [REFUSED]})
+        async with _api(script) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+            await asyncio.sleep(5)
+            assert api.waiting == ""
+            await asyncio.sleep(35)
+            assert re.fullmatch(
+                r"waiting for the service since \d+ s: No answer from the service.*", api.waiting
+            )
+            script.answers["patterns/create"] = [says(200, JOB)]
+            assert isinstance(await create, Accepted)
+            assert api.waiting == ""
 
     virtual.run(main())
 
