@@ -339,6 +339,20 @@ def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
     return virtual.run(main())
 
 
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (says(500), "The service answered 500."),
+        (LOST, "No answer from the service."),
+        (says(200, "none"), "Its answer names no categories."),
+    ],
+)
+def test_offer_that_cannot_be_read_says_why(answer: Answer, why: str) -> None:
+    """After what was not checked."""
+    offer, _ = _offer({"categories/list": [answer]})
+    assert offer.note.endswith(f"the list of them cannot be read. {why}")
+
+
 LIST = {"categories": [{"categoryId": "c-1", "name": "Mug"}, {"categoryId": "c-2", "name": "Tote"}]}
 MUG = {"categoryId": "c-1", "name": "Mug", "options": [{"name": "size", "values": ["s", "l"]}]}
 
