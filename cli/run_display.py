@@ -136,14 +136,14 @@ def progress_line(run: Run) -> str:
         *([f"{progress.done_before:,} more needed nothing"] if progress.done_before else []),
         *([f"{progress.refused:,} refused"] if progress.refused else []),
         *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
-        f"{progress.failed:,} failed",
+        f"{progress.failed:,} not made",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
         f"{progress.in_flight:,} in flight",
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
         _time_left(run),
     ]
     stopping = f"stopping: {halted.message}" if halted else ""
-    return "; ".join(filter(None, (", ".join(facts), run.writer.waiting, stopping)))
+    return "; ".join(filter(None, (", ".join(facts), run.waiting, stopping)))
 
 
 def _time_left(run: Run) -> str:
@@ -159,7 +159,7 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
     `screen`: where Prefect shows it. `command`: what resumes a run that did not finish.
     """
     if run is None or run.ending is None or run.results is None:
-        yield message or f"The run ended before it was complete. To go on: {command}"
+        yield from [message] if message else _without_an_end(run, command)
         return
     ending, results = run.ending, run.results
     yield f"{ending.outcome.words}: {counted({s.value: ending.rows.get(s, 0) for s in RowStatus})}"
@@ -187,6 +187,13 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
     if screen is not None:
         yield screen
     yield from _next_lines(ending, command)
+
+
+def _without_an_end(run: Run | None, command: str) -> Iterator[str]:
+    halted = run.halt.reason if run is not None else None
+    if halted is not None:
+        yield halted.message
+    yield f"The run ended before it was complete. To go on: {command}"
 
 
 def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:

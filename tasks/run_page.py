@@ -73,8 +73,8 @@ class _ProgressPage:
             await asyncio.sleep(_EVERY)
 
     def _log_waiting(self) -> None:
-        """Log once when the run begins to wait for the ledger, and once when that is over."""
-        before, self._waiting = self._waiting, self._run.writer.waiting
+        """Log once when the run begins to wait for the ledger or the service, and once when that is over."""
+        before, self._waiting = self._waiting, self._run.waiting
         if self._waiting and not before:
             logged(f"The run is {self._waiting}.")
         elif before and not self._waiting:
@@ -132,7 +132,7 @@ def _progress_text(run: ActiveRun) -> str:
     parts = [
         *([f"{duration_range(*left)} left"] if left else []),
         f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
-        f"made, {plural(progress.failed, 'row')} failed, {plural(progress.in_flight, 'job')} in flight",
+        f"made, {plural(progress.failed, 'row')} not made, {plural(progress.in_flight, 'job')} in flight",
     ]
     if progress.refused:
         parts.append(f"{plural(progress.refused, 'row')} refused before")
@@ -140,8 +140,8 @@ def _progress_text(run: ActiveRun) -> str:
         parts.append(f"{plural(progress.done_before, 'row')} had a product already")
     if progress.notice:
         parts.append(progress.notice)
-    if run.writer.waiting:
-        parts.append(run.writer.waiting)
+    if run.waiting:
+        parts.append(run.waiting)
     return "; ".join(parts)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
     from patternmill.errors import Overlap
     from patternmill.runs.ordering import Ordering
 
-    async with Ordering(spec) as work:
+    async with Ordering(spec) as work, _notice_of_waiting(work):
         plan = await work.plan()
         if plan_only:
             echo_lines(plan_lines(plan))
@@ -100,6 +101,22 @@ async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, pl
     if spec.settings.embedded and request.wait is None and ending.pending:
         echo("The embedded studio ends with this command: add --wait to open its page.")
     return EXIT_CODES[ending.outcome]
+
+
+@asynccontextmanager
+async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
+    """Say once that the service does not answer well, instead of nothing for as long as it is tried."""
+
+    async def notice() -> None:
+        while not work.waiting:  # noqa: ASYNC110 - a word for people, about nothing that could be awaited
+            await asyncio.sleep(1)
+        echo(f"The order is {work.waiting}.", err=True)
+
+    watch = asyncio.create_task(notice())
+    try:
+        yield
+    finally:
+        watch.cancel()
 
 
 async def _waited(work: Ordering, ending: OrderEnding, request: OrderRequest) -> OrderEnding:

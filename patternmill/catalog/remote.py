@@ -12,8 +12,9 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from email.message import Message
 from pathlib import Path
+from ssl import SSLError
 from typing import IO, Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from patternmill.catalog.problems import FileCode, refusal
@@ -225,7 +226,12 @@ def _unreadable(shown: str, error: Exception) -> InputRefused:
 def _reason(error: Exception) -> str:
     """Why, without the text of the error: it may quote an address with its password."""
     status = status_of(error)
-    return f"it answers {status}" if status else type(error).__name__
+    if status:
+        return f"it answers {status}"
+    cause = error.reason if isinstance(error, URLError) else None
+    if isinstance(cause, OSError) and not isinstance(cause, SSLError) and cause.strerror:
+        return str(cause.strerror)
+    return type(cause if isinstance(cause, OSError) else error).__name__
 
 
 #: The longest pause of the server, in seconds.

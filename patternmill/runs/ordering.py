@@ -131,6 +131,11 @@ class Ordering:
         await self.close()
         await self._api.close()
 
+    @property
+    def waiting(self) -> str:
+        """For people: that the service is waited for, and since when; empty while all is well."""
+        return self._api.waiting
+
     async def plan(self) -> OrderPlan:
         """What would be ordered, after a look at what was paid meanwhile. Raises InputRefused and ServiceStopped."""
         lines = await asyncio.to_thread(self._read, self._lines)

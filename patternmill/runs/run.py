@@ -116,11 +116,17 @@ class ActiveRun:
         self.record, self.plan, self.writer = record, plan, writer
         self.engine = Engine(record, plan, memory, writer, api, options)
         self.halt, self.progress = self.engine.halt, self.engine.progress
+        self._studio = api
         #: Its name in this process.
         self.name: str = record.run_id
         #: None until it has ended.
         self.ending: RunEnding | None = None
         self.is_stopped = False
+
+    @property
+    def waiting(self) -> str:
+        """For people: what the run waits for, the ledger or the service, and since when; empty while all is well."""
+        return self.writer.waiting or self._studio.waiting
 
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""

@@ -374,6 +374,8 @@ def runs_of(ledger: Ledger, catalog: str, environment: str | None = None) -> Ite
 
 def _is_results_file(source: Path) -> bool:
     """By its header, which is in letters that every encoding has in common, but for zeros between them."""
+    if not source.is_file():  # opening a pipe waits for whoever writes into it
+        return False
     try:
         with source.open("rb") as file:
             beginning = file.read(_BEGINNING).replace(b"\0", b"").decode("latin-1").lstrip(_MARKS)

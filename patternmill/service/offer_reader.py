@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from patternmill.catalog.offer_shapes import (
 from patternmill.service.jobs import LONGEST_ID
 from patternmill.service.pacing import RateLimiter
 from patternmill.service.questions import TRIES, Post, Questions, refuse_stopping, stopped
-from patternmill.service.resend import STOPPING, ResendPolicy
+from patternmill.service.resend import STOPPING, ResendPolicy, sentence
 
 #: Of a question that may not lead to the next page, and of a text that may be no ID.
 GUESSES = 3
@@ -38,7 +39,7 @@ async def read_offer(
     reader = _Reader(post, limiter, policy)
     found = await reader.categories()
     if found is None:
-        return UNREADABLE_OFFER
+        return replace(UNREADABLE_OFFER, note=f"{UNREADABLE_OFFER.note} {reader.why_unread}")
     details = await asyncio.gather(*(reader.detail(category.id) for category in found.categories))
     offer = offer_of(found, {one.id: detail for one, detail in zip(found.categories, details, strict=True)})
     return offer if found.complete else with_unlisted(offer, await reader.asked(_unlisted(offer, written)))
@@ -56,6 +57,8 @@ class _Reader:
         #: The requests for a next page that were sent, and the kind of request that led to one.
         self._tried: set[bytes] = set()
         self._proven: str | None = None
+        #: For people, where there is no list.
+        self.why_unread = ""
 
     async def categories(self) -> CategoryList | None:
         """The list, over all its pages as far as they can be found. None when it cannot be read."""
@@ -87,6 +90,7 @@ class _Reader:
     async def _listing(self) -> Any:
         answer = await self._ask("categories/list", {})
         refuse_stopping(answer)
+        self.why_unread = "Its answer names no categories." if answer.usable else sentence(answer)
         return answer.body if answer.usable else None
 
     async def _next_page(self, found: CategoryList) -> CategoryList | None:

@@ -82,6 +82,8 @@ class Followed:
     failures: int = 0
     failing_since: float = 0.0
     unknown_status: str | None = None
+    #: It succeeded, by the last answer, which did not name what was made.
+    nameless: bool = False
     due: float = 0.0
     #: Raised with each new due time, so that older entries of the heap are passed over.
     turn: int = 0
@@ -288,6 +290,7 @@ class Poller:
 
     def _ask_again(self, job: Followed, decision: AskAgain, now: float, asked_age: float) -> None:
         self._log_unknown_status(job, decision)
+        job.nameless = decision.nameless
         if now >= job.deadline:
             self._end(job, self._gave_up_waiting(job))
         elif decision.delay is not None:
@@ -313,6 +316,10 @@ class Poller:
         if job.unknown_status is not None:
             return Unresolved(
                 "unknown_status", f"Job {job.job_id} has the status {job.unknown_status[:40]!r}."
+            )
+        if job.nameless:
+            return Unresolved(
+                "result_missing", f"Job {job.job_id} succeeded, and the service never said what it made."
             )
         waited = duration(self._clock() - job.accepted_at)
         return GaveUp(job.job_id, f"Job {job.job_id} had not ended after {waited}.")

@@ -125,6 +125,8 @@ class AskAgain:
     server_requested: bool = False
     #: The status, when it is none that the interface names.
     unknown_status: str | None = None
+    #: It succeeded, and the answer does not name what was made.
+    nameless: bool = False
 
 
 CreateDecision = ResendAfter | Accepted | Refused | Stopped | Conflict | Unresolved
@@ -364,7 +366,7 @@ def _unfinished(job: Job, tries: int, policy: ResendPolicy) -> AskAgain:
     if job.status == RUNNING:
         return AskAgain()
     if job.status == SUCCEEDED:  # without the ID of what was made: not ended as long as it does not name it
-        return AskAgain(policy.pause(tries))
+        return AskAgain(policy.pause(tries), nameless=True)
     return AskAgain(unknown_status=job.status)
 
 

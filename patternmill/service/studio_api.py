@@ -43,9 +43,20 @@ from patternmill.service.outcomes import (
 from patternmill.service.pacing import Breaker, Clock, Interrupt, RateLimiter, Window
 from patternmill.service.polling import POLL, Poller, PollPolicy
 from patternmill.service.questions import Questions, refuse_stopping
-from patternmill.service.resend import ResendAfter, ResendPolicy, Situation, decide_create, is_unclear
+from patternmill.service.resend import (
+    ResendAfter,
+    ResendPolicy,
+    Situation,
+    decide_create,
+    is_unclear,
+    sentence,
+)
 from patternmill.settings import Settings
 from patternmill.states import Stage
+from patternmill.text import duration
+
+#: Seconds after which a service without a good answer is shown as waited for, and how much of its last one.
+_SHOWN_AFTER, _LONGEST_REASON = 10.0, 120
 
 MODELS = "models/list"
 ORDER = "orders/get"
@@ -125,6 +136,8 @@ class StudioApi:
         self._working: set[str] = set()
         #: By operation: requests (by a hash of the body) answered as if the address were wrong, in a row.
         self._unclear = defaultdict[str, set[int]](set)
+        #: Since when no answer was good, by the clock, and the last of them; None while all is well.
+        self._trouble: tuple[float, Answer] | None = None
 
     @classmethod
     def from_settings(cls, settings: Settings) -> StudioApi:
@@ -243,6 +256,15 @@ class StudioApi:
         answer = await Questions(self._post, self._polls, self._policy).ask(MODELS, {})
         refuse_stopping(answer)
         return read_models(answer.body) if answer.usable else None
+
+    @property
+    def waiting(self) -> str:
+        """For people: that the service is waited for, for how long, and what it said last; empty otherwise."""
+        seconds = self._since(self._trouble[0]).total_seconds() if self._trouble else 0.0
+        if self._trouble is None or seconds < _SHOWN_AFTER:
+            return ""
+        told = sentence(self._trouble[1]).removesuffix(".")[:_LONGEST_REASON]
+        return f"waiting for the service since {duration(seconds)}: {told}"
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
@@ -383,8 +405,10 @@ class StudioApi:
         self._answered_well = self._answered_well or answer.usable
         if answer.service_failed:
             self._breaker.failed()
+            self._trouble = (self._trouble[0] if self._trouble else self._clock(), answer)
         else:
             self._breaker.succeeded()
+            self._trouble = None
 
     def _since(self, moment: float) -> timedelta:
         return timedelta(seconds=self._clock() - moment)

@@ -136,6 +136,12 @@ def test_address_is_shown_without_secrets(address: str, shown: str, name: str) -
     assert remote.source_name(address) == name
 
 
+def test_place_that_is_not_reached_says_why() -> None:
+    """In the system's words, which quote no address."""
+    with pytest.raises(InputRefused, match=r"cannot be read: Connection refused\."):
+        remote.source_bytes("http://user:secret@127.0.0.1:9/spring.csv")
+
+
 def test_files_are_copied_by_name(bucket: str, tmp_path: Path) -> None:
     """In the order of the list."""
     for name in ("results.csv", "manifest.json"):

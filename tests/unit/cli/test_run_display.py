@@ -14,15 +14,21 @@ import pytest
 from rich.console import Console
 
 from cli.run_display import Display, ending_lines, progress_line
-from patternmill.engine.progress import Halt, Progress
+from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.planning.plan import Cost
 from patternmill.results.summary import Cause
 from patternmill.runs.run import Run
 from patternmill.states import Outcome, RowStatus, Stage
 
 
+class ShownRun(SimpleNamespace):
+    @property
+    def waiting(self) -> str:
+        return cast(str, self.writer.waiting)
+
+
 def run_with(writer: object, **counts: int) -> Run:
-    return cast(Run, SimpleNamespace(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
+    return cast(Run, ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
 
 
 def test_reason_for_waiting_is_shown() -> None:
@@ -39,9 +45,27 @@ def test_counts_are_formatted() -> None:
     run = run_with(SimpleNamespace(waiting=""), to_do=1234, patterns=1, products=0, done_before=2, refused=3)
     line = progress_line(run)
     assert line.startswith(
-        "0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 failed, 0 in flight, "
+        "0 of 1,234 rows, 2 more needed nothing, 3 refused, 1 pattern, 0 products, 0 not made, 0 in flight, "
     )
     assert line.endswith("time left not known yet")
+
+
+def test_rows_without_a_product_are_not_called_failed() -> None:
+    """They may be waiting, in doubt or held: only the results say."""
+    line = progress_line(run_with(SimpleNamespace(waiting=""), to_do=4, ended=2, failed=2))
+    assert "2 not made" in line
+    assert "failed" not in line
+
+
+def test_run_without_an_end_says_why() -> None:
+    """With a full disk neither its end can be written, nor what the Prefect server was to show of it."""
+    run = run_with(SimpleNamespace(waiting=""))
+    run.ending = None
+    run.halt.begin(HaltReason(Outcome.FAILED, "ledger", "The ledger cannot be used: the disk is full."))
+    assert list(ending_lines(run, "", None, "patternmill import spring.csv")) == [
+        "The ledger cannot be used: the disk is full.",
+        "The run ended before it was complete. To go on: patternmill import spring.csv",
+    ]
 
 
 @pytest.mark.parametrize("terminal", [True, False])

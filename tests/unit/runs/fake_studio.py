@@ -80,6 +80,8 @@ class Service:
 class FakeStudioApi:
     """The surface that the engine uses, for one run."""
 
+    waiting = ""
+
     def __init__(self, service: Service, ceiling: int = 200, *, chance: random.Random | None = None) -> None:
         self.service = service
         self.window = Window(ceiling)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, RefreshRequest
-from patternmill.runs.spec import import_spec, refresh_spec
+from patternmill.runs.spec import import_spec, origin_of, refresh_spec
 from patternmill.service.outcomes import Refused
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
@@ -223,6 +224,13 @@ def test_results_file_is_recognised_in_every_encoding(desk: Desk, encoding: str)
     failures.write_bytes(f"\r\n{text}".encode(encoding))
     spec = import_spec(ImportRequest(file=failures))
     assert (spec.catalog, spec.settings.environment) == ("spring", "production")
+
+
+def test_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That would wait for a writer, before the refusal of pipes could be said."""
+    os.mkfifo(tmp_path / "spring.csv")
+    monkeypatch.setattr(Path, "open", lambda *_, **__: pytest.fail("opened"))
+    assert origin_of(tmp_path / "spring.csv") is None
 
 
 def test_other_service_under_the_same_environment_is_refused(

@@ -241,6 +241,14 @@ def test_unknown_status_is_reported_once_and_kept_at_the_deadline(caplog: pytest
     assert len([record for record in caplog.records if "paused" in record.getMessage()]) == 1
 
 
+def test_success_that_never_names_its_result_is_kept_at_the_deadline() -> None:
+    """25. It has ended, so that asking in every later run would find nothing more."""
+    nameless = _ok({**JOB, "status": "succeeded", "result": None})
+    end, _, _ = _follow(nameless, job_timeout=timedelta(minutes=5))
+    assert isinstance(end, Unresolved)
+    assert end.code == "result_missing"
+
+
 @pytest.mark.parametrize(
     ("answer", "age", "kind"),
     [

@@ -302,7 +302,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
         "succeeded without an ID is asked again",
         answered(200, {**DONE, "result": {}}),
         OLD,
-        AskAgain(timedelta(milliseconds=250)),
+        AskAgain(timedelta(milliseconds=250), nameless=True),
     ),
     (
         "27 28 failed",

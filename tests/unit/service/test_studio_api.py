@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -189,6 +190,26 @@ def test_unavailable_service_stops_the_run_in_time() -> None:
     virtual.run(main())
 
 
+def test_service_without_a_good_answer_is_shown_as_waited_for() -> None:
+    """Not at once, with what it said last, and no longer than it lasts."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [REFUSED]})
+        async with _api(script) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+            await asyncio.sleep(5)
+            assert api.waiting == ""
+            await asyncio.sleep(35)
+            assert re.fullmatch(
+                r"waiting for the service since \d+ s: No answer from the service.*", api.waiting
+            )
+            script.answers["patterns/create"] = [says(200, JOB)]
+            assert isinstance(await create, Accepted)
+            assert api.waiting == ""
+
+    virtual.run(main())
+
+
 def test_host_name_not_found_stops_at_the_start_and_waits_later() -> None:
     """1."""
     away = Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
@@ -316,6 +337,20 @@ def _offer(answers: dict[str, list[Answer]]) -> tuple[Any, Script]:
             return await api.offer(), script
 
     return virtual.run(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (says(500), "The service answered 500."),
+        (LOST, "No answer from the service."),
+        (says(200, "none"), "Its answer names no categories."),
+    ],
+)
+def test_offer_that_cannot_be_read_says_why(answer: Answer, why: str) -> None:
+    """After what was not checked."""
+    offer, _ = _offer({"categories/list": [answer]})
+    assert offer.note.endswith(f"the list of them cannot be read. {why}")
 
 
 LIST = {"categories": [{"categoryId": "c-1", "name": "Mug"}, {"categoryId": "c-2", "name": "Tote"}]}
