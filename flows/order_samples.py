@@ -6,9 +6,9 @@ from typing import Any
 from prefect import State, flow
 
 from patternmill.errors import Overlap
+from patternmill.orders.ordering import Ordering
 from patternmill.parameters import EnvironmentName, Lines, OrderName, Quantity, WaitTime, wait_time
 from patternmill.runs.approval import rejection
-from patternmill.runs.ordering import Ordering
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
 from tasks.checkout_tasks import (

@@ -17,10 +17,10 @@ from prefect.runtime import deployment
 from patternmill.errors import RowFailed
 from patternmill.ledger.records import Approval
 from patternmill.ledger.reports.order_report import CheckoutRecord
+from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, order_spec
+from patternmill.orders.ordering import OrderEnding, Ordering
 from patternmill.planning.checkout_items import catalog_of
 from patternmill.runs.approval import LEAST_DIGEST
-from patternmill.runs.order_plan import OrderPlan, OrderSpec, PlannedCheckout, order_spec
-from patternmill.runs.ordering import OrderEnding, Ordering
 from patternmill.runs.request import OrderRequest
 from patternmill.states import Outcome
 from patternmill.text import moment, more, readable

@@ -21,8 +21,8 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 if TYPE_CHECKING:
     from patternmill.ledger.records import PickedLine
     from patternmill.ledger.reports.order_report import CheckoutRecord
-    from patternmill.runs.order_plan import OrderPlan, OrderSpec
-    from patternmill.runs.ordering import OrderEnding, Ordering
+    from patternmill.orders.order_plan import OrderPlan, OrderSpec
+    from patternmill.orders.ordering import OrderEnding, Ordering
 
 _MOST_LINES = 40
 
@@ -62,7 +62,7 @@ def command(
     if refresh:
         return _refresh(request)
     from cli.launcher import available_service
-    from patternmill.runs.order_plan import order_spec
+    from patternmill.orders.order_plan import order_spec
 
     if request.until is not None and request.wait is None:
         raise click.UsageError("--until goes with --wait.")
@@ -74,7 +74,7 @@ def command(
 async def _order(spec: OrderSpec, request: OrderRequest, approve: str | None, plan_only: bool) -> int:
     from cli.approval_prompt import is_approved
     from patternmill.errors import Overlap
-    from patternmill.runs.ordering import Ordering
+    from patternmill.orders.ordering import Ordering
 
     async with Ordering(spec) as work, _notice_of_waiting(work):
         plan = await work.plan()
@@ -139,7 +139,7 @@ async def _echo_address(work: Ordering, record: CheckoutRecord) -> None:
 
 
 def _show_address(request: OrderRequest, checkout_id: str) -> int:
-    from patternmill.runs.ordering import called_checkout
+    from patternmill.orders.ordering import called_checkout
 
     record = called_checkout(request.environment, checkout_id)
 
@@ -155,7 +155,7 @@ def _show_address(request: OrderRequest, checkout_id: str) -> int:
 
 def _refresh(request: OrderRequest) -> int:
     """Ask for the orders of the open checkouts, and for the latest ones, an environment after the other."""
-    from patternmill.runs.ordering import current_checkouts
+    from patternmill.orders.ordering import current_checkouts
 
     found = sorted(current_checkouts(request.environment, request.catalog), key=lambda one: one.environment)
     codes = [_refresh_all(list(group)) for _, group in groupby(found, key=lambda one: one.environment)]
@@ -181,8 +181,8 @@ def _refresh_all(records: list[CheckoutRecord]) -> int:
 def _asked(record: CheckoutRecord, steps: Callable[[Ordering], Awaitable[int]]) -> int:
     """Do something at the service that a checkout is at."""
     from cli.launcher import available_service
-    from patternmill.runs.order_plan import spec_of_checkout
-    from patternmill.runs.ordering import Ordering
+    from patternmill.orders.order_plan import spec_of_checkout
+    from patternmill.orders.ordering import Ordering
 
     async def main(spec: OrderSpec) -> int:
         async with Ordering(spec) as work:
@@ -211,7 +211,7 @@ def plan_lines(plan: OrderPlan) -> Iterator[str]:
 
 def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     """A checkout and what has become of it; never its address."""
-    from patternmill.runs.order_plan import CheckoutStatus, ordered_line, status_of
+    from patternmill.orders.order_plan import CheckoutStatus, ordered_line, status_of
 
     status = status_of(record)
     name = f"Checkout {record.checkout_id}" if record.checkout_id else "A checkout"

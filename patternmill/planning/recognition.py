@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
-from patternmill.catalog.normal_text import normalised, visible_text
+from patternmill.catalog.normal_text import has_lost_characters, normalised, visible_text
 from patternmill.catalog.offer import Offer, offer_key
 from patternmill.catalog.rows import Row, sku_key
 from patternmill.catalog.selections import resolved
@@ -68,8 +68,8 @@ class RecognizedItems(ContentItems):
     """Finds the items that earlier runs made for a row of the same meaning, else makes those of its content.
 
     A run that knows less than an earlier one (the offer, or one category of it, cannot be read) must not buy what
-    exists once more. Nor do differences count that no person means: case and spaces of a sku, and what is not
-    normalised in a prompt, as older versions bought it.
+    exists once more. Nor do differences count that no person means: case and spaces of a sku, what is not normalised
+    in a prompt, as older versions bought it, and characters of a prompt that were lost as a program saved the file.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class RecognizedItems(ContentItems):
         pattern, *refinements = known.pattern_contents
         return (
             known.content.get("edition") == self.edition
-            and visible_text(str(pattern["prompt"])) == visible_text(row.prompt)
+            and _is_same_text(visible_text(row.prompt), visible_text(str(pattern["prompt"])))
             and reference_of(pattern) == row.reference
             and self._has_same_model(known, pattern, row)
             and same_refinements(refinements, map(asdict, row.refinements))
@@ -200,6 +200,11 @@ class RecognizedItems(ContentItems):
 
 #: Canonical JSON in which a text may not be normalised: beyond ASCII, with an escape, or two spaces.
 _MAY_BE_RAW = re.compile(r"[^ -~]|\\|  ")
+
+
+def _is_same_text(text: str, known: str) -> bool:
+    """Also where a program saved the known one without some of its characters: nobody means such a change."""
+    return text == known or has_lost_characters(text, known)
 
 
 def _normal_content(content: Mapping[str, Any], now: Mapping[ItemKey, ItemKey]) -> dict[str, Any]:

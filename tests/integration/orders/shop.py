@@ -12,8 +12,8 @@ from typing import Any
 
 from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts
-from patternmill.runs.order_plan import OrderPlan, OrderSpec, order_spec
-from patternmill.runs.ordering import OrderEnding, Ordering
+from patternmill.orders.order_plan import OrderPlan, OrderSpec, order_spec
+from patternmill.orders.ordering import OrderEnding, Ordering
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest, OrderRequest
 from patternmill.runs.spec import import_spec

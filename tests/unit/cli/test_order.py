@@ -11,9 +11,9 @@ from cli.commands.order import plan_lines
 from cli.main import run
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.records import PickedLine
+from patternmill.orders.order_plan import OrderPlan, PlannedCheckout
 from patternmill.parameters import wait_time
 from patternmill.planning.checkout_items import CheckoutItem, order_scope
-from patternmill.runs.order_plan import OrderPlan, PlannedCheckout
 from tests.unit.cli.ledgers import Past
 
 

@@ -191,3 +191,14 @@ def test_jobs_of_two_environments_may_have_the_same_id(
     service.jobs.clear()
     service.names.clear()
     assert shop.run(row(sku="S-2")).statuses == {"S-2": RowStatus.SUCCEEDED}
+
+
+def test_characters_lost_as_a_program_saved_the_file_buy_nothing(shop: Workshop, service: Service) -> None:
+    """Excel's plain CSV has question marks for what its encoding lacks; another prompt is another pattern still."""
+    service.offer = KNOWN
+    shop.run(row(prompt="日本 herons"))
+    ended = shop.run(row(prompt="?? herons"))
+    assert ended.statuses == {"S-1": RowStatus.SUCCEEDED}
+    assert service.bought == ["日本 herons", "S-1"]
+    shop.run(row(prompt="?? cranes"))
+    assert len(service.bought) == 4

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from patternmill.errors import InputRefused
-from patternmill.runs.picks import Pick, Picks, picks_of, read_picks
+from patternmill.orders.picks import Pick, Picks, picks_of, read_picks
 from patternmill.runs.request import OrderRequest
 
 

@@ -15,10 +15,10 @@ from patternmill.ledger.ledger import Ledger, open_ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.order_report import CheckoutRecord, checkouts, checkouts_of_products
 from patternmill.ledger.reports.run_lookup import LATEST, find_run
+from patternmill.orders.picks import Picks, picks_of
 from patternmill.planning.checkout_items import CheckoutItem, OrderProposal, catalog_of, order_scope
 from patternmill.planning.items import Scope
 from patternmill.results.summary import read_manifest
-from patternmill.runs.picks import Picks, picks_of
 from patternmill.runs.request import OrderRequest
 from patternmill.runs.safeguards import require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings

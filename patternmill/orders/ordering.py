@@ -29,13 +29,13 @@ from patternmill.ledger.reports.order_report import (
     checkouts,
     checkouts_of_products,
 )
+from patternmill.orders.checkout_addresses import CheckoutAddresses
+from patternmill.orders.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
+from patternmill.orders.picks import picked_lines
 from patternmill.planning.checkout_items import catalog_of
 from patternmill.planning.items import NOTHING_MADE, canonical_json
 from patternmill.runs.approval import require_approval
-from patternmill.runs.checkout_addresses import CheckoutAddresses
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
-from patternmill.runs.order_plan import OrderPlan, OrderSpec, PlannedCheckout, checkouts_of, plan_order
-from patternmill.runs.picks import picked_lines
 from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.service import outcomes
