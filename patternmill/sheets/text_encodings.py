@@ -10,7 +10,14 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
 from patternmill.text import plain
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+#: Those of UTF-32 first: one begins as that of UTF-16 does.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 _OTHER_FORMATS = (
     (b"PK\x03\x04", "a spreadsheet workbook or ZIP archive"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls), or a workbook with a password"),
@@ -96,6 +103,7 @@ _LIKELY = (
     ("cp1250", "Windows, Central Europe"),
     ("mac_roman", "old Mac"),
 )
+_JAPANESE = ("cp932", "Windows, Japanese")
 _WORD = re.compile(rb"[^\s,;|\"]*[\x80-\xff][^\s,;|\"]*")
 _WORDS_SHOWN = 3
 _WORDS_JUDGED = 200
@@ -107,21 +115,28 @@ def _proposals(raw: bytes) -> list[str]:
     found = (match.group() for match in itertools.islice(_WORD.finditer(raw[:_SAMPLE]), _WORDS_JUDGED))
     words = list(dict.fromkeys(word[:_LONGEST_WORD] for word in found))
     readings = []
-    for codec, where in _LIKELY:
+    for codec, where in (*_LIKELY, _JAPANESE):
         read = [word.decode(codec, "replace") for word in words]
+        natural = sum(map(_is_natural, read))
         shown = ", ".join(f"“{plain(word)}”" for word in read[:_WORDS_SHOWN])
-        readings.append((-sum(map(_is_natural, read)), f"`--encoding {codec}` ({where}) reads {shown}"))
+        # What is not Japanese reads as single characters of it here and there.
+        if codec != _JAPANESE[0] or 2 * natural > len(words):
+            readings.append((-natural, f"`--encoding {codec}` ({where}) reads {shown}"))
     return [text for _, text in sorted(readings, key=lambda reading: reading[0])]
 
 
 def _is_natural(word: str) -> bool:
-    """Letters alone, in one case but for the first."""
+    """Letters alone, in one case but for the first, or of Japanese."""
     letters = word.strip(_PUNCTUATION)
+    if _JAPANESE_WORD.fullmatch(letters):
+        return True
     return letters.replace("-", "").isalpha() and (
         letters.islower() or letters.isupper() or letters.istitle()
     )
 
 
+#: Kana and kanji, and the marks in and after words.
+_JAPANESE_WORD = re.compile("[\u3001-\u30ff\u4e00-\u9fff]{2,}")
 _LONGEST_WORD = 30
 _PUNCTUATION = "'.:!?()“”„‘’‚«»–—…"
 

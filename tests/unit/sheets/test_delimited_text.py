@@ -57,6 +57,15 @@ def test_likeliest_encoding_is_proposed_first(word: str, codec: str) -> None:
     assert remedy.index(codec) == min(map(remedy.index, ("cp1252", "cp1250", "mac_roman")))
 
 
+def test_japanese_encoding_is_proposed_where_it_reads_as_japanese() -> None:
+    japanese = refused("sku,prompt,category\nA,鷺と葦の水辺,Mug\nB,青い波,Mug\n".encode("cp932")).remedy or ""
+    assert japanese.startswith(
+        "How was it saved? `--encoding cp932` (Windows, Japanese) reads “鷺と葦の水辺”"
+    )
+    german = refused("sku,prompt,category\nA,ÄÖÜ größer,Mug\n".encode("cp1252")).remedy or ""
+    assert "cp932" not in german
+
+
 def test_line_that_names_the_delimiter_is_no_row() -> None:
     """As in Excel, which does not show it."""
     file = read(b"\xef\xbb\xbfsep=;\r\n" + delimited(TABLE, ";"))

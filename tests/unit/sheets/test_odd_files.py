@@ -156,6 +156,8 @@ READ: dict[str, Odd] = {
     "UTF-16 little": Odd(codecs.BOM_UTF16_LE + (HEAD + "A,héron 🐦,Mug\n").encode("utf-16-le"), 1),
     "UTF-16 big": Odd(codecs.BOM_UTF16_BE + (HEAD + "A,héron 🐦,Mug\n").encode("utf-16-be"), 1),
     "cp1252 by name": Odd((HEAD + "A,café “x”,Mug\n").encode("cp1252"), 1, encoding="cp1252"),
+    "UTF-32": Odd((HEAD + GOOD).encode("utf-32"), 1),
+    "UTF-32 big": Odd(codecs.BOM_UTF32_BE + (HEAD + GOOD).encode("utf-32-be"), 1),
     "UTF-32 by name": Odd((HEAD + GOOD).encode("utf-32"), 1, encoding="utf-32"),
     "UTF-8 named needlessly": Odd(codecs.BOM_UTF8 + (HEAD + GOOD).encode(), 1, encoding="UTF8"),
     "shouting header": Odd(" SKU ,PROMPT,\tCategory\nA,b,Mug\n", 1),
