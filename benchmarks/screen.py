@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from math import ceil
@@ -155,12 +155,12 @@ def second_api(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def in_trouble(server: PrefectServer, service: FakeService, trouble: str) -> Iterator[None]:
+def in_trouble(server: PrefectServer, trouble: str, jobs_begun: Callable[[], int]) -> Iterator[None]:
     """Twenty seconds without the server, once the run has begun so many jobs."""
     over = threading.Event()
 
     def cause() -> None:
-        while service.stats(1)["jobs"] < JOBS_BEFORE_TROUBLE:
+        while jobs_begun() < JOBS_BEFORE_TROUBLE:
             if over.wait(0.5):
                 return
         if trouble == "frozen":
@@ -194,7 +194,7 @@ def measure(kind: str, name: str, trouble: str) -> Figures:
         service = stack.enter_context(FakeService(load.pattern_seconds, load.product_seconds, sigma=0.2))
         env = ours.environment(service.url, server.api_url, home, paced=load.pattern_seconds > 1)
         began = time.monotonic()
-        with in_trouble(server, service, trouble):
+        with in_trouble(server, trouble, lambda: int(service.stats(load.window)["jobs"])):
             usage = run(ours.command(rows, folder / "out", load.window), env, folder, timeout=TIMEOUT)
         stats = service.stats(load.window)
         found = Figures(
