@@ -175,7 +175,7 @@ class _RowChecker:
             *extras.findings,
         ]
         if faults := self._faults.get(record.line):
-            findings = [*faults, *self._besides(faults, findings)]
+            findings = [*faults, *self._others(faults, findings)]
         if findings:
             return _refused(record, sku, findings)
         row = Row(
@@ -195,7 +195,7 @@ class _RowChecker:
         )
         return Entry(record, row, ())
 
-    def _besides(self, faults: Sequence[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
+    def _others(self, faults: Sequence[Finding], findings: Iterable[Finding]) -> Iterator[Finding]:
         """What else is wrong with a row: what its text may be wrong in is not what a faulty cell holds."""
         columns = {fault.column for fault in faults}
         options = {offer_key(one.name) for one in self._columns.options if self._header[one.index] in columns}

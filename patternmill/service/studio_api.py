@@ -179,10 +179,7 @@ class StudioApi:
         operation = operation or ON_WIRE[stage].create
         sending = _Sending(stage, operation, body, known_job_id, stopping, age is not None, began)
         while True:
-            if sending.in_doubt and self._since(sending.began) > self._policy.in_doubt_limit:
-                message = "The service may have forgotten this request."
-                return sending.with_exchange(Unresolved("in_doubt_too_long", message, in_doubt=True))
-            end = await self._send_in_turn(sending)
+            end = self._too_old(sending) or await self._send_in_turn(sending)
             if not isinstance(end, ResendAfter):
                 return sending.with_exchange(end)
             sending.in_doubt = sending.in_doubt or end.in_doubt
@@ -263,8 +260,8 @@ class StudioApi:
         seconds = self._since(self._trouble[0]).total_seconds() if self._trouble else 0.0
         if self._trouble is None or seconds < _SHOWN_AFTER:
             return ""
-        told = sentence(self._trouble[1]).removesuffix(".")[:_LONGEST_REASON]
-        return f"waiting for the service since {duration(seconds)}: {told}"
+        reason = sentence(self._trouble[1]).removesuffix(".")[:_LONGEST_REASON]
+        return f"waiting for the service since {duration(seconds)}: {reason}"
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
@@ -285,6 +282,12 @@ class StudioApi:
         self._polls.close()
         await self._client.close()
 
+    def _too_old(self, sending: _Sending) -> Unresolved | None:
+        """In doubt for so long that the service may have forgotten the request, and would make it anew."""
+        if not sending.in_doubt or self._since(sending.began) <= self._policy.in_doubt_limit:
+            return None
+        return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", in_doubt=True)
+
     async def _send_in_turn(self, sending: _Sending) -> CreateEnd | ResendAfter:
         while not self._is_stopping(sending):
             try:
@@ -292,7 +295,8 @@ class StudioApi:
             except TimeoutError:
                 break
             try:
-                if end := await self._await_turn(sending):
+                # The wait for a slot may have been long.
+                if end := await self._await_turn(sending) or self._too_old(sending):
                     return end
                 if self._jobs.may_send(claim):
                     return await self._send(sending, claim)
@@ -304,7 +308,8 @@ class StudioApi:
         """Wait until one more job may run, which is not counted as trying. Raises TimeoutError when drained."""
         since = self._clock()
         async with self._draining.guard():
-            claim = await self._jobs.claim(sending.operation, sending.stage, again=sending.tries > 0)
+            again = sending.in_doubt or sending.tries > 0
+            claim = await self._jobs.claim(sending.operation, sending.stage, again=again)
         sending.first_sent += self._clock() - since
         return claim
 
@@ -343,8 +348,9 @@ class StudioApi:
         if is_unclear(answer, works=sending.operation in self._working):
             self._unclear[sending.operation].add(hash(sending.body))
         decision = decide_create(answer, self._situation(sending), self._policy)
-        self._pace(sending.operation, answer, decision, claim, sent_at)
-        return self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+        end = self._owned(decision, sending) if isinstance(decision, Accepted) else decision
+        self._pace(sending.operation, answer, end, claim, sent_at)
+        return end
 
     def _situation(self, sending: _Sending) -> Situation:
         success = self._breaker.last_success
@@ -363,18 +369,18 @@ class StudioApi:
         )
 
     def _pace(
-        self, operation: str, answer: Answer, decision: CreateEnd | ResendAfter, claim: Claim, sent_at: float
+        self, operation: str, answer: Answer, end: CreateEnd | ResendAfter, claim: Claim, sent_at: float
     ) -> None:
         """A 429 slows its own operation down, unless it is known to be for the jobs that run."""
         limiter = self._learned[operation]
-        if isinstance(decision, Accepted):
+        if isinstance(end, Accepted):
             self.window.accepted()
             limiter.accepted(sent_at)
-            self._jobs.accepted(claim, None if decision.job.is_immediate else decision.job.job_id)
+            self._jobs.accepted(claim, None if end.job.is_immediate else end.job.job_id)
             self._working.add(operation)
             self._unclear[operation].clear()
-        elif answer.status == 429 and isinstance(decision, ResendAfter):
-            requested = decision.delay.total_seconds() if decision.server_requested else 0.0
+        elif answer.status == 429 and isinstance(end, ResendAfter):
+            requested = end.delay.total_seconds() if end.server_requested else 0.0
             if self._jobs.refused(claim):
                 limiter.pause(requested)
             elif not limiter.limited(sent_at, requested) and self._jobs.find(claim):

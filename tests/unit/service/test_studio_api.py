@@ -244,6 +244,41 @@ def test_nothing_is_resent_above_the_age_limit() -> None:
     assert script.sent == []
 
 
+def test_request_that_grew_too_old_while_it_waited_for_a_slot_is_not_resent() -> None:
+    """The service may have forgotten it by then, and would make it anew."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)]})
+        async with _api(script, in_doubt_limit=timedelta(hours=12)) as api:
+            api._jobs.follow("job-0", "patterns/create")
+            api._jobs._shared.find(1)
+            resend = api.create(Stage.PATTERN, BODY, age=timedelta(hours=12, seconds=-30))
+            waiting = asyncio.create_task(resend)
+            await asyncio.sleep(60)
+            api._jobs.ended("job-0")
+            end = await waiting
+        assert isinstance(end, Unresolved)
+        assert end.code == "in_doubt_too_long"
+        assert script.bodies("patterns/create") == []
+
+    virtual.run(main())
+
+
+def test_job_of_another_item_occupies_no_slot() -> None:
+    """Nobody follows it: it would be counted as running for ever."""
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)]})
+        async with _api(script) as api:
+            assert isinstance(await api.create(Stage.PATTERN, BODY), Accepted)
+            api._jobs.ended("job-1")
+            other = await api.create(Stage.PATTERN, BODY.replace(b"r-1", b"r-2"))
+            assert isinstance(other, Conflict)
+            assert not api._jobs._jobs
+
+    virtual.run(main())
+
+
 def _drained(answers: list[Answer], after: float, **given: Any) -> tuple[CreateEnd, int, float]:
     async def main() -> tuple[CreateEnd, int, float]:
         script = Script({"patterns/create": answers})
