@@ -92,6 +92,9 @@ class BatchSender(EventsWorker):
 
     @asynccontextmanager
     async def _lifespan(self) -> AsyncIterator[None]:
+        # The thread has the context of whoever emitted first: events from elsewhere would be related to its runs.
+        for context in (FlowRunContext, TaskRunContext):
+            context.__var__.set(None)
         if self.client_type is not PrefectEventsClient:
             async with super()._lifespan():
                 yield

@@ -67,14 +67,18 @@ def item_record(
 ) -> TaskRunRecord:
     """`flow_run_name`: of its shard; None: the run's own. `dated`: later than an end that is recorded already."""
     failure = ended.failure
-    end = State[Any](type=StateType.COMPLETED, name="Completed") if failure is None else failed_state(failure)
+    at = dated or moment(ended.ended)
+    if failure is None:
+        end = State[Any](type=StateType.COMPLETED, name="Completed", timestamp=at)
+    else:
+        end = failed_state(failure).model_copy(update={"timestamp": at})
     return TaskRunRecord(
         item_task_run_id(run, ended.item),
         line(ended.item.describe()),
         ITEM_TASK,
         moment(ended.began),
         moment(ended.ended),
-        end.model_copy(update={"timestamp": dated or moment(ended.ended)}),
+        end,
         flow_run_name,
     )
 

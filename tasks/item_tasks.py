@@ -51,7 +51,7 @@ _PATIENCE_SECONDS = 1.0
 #: A task run that began so much later than its item gets the true times at its end.
 _LATE_SECONDS = 0.1
 #: So many task runs at once are held open by Prefect's task engine, which takes several times the CPU of two events.
-_MOST_HELD_OPEN = 50
+_MOST_HELD_OPEN = 16
 #: How often late task runs are recorded, and the counts of shards move.
 _RECORD_SECONDS = 0.5
 _COUNTS_SECONDS = 3.0

@@ -143,7 +143,7 @@ class LedgerWriter:
         ledger: Ledger,
         lease: Lease | None = None,
         *,
-        linger: timedelta = timedelta(milliseconds=15),
+        linger: timedelta = timedelta(milliseconds=40),
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -32,6 +32,7 @@ ANSWER_CAP = 4 * 1024 * 1024
 CONNECT_TIMEOUT = timedelta(seconds=10)
 #: Common servers close an idle connection after five seconds; below that, few requests meet a closed one.
 KEEP_ALIVE = 4.0
+_HEADERS_READ = frozenset({b"content-encoding", b"retry-after", b"date"})
 
 
 class StudioClient:
@@ -116,12 +117,13 @@ class StudioClient:
             async with self._connections, asyncio.timeout(self._deadline):
                 response = await self._transport.handle_async_request(request)
                 async with aclosing(response):
-                    content = await self._content(response)
+                    read = _read_headers(response)
+                    content = await _content(response, read.get(b"content-encoding", "identity"))
         except TimeoutError:
             return Answer(_LOST, Trouble.TIMEOUT, "no whole answer in time")
         except Exception as error:  # whatever it is, the request may have been executed
             return _fault(error)
-        return self._read(response.status_code, response.headers, content)
+        return self._read(response.status_code, read, content)
 
     def _url(self, operation: str) -> httpx.URL:
         url = self._urls.get(operation)
@@ -129,21 +131,7 @@ class StudioClient:
             url = self._urls[operation] = httpx.URL(f"{self.base_url}/{operation}")
         return url
 
-    async def _content(self, response: httpx.Response) -> bytes:
-        """The bytes of the answer, decompressed if need be, although it was requested plain."""
-        stream = response.stream
-        assert isinstance(stream, httpx.AsyncByteStream)
-        parts, size = [], 0
-        async for part in stream:
-            size += len(part)
-            if size > ANSWER_CAP:
-                raise AnswerTooLargeError
-            parts.append(part)
-        content = parts[0] if len(parts) == 1 else b"".join(parts)
-        encoding = response.headers.get("content-encoding", "identity")
-        return content if encoding == "identity" else _unpacked(content, encoding)
-
-    def _read(self, status: int, headers: httpx.Headers, content: bytes) -> Answer:
+    def _read(self, status: int, headers: Mapping[bytes, str], content: bytes) -> Answer:
         body, trouble = _parsed(content)
         if self._key.encode() in content or b"\\" in content:
             body = mask_deeply(body, self._key)
@@ -156,8 +144,8 @@ class StudioClient:
             detail,
             status,
             body,
-            headers.get("retry-after"),
-            headers.get("date"),
+            headers.get(b"retry-after"),
+            headers.get(b"date"),
         )
 
 
@@ -196,6 +184,30 @@ def _transport(base_url: str, tls: ssl.SSLContext | None) -> httpx.AsyncBaseTran
 def _usual_tls(file: str | None, folder: str | None) -> ssl.SSLContext:
     """With the authorities that the environment names, or the usual ones: reading them takes some 20 ms."""
     return httpx.create_ssl_context()
+
+
+def _read_headers(response: httpx.Response) -> dict[bytes, str]:
+    """Those that are read at all, by name; httpx decodes every header for each that is asked for."""
+    read: dict[bytes, str] = {}
+    for name, value in response.headers.raw:
+        if (key := name.lower()) in _HEADERS_READ:
+            text = value.decode("latin-1")
+            read[key] = f"{read[key]}, {text}" if key in read else text
+    return read
+
+
+async def _content(response: httpx.Response, encoding: str) -> bytes:
+    """The bytes of the answer, decompressed if need be, although it was requested plain."""
+    stream = response.stream
+    assert isinstance(stream, httpx.AsyncByteStream)
+    parts, size = [], 0
+    async for part in stream:
+        size += len(part)
+        if size > ANSWER_CAP:
+            raise AnswerTooLargeError
+        parts.append(part)
+    content = parts[0] if len(parts) == 1 else b"".join(parts)
+    return content if encoding == "identity" else _unpacked(content, encoding)
 
 
 def _unpacked(content: bytes, encoding: str) -> bytes:

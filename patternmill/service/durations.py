@@ -43,6 +43,8 @@ class Durations:
     def __init__(self) -> None:
         self._ran: Bins = np.zeros(BINS)
         self._ended: Bins = np.zeros(BINS)
+        #: In which jobs ran, not counted yet.
+        self._stretches: list[tuple[float, float]] = []
         #: The first ends as they were seen: the bins that each is between, placed anew with each fit.
         self._sights: Counter[tuple[int, int]] = Counter()
         #: Of the lognormals: the share of jobs alive at each edge.
@@ -59,8 +61,7 @@ class Durations:
         return self._observed >= self._refresh_at
 
     def ran(self, since: float, until: float) -> None:
-        first, last, lengths = _parts(since, until)
-        self._ran[first:last] += lengths
+        self._stretches.append((since, until))
         self._observed += 1
 
     def ended(self, since: float, until: float) -> None:
@@ -81,7 +82,8 @@ class Durations:
 
     def refresh(self) -> None:
         """Work out what `next_age` reads. Some milliseconds: not for every poll."""
-        self._refresh_at = self._observed + max(1, min(self._observed // 10, 150))
+        self._refresh_at = self._observed + max(1, min(self._observed // 5, 500))
+        self._count_stretches()
         if self.seen <= SHAPED_UNTIL and (self._sights or not self.seen):
             self._alive = _expected(_posterior(self._ran / WIDTHS, self._sights))
         self._believe()
@@ -128,9 +130,16 @@ class Durations:
             self._refresh_at = self._observed
         self._weight += 1
         if self._weight > MEMORY:
+            self._count_stretches()
             self._weight /= 2
             self._ran /= 2
             self._ended /= 2
+
+    def _count_stretches(self) -> None:
+        if self._stretches:
+            since, until = np.array(self._stretches).T
+            self._ran += _passed(until) - _passed(since)
+            self._stretches.clear()
 
     def _density_at(self, age: float) -> float:
         number = _bin(age)
@@ -146,6 +155,15 @@ class Durations:
 
 def _bin(age: float) -> int:
     return min(bisect_right(EDGES, age), BINS) - 1
+
+
+def _passed(ages: Bins) -> Bins:
+    """The seconds that jobs of these ages have spent in each bin."""
+    ages = np.minimum(ages, EDGES[-1])
+    bins = np.minimum(np.searchsorted(EDGES, ages, side="right"), BINS) - 1
+    here = np.bincount(bins, minlength=BINS)
+    beyond = np.cumsum(here[::-1])[::-1] - here
+    return np.asarray(beyond * WIDTHS + np.bincount(bins, ages - np.take(EDGES, bins), minlength=BINS))
 
 
 def _parts(since: float, until: float) -> tuple[int, int, Bins]:

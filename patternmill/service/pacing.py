@@ -154,6 +154,11 @@ class RateLimiter:
         self._pump_task: asyncio.Task[None] | None = None
         self._closed = False
 
+    @property
+    def rate(self) -> float:
+        """Requests a second that may be sent now."""
+        return self._rate
+
     async def acquire(self) -> bool:
         """Wait for the turn to send one request. False once closed: then nothing may be sent."""
         if self._closed:

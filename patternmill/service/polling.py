@@ -49,6 +49,8 @@ class PollPolicy:
     fewest: float = 3.5
     fewest_short: float = 10.0
     most: float = 40.0
+    #: The share of the limiter's rate that short jobs may use for more than the fewest: beyond it polls would wait.
+    room: float = 0.3
     #: Jobs polled eagerly while no durations of their stage are known; the others wait for these.
     scouts: int = 6
     #: A scout's gaps grow by this share of its age, up to so many seconds.
@@ -215,8 +217,10 @@ class Poller:
         """How much of the spread of durations is between two polls: less, the fewer jobs share the rate."""
         policy = self._policy
         short = min(1.0, max(0.0, (30.0 - known.typical) / 20.0))
-        fewest = policy.fewest + short * (policy.fewest_short - policy.fewest)
-        polls = policy.rate * known.typical / max(1, self.following)
+        each = known.typical / max(1, self.following)
+        fewest_short = min(policy.fewest_short, policy.room * self._limiter.rate * each)
+        fewest = max(policy.fewest, policy.fewest + short * (fewest_short - policy.fewest))
+        polls = policy.rate * each
         return known.spread / min(max(polls, fewest), policy.most)
 
     def _longest_gap(self, known: Durations) -> float:

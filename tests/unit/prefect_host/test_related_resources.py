@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from prefect.client import orchestration
 from prefect.client.schemas.objects import Flow, FlowRun, TaskRun
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.events import Event, RelatedResource
-from prefect.events.clients import PrefectEventsClient
+from prefect.events.clients import AssertingEventsClient, PrefectEventsClient
 from prefect.events.worker import EventsWorker
 
 from prefect_host.internals import BatchSender
@@ -30,6 +31,12 @@ TASK_RUNS = [
 
 class KnownFlows:
     """What Prefect asks its server for."""
+
+    async def __aenter__(self) -> KnownFlows:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing to close."""
 
     async def read_flow(self, flow_id: UUID) -> Flow:
         return FLOW
@@ -98,3 +105,15 @@ def test_it_is_found_once_for_the_task_runs_of_a_flow_run(monkeypatch: pytest.Mo
     assert len(found) == 1
     related_of(ours, TASK_RUNS[0], (FLOW_RUNS[1], None), names=True)
     assert len(found) == 2
+
+
+def test_sender_that_a_task_run_started_relates_nothing_else_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread has the context of whoever emitted first; an event that was emitted elsewhere has less of one."""
+    monkeypatch.setattr(orchestration, "get_client", KnownFlows)
+    event = event_of(TASK_RUNS[1], names_its_flow_run=True)
+    with FLOW_RUN_CONTEXT.model_construct(flow_run=FLOW_RUNS[0]):
+        with TASK_RUN_CONTEXT.model_construct(task_run=TASK_RUNS[0]):
+            worker = BatchSender.instance(AssertingEventsClient)
+        worker.send(event)
+    worker.drain()
+    assert [related.role for related in event.related] == ["flow-run", "flow"]

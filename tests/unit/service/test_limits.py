@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 
 import pytest
 
-from tests.unit.service.limits_simulation import CASES, simulate
+from tests.unit.service.limits_simulation import CASES, Case, Figures, simulate
+
+#: A run with one more poll takes another course: what one seed comes to is chance.
+SEEDS = (7, 8, 9)
+
+
+def several(case: Case) -> list[Figures]:
+    return [simulate(case, seed) for seed in SEEDS]
+
+
+def least_used(figures: list[Figures]) -> float:
+    """Of any limit in any phase, the share that is made use of: the median of the seeds."""
+    limits = [(name, phase) for name, phases in figures[0].used.items() for phase in range(len(phases))]
+    return min(median(one.used[name][phase] for one in figures) for name, phase in limits)
 
 
 @pytest.mark.slow
@@ -22,10 +36,10 @@ from tests.unit.service.limits_simulation import CASES, simulate
 )
 def test_each_limit_is_made_use_of(name: str, least: float) -> None:
     """After the first minute; few answers are 429 then, and none of them makes the window smaller."""
-    figures = simulate(replace(CASES[name], phases=(150.0,)))
-    assert all(share > least for phases in figures.used.values() for share in phases), figures
-    assert figures.late_429 < 0.025, figures
-    assert figures.smallest_window == CASES[name].window
+    figures = several(replace(CASES[name], phases=(150.0,)))
+    assert least_used(figures) > least, figures
+    assert median(one.late_429 for one in figures) < 0.025, figures
+    assert all(one.smallest_window == CASES[name].window for one in figures)
 
 
 @pytest.mark.slow
@@ -42,10 +56,10 @@ def test_each_limit_is_made_use_of(name: str, least: float) -> None:
 )
 def test_limit_of_jobs_at_once_is_made_use_of(name: str) -> None:
     """It is answered with 429 too."""
-    figures = simulate(CASES[name])
-    assert all(share > 0.9 for phases in figures.used.values() for share in phases), figures
-    assert figures.late_429 < 0.03, figures
-    assert figures.smallest_window == CASES[name].window
+    figures = several(CASES[name])
+    assert least_used(figures) > 0.9, figures
+    assert median(one.late_429 for one in figures) < 0.03, figures
+    assert all(one.smallest_window == CASES[name].window for one in figures)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.service.durations import Durations
+from patternmill.service.durations import EDGES, Durations
 from patternmill.service.jobs import read_job
 from patternmill.service.outcomes import (
     Answer,
@@ -70,6 +70,19 @@ def test_run_takes_hardly_longer_than_its_jobs() -> None:
 
 
 @pytest.mark.slow
+def test_many_short_jobs_leave_room_in_the_rate() -> None:
+    """With more polls than the rate has room for, each would wait for its turn and come late."""
+    few, many = (
+        simulate(rows, window, lognormal(10, 0.3, 1), lognormal(3, 0.3, 2))
+        for rows, window in ((150, 50), (1500, 500))
+    )
+    assert few.polls_per_job > 7
+    assert _show("10 s + 3 s, 500 at once", many).polls_per_job < 4.2
+    assert many.median_lag < 0.5
+    assert many.ratio < 1.07
+
+
+@pytest.mark.slow
 def test_quick_and_instant_jobs_are_found_fast() -> None:
     """Early polls find out at once that a wait of a minute is not needed."""
     quick = _show("0.7 s + 0.5 s", simulate(200, 200, lognormal(0.7, 0.4, 1), lognormal(0.5, 0.4, 2)))
@@ -93,6 +106,17 @@ def test_slow_tail_is_followed_to_its_end() -> None:
     assert figures.ratio < 1.05
 
 
+def test_stretches_are_counted_in_every_bin_that_they_cross() -> None:
+    known = Durations()
+    stretches = [(0.0, 0.01), (0.5, 0.5), (3.0, 3.01), (0.3, 47.0), (10.0, 1e6)]
+    for since, until in stretches:
+        known.ran(since, until)
+    known.refresh()
+    for lower, upper, seconds in zip(EDGES, EDGES[1:], known._ran, strict=False):
+        expected = sum(max(0.0, min(until, upper) - max(since, lower)) for since, until in stretches)
+        assert seconds == pytest.approx(expected, abs=1e-9)
+
+
 def test_durations_include_running_jobs() -> None:
     """Two of ten ended early; the typical job is not taken for one of them."""
     known = Durations()
@@ -106,15 +130,15 @@ def test_durations_include_running_jobs() -> None:
 
 def test_durations_learn_from_running_jobs_alone() -> None:
     """Before any has ended: six that still run at 60 s show that a seventh need not be polled much earlier."""
-    known, told = Durations(), Durations()
+    unknown, known = Durations(), Durations()
     for _ in range(6):
-        told.ran(0.0, 60.0)
-    assert told.stale
-    told.refresh()
-    assert not told.stale
-    step = known.spread / 4
-    assert known.next_age(0.0, step) < 60 < told.next_age(0.0, step)
-    assert told.typical > known.typical
+        known.ran(0.0, 60.0)
+    assert known.stale
+    known.refresh()
+    assert not known.stale
+    step = unknown.spread / 4
+    assert unknown.next_age(0.0, step) < 60 < known.next_age(0.0, step)
+    assert known.typical > unknown.typical
 
 
 def test_few_early_ends_leave_the_spread_unknown() -> None:
