@@ -13,6 +13,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any, cast
 
@@ -93,8 +94,9 @@ class BatchSender(EventsWorker):
     @asynccontextmanager
     async def _lifespan(self) -> AsyncIterator[None]:
         # The thread has the context of whoever emitted first: events from elsewhere would be related to its runs.
-        for context in (FlowRunContext, TaskRunContext):
-            context.__var__.set(None)
+        inherited: tuple[ContextVar[Any], ...] = FlowRunContext.__var__, TaskRunContext.__var__
+        for variable in inherited:
+            variable.set(None)
         if self.client_type is not PrefectEventsClient:
             async with super()._lifespan():
                 yield

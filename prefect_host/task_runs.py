@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid5
 
 from prefect import State
@@ -55,7 +55,7 @@ def _event(record: TaskRunRecord, state: State[Any], flow_run_id: UUID) -> Event
     name, type_ = state.name or state.type.value, state.type.value
     return Event.model_construct(
         id=uuid5(record.id, f"{name}\n{record.name}\n{state.timestamp.isoformat()}"),
-        occurred=state.timestamp,
+        occurred=cast(Any, state.timestamp),
         event=f"prefect.task-run.{name}",
         resource=Resource.model_construct(
             {
