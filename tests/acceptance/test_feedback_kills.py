@@ -17,6 +17,8 @@ FIRST = HEADER + "H-1,blue herons [refuse],Mug,11oz,matte\n"
 #: Another row that fails for the same cause.
 LATER = FIRST + "F-1,green ferns [refuse],Mug,11oz,matte\n"
 FEEDBACK = "feedback/create"
+#: The manifest is in its place; then come the reports. How many commits there were by then depends on the time.
+POINTS = ("--points", "points", "--since", "after replace #6")
 
 
 class ReportingRuns:
@@ -51,9 +53,10 @@ def test_no_kill_makes_a_report_twice(tmp_path: Path, zygote: Zygote) -> None:
     """Before its intent is durable it is made later; from then on it is there once, or was never sent."""
     with Studio() as studio:
         dry = ReportingRuns(tmp_path / "dry", zygote, studio)
-        assert dry.run(FIRST, "--points", "points").code == 3
+        assert dry.run(FIRST, *POINTS).code == 3
         assert dry.reports() == 1
         points = dry.points()
+    points = points[points.index("after replace #6") + 1 :]
     sent = points.index(f"before {FEEDBACK} #1")
     # The commits of the intent and of what came of it, with the request between them.
     steps = points[sent - 2 : sent + 4]
@@ -76,7 +79,7 @@ def reports_after_a_kill(folder: Path, zygote: Zygote, point: str) -> tuple[int,
     """How many reports there are after the kill, and after another run with the same cause."""
     with Studio() as studio:
         runs = ReportingRuns(folder / point.replace("/", "-"), zygote, studio)
-        killed = runs.run(FIRST, "--points", "points", "--at", point, "--do", "kill")
+        killed = runs.run(FIRST, *POINTS, "--at", point, "--do", "kill")
         assert killed.code < 0, killed.output
         assert broken_files(runs.folder / "out") == []
         before = runs.reports()
