@@ -34,6 +34,8 @@ INTERNALS = "prefect_host/internals.py"
 ARGUMENTS = 8
 CHAIN = 18
 CHAIN_FILES = 10
+#: The run's own; that of its planning, during which the lease keeps its heartbeat; that of the results.
+CONNECTIONS = 3
 FILE_LINES = 450
 ROOM_LINES = 6_000
 IMPORT_SECONDS = 300.0
@@ -152,7 +154,7 @@ def _clean_environment(folder: Path) -> dict[str, str]:
 def show_one_row(found: OneRow) -> None:
     show("one row: files of which a function runs", len(found.files))
     show("one row: CSV parsed", found.parsed, "target 1")
-    show("one row: ledger connections", found.ledger_connections, "target 1")
+    show("one row: ledger connections", found.ledger_connections, f"target: at most {CONNECTIONS}")
     files = {frame.partition(":")[0] for frame in found.chain}
     show("one row: frames from verb to request", len(found.chain), f"target: at most {CHAIN}")
     show("one row: files of these frames", len(files), f"target: at most {CHAIN_FILES}")

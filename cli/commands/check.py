@@ -148,10 +148,9 @@ def _refuse_contradictions(fixing: bool, as_json: bool, yes: bool) -> None:
 
 
 def _lint(checked: CheckedCatalog, spec: RunSpec) -> tuple[Lint, ...]:
-    from patternmill.catalog.lint import find_lint
-    from patternmill.runs.plan_lint import pattern_price
+    from patternmill.catalog.lint import PatternPrice, find_lint
 
-    return find_lint(checked, pattern_price(spec.options))
+    return find_lint(checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
 
 
 def _show(checked: CheckedCatalog, lint: tuple[Lint, ...], everything: bool, unconfirmed: str | None) -> None:

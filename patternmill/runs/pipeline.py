@@ -32,7 +32,7 @@ from patternmill.runs.capabilities import read_extras
 from patternmill.runs.corrected_input import notes_of, read_corrections, without_superseded
 from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.input_mapping import read_input
-from patternmill.runs.preview import Preview, current_offer, preview, remember_and_plan
+from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
@@ -212,7 +212,7 @@ class Pipeline:
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
         spec = self._spec_with_retries()
-        _, plan = await asyncio.to_thread(remember_and_plan, spec, self.checked)
+        plan = (await asyncio.to_thread(plan_rows, spec, self.checked)).plan
         if plan.counts(TO_DO).total():
             return False
         if spec.refresh is None:

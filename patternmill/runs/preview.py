@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, TypedDict
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.changes import Content, old_and_new
-from patternmill.catalog.lint import Lint, lint_note
-from patternmill.catalog.normal_text import visible_text
+from patternmill.catalog.lint import Lint, PatternPrice, find_lint
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
-from patternmill.catalog.rows import Row, sku_key
-from patternmill.catalog.selections import resolved
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
-from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.errors import ServiceStopped
 from patternmill.identifiers import ItemKey
-from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
 from patternmill.ledger.reports import track_record
-from patternmill.parameters import DUPLICATES
 from patternmill.planning.forecast import ASSUMED, Experience, Forecast, forecast
 from patternmill.planning.items import ContentItems, PictureOf, Scope
 from patternmill.planning.plan import (
+    TO_BUY,
     Cost,
     LimitedPlan,
     Plan,
@@ -39,10 +35,10 @@ from patternmill.planning.plan import (
     make_plan,
     restricted,
 )
-from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems, folded, same_refinements
+from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.approval import ApprovedItems
-from patternmill.runs.plan_lint import pattern_price, plan_lint
+from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
@@ -87,24 +83,51 @@ class Preview:
     lint: tuple[Lint, ...] = ()
 
 
+@dataclass(frozen=True)
+class PlannedRows:
+    """A plan, what the ledger knew when it was made, and what a person should know of it before it is paid for."""
+
+    memory: Memory
+    plan: Plan
+    duplicates: Duplicates | None
+    lint: tuple[Lint, ...]
+
+
+def plan_rows(spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
+    """On a thread and a connection of its own, so that the lease keeps its heartbeat."""
+    with ledger_if_any(spec.settings) as ledger:
+        return _planned_rows(ledger, spec, checked)
+
+
+def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> PlannedRows:
+    memory, plan = _remember_and_plan(ledger, spec, checked)
+    lint = _lint(plan, checked, PatternPrice(spec.options.pattern_price, spec.options.currency))
+    if ledger is None:
+        return PlannedRows(memory, plan, None, lint)
+    other = other_catalog_lint(ledger, plan, memory.products_by_sku)
+    return PlannedRows(memory, plan, find_duplicates(ledger, plan, checked.offer), (*other, *lint))
+
+
+def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lint, ...]:
+    """Of what the plan would buy."""
+    rows = [(row.entry.record.line, row) for row in plan.rows if row.product is not None]
+    buying = {line for line, row in rows if plan.items[plan.first_pattern(row)].reason in TO_BUY}
+    making = {line for line, row in rows if row.product and plan.items[row.product].reason in TO_BUY}
+    if not buying and not making:
+        return ()
+    return find_lint(checked, price, lambda row: row.line in buying, lambda row: row.line in making)
+
+
 def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
     options = spec.options
     with ledger_if_any(spec.settings) as ledger:
-        _, plan = _remember_and_plan(ledger, spec, checked)
+        planned = _planned_rows(ledger, spec, checked)
+        plan = planned.plan
         limited = limit_plan(plan, plan_limits(ledger, spec))
         expected = forecast_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
-        lint = plan_lint(ledger, plan, checked, options)
-        if ledger is None:
-            return Preview(plan, cost, expected, limited=limited, lint=lint)
-        duplicates = find_duplicates(ledger, plan, checked.offer)
-        return Preview(plan, cost, expected, duplicates, tuple(_changed(ledger, plan)), limited, lint)
-
-
-def lint_note_of(spec: RunSpec, checked: CheckedCatalog, plan: Plan) -> str | None:
-    """The lint of a plan in a sentence, by a connection of its own."""
-    with ledger_if_any(spec.settings) as ledger:
-        return lint_note(plan_lint(ledger, plan, checked, spec.options), pattern_price(spec.options))
+        changed = tuple(_changed(ledger, plan)) if ledger is not None else ()
+        return Preview(plan, cost, expected, planned.duplicates, changed, limited, planned.lint)
 
 
 def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | None:
@@ -160,12 +183,6 @@ class _EarlierItems:
 
     def pattern_contents(self, key: ItemKey) -> Sequence[Mapping[str, Any]]:
         return self.ledger.pattern_contents(key)
-
-
-def remember_and_plan(spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
-    """On a thread and a connection of its own, so that the lease keeps its heartbeat."""
-    with open_ledger(spec.settings) as ledger:
-        return _remember_and_plan(ledger, spec, checked)
 
 
 def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
@@ -262,92 +279,6 @@ def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
     remedy = "Run again: what is left needs another approval."
     yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, dict.fromkeys(Stage, 1))
     yield _of_money(spec, name, remedy, ceiling.amount - approval.amount)
-
-
-#: So many rows may be alike by chance, or on purpose, without a confirmation.
-_HANDFUL = 5
-_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
-
-
-@dataclass(frozen=True)
-class Duplicates:
-    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
-
-    rows: int
-    of: int
-    #: The catalog that has most of them.
-    catalog: str
-
-    def sentence(self) -> str:
-        return (
-            f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
-            f"{self.catalog!r} has: they would be bought once more."
-        )
-
-
-def known_duplicates(spec: RunSpec, plan: Plan, offer: Offer | None) -> Duplicates | None:
-    """By a connection of its own; None where there is no ledger yet. `offer`: what the rows were checked against."""
-    with ledger_if_any(spec.settings) as ledger:
-        return find_duplicates(ledger, plan, offer) if ledger is not None else None
-
-
-def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
-    """None up to a handful."""
-    bought = _first_purchases(plan)
-    if len(bought) <= _HANDFUL:
-        return None
-    scope = plan.scope
-    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
-    found = {
-        (catalog, sku)
-        for catalog, sku, content in rows
-        if _are_alike(content, Content.of(bought[sku]), offer)
-    }
-    skus = {sku for _, sku in found}
-    if len(skus) <= _HANDFUL:
-        return None
-    ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
-    return Duplicates(len(skus), len(bought), most)
-
-
-def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
-    """Raise ConfigurationError when another catalog's products would be bought again without confirmation.
-
-    Not for a plan that a person has approved.
-    """
-    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
-        raise ConfigurationError(
-            duplicates.sentence(),
-            code="duplicates",
-            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
-            "same products are wanted once more. Nothing was bought.",
-        )
-
-
-def _first_purchases(plan: Plan) -> Mapping[str, Row]:
-    """By sku, what is to be bought for the first time in this catalog; what is retried was decided before."""
-    rows = [(row.entry.row, row.product) for row in plan.to_do()]
-    return {
-        sku_key(row.sku): row
-        for row, product in rows
-        if row is not None and product is not None and plan.items[product].reason in _FIRST_PURCHASES
-    }
-
-
-def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
-    """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
-    if visible_text(theirs.prompt) != visible_text(ours.prompt):
-        return False
-    if (theirs.model, theirs.reference) != (ours.model, ours.reference):
-        return False
-    if not same_refinements(map(asdict, theirs.refinements), map(asdict, ours.refinements)):
-        return False
-    if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
-        return True
-    if resolved(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
-        return True
-    blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
-    return blind and folded("", theirs.selections) == folded("", ours.selections)
 
 
 @dataclass(frozen=True)

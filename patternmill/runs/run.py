@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from patternmill.catalog.lint import PatternPrice, lint_note
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
@@ -31,6 +32,7 @@ from patternmill.runs.approval import (
     require_approval,
 )
 from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
+from patternmill.runs.other_catalogs import refuse_duplicates
 from patternmill.runs.plan_record import (
     LINT,
     close_broken_runs,
@@ -42,13 +44,10 @@ from patternmill.runs.plan_record import (
     with_approval,
 )
 from patternmill.runs.preview import (
-    Duplicates,
+    PlannedRows,
     apply_limits,
     forecast_of,
-    known_duplicates,
-    lint_note_of,
-    refuse_duplicates,
-    remember_and_plan,
+    plan_rows,
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import (
@@ -310,21 +309,19 @@ class _Planning:
     lease: Lease
 
     async def of(self, writer: LedgerWriter, api: StudioApi) -> _RecordedPlan:
-        memory, plan = await asyncio.to_thread(remember_and_plan, self.spec, self.checked)
+        planned = await asyncio.to_thread(plan_rows, self.spec, self.checked)
         environment = self.record.environment
         stages, refinements = await writer.run(lambda ledger: accepted_before(ledger, environment))
         api.known_to_work(stages, self.spec.unstated.operations(stages, refinements))
-        duplicates = await asyncio.to_thread(known_duplicates, self.spec, plan, self.checked.offer)
-        note = await asyncio.to_thread(lint_note_of, self.spec, self.checked, plan)
+        options = self.spec.options
+        note = lint_note(planned.lint, PatternPrice(options.pattern_price, options.currency))
         planning = replace(self, record=self.record.with_options({LINT: note} if note else {}))
-        recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, memory, plan, duplicates))
+        recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, planned))
         # In a transaction of its own: to play a large plan takes a while.
         return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
 
-    def _put_on_record(
-        self, ledger: Ledger, memory: Memory, plan: Plan, duplicates: Duplicates | None
-    ) -> _RecordedPlan:
-        spec, record = self.spec, self.record
+    def _put_on_record(self, ledger: Ledger, planned: PlannedRows) -> _RecordedPlan:
+        spec, record, plan = self.spec, self.record, planned.plan
         proposal = propose(spec, plan)
         with ledger.transaction(self.lease):
             approved = None
@@ -333,14 +330,14 @@ class _Planning:
                 if approved is None:
                     if spec.settings.environment == PRODUCTION:
                         require_confirmation(spec.settings, plan)
-                    refuse_duplicates(spec, duplicates)
+                    refuse_duplicates(spec, planned.duplicates)
             close_broken_runs(ledger, spec.scope)
             decision = approved.approval if approved is not None else self.refused
             if decision is not None:
                 record = with_approval(record, decision)
             plan, left_out = apply_limits(ledger, spec, plan, approved)
             record = put_on_record(ledger, spec, record, plan, self.checked, self.offer, self.lease.fence)
-        return _RecordedPlan(record, memory, plan, approved, left_out)
+        return _RecordedPlan(record, planned.memory, plan, approved, left_out)
 
     def _with_forecast(self, ledger: Ledger, recorded: _RecordedPlan) -> _RecordedPlan:
         expected = forecast_of(ledger, self.spec, recorded.plan) if self.refused is None else None

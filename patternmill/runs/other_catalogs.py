@@ -1,0 +1,120 @@
+"""What other catalogs have of a plan's rows: products that would be bought once more, or the wrong file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from patternmill.catalog.changes import Content
+from patternmill.catalog.lint import Lint
+from patternmill.catalog.normal_text import visible_text
+from patternmill.catalog.offer import Offer
+from patternmill.catalog.rows import Row, sku_key
+from patternmill.catalog.selections import resolved
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.ledger import Ledger
+from patternmill.parameters import DUPLICATES
+from patternmill.planning.plan import Plan, Reason
+from patternmill.planning.recognition import folded, same_refinements
+from patternmill.runs.spec import RunSpec
+from patternmill.text import plain, plural
+
+#: Fewer rows may have the skus of another catalog by chance.
+_LEAST_ROWS = 6
+#: Of the rows, in percent.
+_MOST_OF_THEM = 90
+#: So many rows may be alike by chance, or on purpose, without a confirmation.
+_HANDFUL = 5
+_FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
+
+
+@dataclass(frozen=True)
+class Duplicates:
+    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
+
+    rows: int
+    of: int
+    #: The catalog that has most of them.
+    catalog: str
+
+    def sentence(self) -> str:
+        return (
+            f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
+            f"{self.catalog!r} has: they would be bought once more."
+        )
+
+
+def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
+    """None up to a handful."""
+    bought = _first_purchases(plan)
+    if len(bought) <= _HANDFUL:
+        return None
+    scope = plan.scope
+    rows = ledger.other_catalogs_rows(scope.environment, scope.catalog, bought.keys())
+    found = {
+        (catalog, sku)
+        for catalog, sku, content in rows
+        if _are_alike(content, Content.of(bought[sku]), offer)
+    }
+    skus = {sku for _, sku in found}
+    if len(skus) <= _HANDFUL:
+        return None
+    ((most, _),) = Counter(catalog for catalog, _ in sorted(found)).most_common(1)
+    return Duplicates(len(skus), len(bought), most)
+
+
+def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
+    """Raise ConfigurationError when another catalog's products would be bought again without confirmation.
+
+    Not for a plan that a person has approved.
+    """
+    if duplicates is not None and not spec.settings.confirms(DUPLICATES):
+        raise ConfigurationError(
+            duplicates.sentence(),
+            code="duplicates",
+            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
+            "same products are wanted once more. Nothing was bought.",
+        )
+
+
+def _first_purchases(plan: Plan) -> Mapping[str, Row]:
+    """By sku, what is to be bought for the first time in this catalog; what is retried was decided before."""
+    rows = [(row.entry.row, row.product) for row in plan.to_do()]
+    return {
+        sku_key(row.sku): row
+        for row, product in rows
+        if row is not None and product is not None and plan.items[product].reason in _FIRST_PURCHASES
+    }
+
+
+def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:
+    """Whether both are the same product to a person, however much was known of the offer when theirs was bought."""
+    if visible_text(theirs.prompt) != visible_text(ours.prompt):
+        return False
+    if (theirs.model, theirs.reference) != (ours.model, ours.reference):
+        return False
+    if not same_refinements(map(asdict, theirs.refinements), map(asdict, ours.refinements)):
+        return False
+    if folded(theirs.category, theirs.selections) == folded(ours.category, ours.selections):
+        return True
+    if resolved(offer, theirs.category, theirs.selections) == (ours.category, ours.selections):
+        return True
+    blind = not any(ours.category == category.id for category in (offer.categories if offer else None) or ())
+    return blind and folded("", theirs.selections) == folded("", ours.selections)
+
+
+def other_catalog_lint(ledger: Ledger, plan: Plan, own: Iterable[str]) -> Iterator[Lint]:
+    """Where another catalog has the skus of nearly all rows, and this one, whose products have `own`, has none."""
+    rows: list[Row] = [row.entry.row for row in plan.rows if row.entry.row is not None]
+    scope = plan.scope
+    skus = {sku_key(row.sku) for row in rows}
+    if len(skus) < _LEAST_ROWS or not skus.isdisjoint(map(sku_key, own)):
+        return
+    others = ledger.other_catalogs_skus(scope.environment, scope.catalog)
+    counts = Counter(catalog for catalog, sku in others if sku_key(sku) in skus)
+    for catalog, count in counts.most_common(1):
+        if count * 100 >= len(skus) * _MOST_OF_THEM:
+            own, other = plain(scope.catalog), plain(catalog)
+            what = f"{count:,} of {plural(len(skus), 'sku')} of this file are in catalog {other}, and none in {own}."
+            yield Lint(what, f"Is it the right file? If it is a file of {other}, add `--catalog {other}`.")
