@@ -242,7 +242,10 @@ class Duplicate:
 
 
 def duplicates(modules: Sequence[Module], longer_than: int = 10) -> list[Duplicate]:
-    """Code over so many lines that is written twice, the longest first; imports and docstrings do not count."""
+    """Code over so many lines that is written twice, the longest first.
+
+    Imports, docstrings and the flat signatures of flows, which a test holds against their model, do not count.
+    """
     code = {module.path: _code_lines(module) for module in modules}
     size = longer_than + 1
     starts: defaultdict[tuple[str, ...], list[tuple[str, int]]] = defaultdict(list)
@@ -280,6 +283,8 @@ def _code_lines(module: Module) -> list[tuple[int, str]]:
         if isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node):
             assert isinstance(node, ast.stmt)
             left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, _Definition) and "flow" in map(_name_of, node.decorator_list):
+            left_out.update(range(node.lineno, node.body[0].lineno))
     numbered = enumerate(map(str.strip, module.text.splitlines()), start=1)
     return [(at, line) for at, line in numbered if line and line[0] != "#" and not left_out[at]]
 

@@ -151,3 +151,13 @@ def test_this_repository_can_be_measured() -> None:
     assert len(house) > 100
     assert all(isinstance(one.tree, ast.Module) for one in house)
     assert imports_of(house)["cli.main"] >= {"cli.terminal", "patternmill.errors"}
+
+
+def test_flat_signatures_of_flows_may_be_alike() -> None:
+    parameters = "".join(f"    value_{number}: int = {number},\n" for number in range(12))
+    signature = f"async def run(\n{parameters}) -> None:\n"
+    body = "    return None\n"
+    flows = [module(f"@flow\n{signature}{body}", path) for path in ("flows/one.py", "flows/two.py")]
+    others = [module(signature + body, path) for path in ("tasks/one.py", "tasks/two.py")]
+    assert duplicates(flows) == []
+    assert [found.lines for found in duplicates(others)] == [15]
