@@ -138,7 +138,7 @@ def progress_line(run: Run) -> str:
         *(plural(count, stage) for stage, count in worth_naming(progress.made_items)),
         f"{progress.failed:,} not made",
         *([f"{plural(progress.tried_again, 'item')} tried again"] if progress.tried_again else []),
-        f"{progress.in_flight:,} in flight",
+        run.in_flight,
         f"{plural(round(progress.rows_a_second * 60), 'row')} a minute",
         _time_left(run),
     ]

@@ -132,7 +132,7 @@ def _progress_text(run: ActiveRun) -> str:
     parts = [
         *([f"{duration_range(*left)} left"] if left else []),
         f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
-        f"made, {plural(progress.failed, 'row')} not made, {plural(progress.in_flight, 'job')} in flight",
+        f"made, {plural(progress.failed, 'row')} not made, {run.in_flight}",
     ]
     if progress.refused:
         parts.append(f"{plural(progress.refused, 'row')} refused before")

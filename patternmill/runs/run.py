@@ -127,6 +127,13 @@ class ActiveRun:
         """For people: what the run waits for, the ledger or the service, and since when; empty while all is well."""
         return self.writer.waiting or self._studio.waiting
 
+    @property
+    def in_flight(self) -> str:
+        """For people: `12 in flight, 188 waiting for the service to run more`."""
+        queued = self._studio.queued
+        waits = [f"{queued:,} waiting for the service to run more"] if queued else []
+        return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
+
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
         self._drain(why, self.engine.options.drain)

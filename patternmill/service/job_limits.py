@@ -218,6 +218,11 @@ class JobLimits:
             raise
         return claim
 
+    @property
+    def waiting(self) -> int:
+        """Creates whose turn has not come."""
+        return sum(not turn.done() for one in self._operations.values() for *_, turn in one.waiting)
+
     def release(self, claim: Claim) -> None:
         """It was answered, or will not be sent."""
         claim.operation.claimed -= 1

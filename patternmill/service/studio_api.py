@@ -263,6 +263,11 @@ class StudioApi:
         reason = sentence(self._trouble[1]).removesuffix(".")[:_LONGEST_REASON]
         return f"waiting for the service since {duration(seconds)}: {reason}"
 
+    @property
+    def queued(self) -> int:
+        """Creates that wait because the service runs no more jobs at once."""
+        return self._jobs.waiting
+
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""
         self._draining.begin()

@@ -26,9 +26,13 @@ class ShownRun(SimpleNamespace):
     def waiting(self) -> str:
         return cast(str, self.writer.waiting)
 
+    in_flight = Run.in_flight
 
-def run_with(writer: object, **counts: int) -> Run:
-    return cast(Run, ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None))
+
+def run_with(writer: object, queued: int = 0, **counts: int) -> Run:
+    studio = SimpleNamespace(queued=queued)
+    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None, _studio=studio)
+    return cast(Run, shown)
 
 
 def test_reason_for_waiting_is_shown() -> None:
@@ -38,6 +42,12 @@ def test_reason_for_waiting_is_shown() -> None:
     assert "waiting" not in progress_line(run)
     writer.waiting = "waiting for the ledger's PostgreSQL since 12 s"
     assert progress_line(run).endswith("; waiting for the ledger's PostgreSQL since 12 s")
+
+
+def test_items_that_the_service_has_no_room_for_are_not_in_flight() -> None:
+    """Else 200 would seem to be made where it runs twelve."""
+    line = progress_line(run_with(SimpleNamespace(waiting=""), queued=1_188, to_do=2_000, in_flight=1_200))
+    assert ", 12 in flight, 1,188 waiting for the service to run more, " in line
 
 
 def test_counts_are_formatted() -> None:
