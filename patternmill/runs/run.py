@@ -129,9 +129,9 @@ class ActiveRun:
 
     @property
     def in_flight(self) -> str:
-        """For people: `12 in flight, 188 waiting for the service to run more`."""
+        """For people: `12 in flight, 188 waiting to be sent`."""
         queued = self._studio.queued
-        waits = [f"{queued:,} waiting for the service to run more"] if queued else []
+        waits = [f"{queued:,} waiting to be sent"] if queued else []
         return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
 
     def stop(self, why: str) -> None:

@@ -219,9 +219,9 @@ class JobLimits:
         return claim
 
     @property
-    def waiting(self) -> int:
-        """Creates whose turn has not come."""
-        return sum(not turn.done() for one in self._operations.values() for *_, turn in one.waiting)
+    def sent(self) -> int:
+        """Creates that were sent and not answered yet."""
+        return sum(operation.out for operation in self._operations.values())
 
     def release(self, claim: Claim) -> None:
         """It was answered, or will not be sent."""

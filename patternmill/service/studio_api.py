@@ -129,6 +129,7 @@ class StudioApi:
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
+        self._creating = 0
         #: Which request each job belongs to, by a hash of its body; so with checkouts, which have IDs of their own.
         self._owners: dict[tuple[Stage | None, str], int] = {}
         self._reached = self._answered_well = False
@@ -178,10 +179,17 @@ class StudioApi:
         began = self._clock() - (age or timedelta(0)).total_seconds()
         operation = operation or ON_WIRE[stage].create
         sending = _Sending(stage, operation, body, known_job_id, stopping, age is not None, began)
+        self._creating += 1
+        try:
+            return sending.with_exchange(await self._until_certain(sending))
+        finally:
+            self._creating -= 1
+
+    async def _until_certain(self, sending: _Sending) -> CreateEnd:
         while True:
             end = self._too_old(sending) or await self._send_in_turn(sending)
             if not isinstance(end, ResendAfter):
-                return sending.with_exchange(end)
+                return end
             sending.in_doubt = sending.in_doubt or end.in_doubt
             sending.redirected = sending.redirected or end.redirected
             with suppress(TimeoutError):
@@ -265,8 +273,8 @@ class StudioApi:
 
     @property
     def queued(self) -> int:
-        """Creates that wait because the service runs no more jobs at once."""
-        return self._jobs.waiting
+        """Creates that wait until they may be sent: for the rate, for a job to end, or for a pause that was asked."""
+        return self._creating - self._jobs.sent
 
     def drain(self) -> None:
         """From now on no create is sent; those that wait end at once, InDoubt or NotBegun. Polls continue."""

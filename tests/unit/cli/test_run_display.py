@@ -44,10 +44,10 @@ def test_reason_for_waiting_is_shown() -> None:
     assert progress_line(run).endswith("; waiting for the ledger's PostgreSQL since 12 s")
 
 
-def test_items_that_the_service_has_no_room_for_are_not_in_flight() -> None:
+def test_items_that_wait_to_be_sent_are_not_in_flight() -> None:
     """Else 200 would seem to be made where it runs twelve."""
     line = progress_line(run_with(SimpleNamespace(waiting=""), queued=1_188, to_do=2_000, in_flight=1_200))
-    assert ", 12 in flight, 1,188 waiting for the service to run more, " in line
+    assert ", 12 in flight, 1,188 waiting to be sent, " in line
 
 
 def test_counts_are_formatted() -> None:

@@ -167,13 +167,11 @@ def test_what_finishes_something_waits_for_its_slot_before_the_rest() -> None:
         ]
         tasks = [asyncio.create_task(send(*one)) for one in given]
         await _pass(1)
-        assert (order, limits.waiting) == ([], 4)
+        assert order == []
         tasks[1].cancel()
-        await _pass(1)
-        assert limits.waiting == 3
         limits.ended("pattern-0")
         await asyncio.gather(*tasks, return_exceptions=True)
-        assert (order, limits.waiting) == (["product", "again", "new"], 0)
+        assert order == ["product", "again", "new"]
 
     virtual.run(main())
 

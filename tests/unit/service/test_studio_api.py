@@ -147,8 +147,9 @@ def test_one_refusal_pauses_all_creates_of_its_operation_and_nothing_else() -> N
             second = asyncio.create_task(api.create(Stage.PATTERN, b'{"requestId":"r-2"}'))
             assert isinstance(await api.create(Stage.PRODUCT, b"{}"), Accepted)
             assert isinstance(await api.follow("job-9", Stage.PATTERN), Succeeded)
-            assert virtual.clock() < 2
+            assert (virtual.clock() < 2, api.queued) == (True, 2)
             await asyncio.gather(first, second)
+            assert api.queued == 0
             assert [at >= 30 for at, name, _ in script.sent if name == "patterns/create"] == [
                 False,
                 True,
