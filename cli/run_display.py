@@ -147,7 +147,7 @@ def progress_line(run: Run) -> str:
 
 
 def _time_left(run: Run) -> str:
-    left = run.progress.time_left
+    left = run.time_left
     if left is None:
         return "time left not known yet"
     return f"{duration_range(*left)} left" if any(left) else "ending"

@@ -128,7 +128,7 @@ def _share(run: ActiveRun) -> float:
 
 def _progress_text(run: ActiveRun) -> str:
     progress = run.progress
-    left = progress.time_left if progress.ended < progress.to_do else None
+    left = run.time_left if progress.ended < progress.to_do else None
     parts = [
         *([f"{duration_range(*left)} left"] if left else []),
         f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "

@@ -71,16 +71,16 @@ class Progress:
     def rows_a_second(self) -> float:
         return self.ended / self.seconds if self.seconds > 0 else 0.0
 
-    @property
-    def time_left(self) -> tuple[float, float] | None:
+    def time_left(self, queued: int = 0) -> tuple[float, float] | None:
         """From how many seconds to how many; None where neither this run nor its forecast says.
 
         By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
+        `queued`: items in flight that still wait to be sent.
         """
         left = self.to_do - self.ended - self.left_out
         if not left:
             return 0.0, 0.0
-        if self.ended >= max(_ENOUGH_ROWS, self.in_flight):
+        if self.ended >= max(_ENOUGH_ROWS, self.in_flight - queued):
             middle, spread = left / self.rows_a_second, 1 + _USUAL_SPREAD + self.ended**-0.5
             return middle / spread, middle * spread
         if self.expected is None or self.seconds > self.expected[1]:

@@ -134,6 +134,10 @@ class ActiveRun:
         waits = [f"{queued:,} waiting to be sent"] if queued else []
         return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
 
+    @property
+    def time_left(self) -> tuple[float, float] | None:
+        return self.progress.time_left(self._studio.queued)
+
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
         self._drain(why, self.engine.options.drain)

@@ -26,7 +26,7 @@ class ShownRun(SimpleNamespace):
     def waiting(self) -> str:
         return cast(str, self.writer.waiting)
 
-    in_flight = Run.in_flight
+    in_flight, time_left = Run.in_flight, Run.time_left
 
 
 def run_with(writer: object, queued: int = 0, **counts: int) -> Run:

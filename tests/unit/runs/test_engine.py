@@ -504,7 +504,7 @@ def test_rows_that_a_stop_leaves_are_not_counted_as_ended(shop: Workshop, servic
     assert [engine.has_unfinished_rows(shard) for shard in engine.shards] == [True]
     assert 2 <= made < 10
     assert (progress.ended, progress.left_out, progress.failed) == (made, 10 - made, 0)
-    assert progress.time_left == (0.0, 0.0)
+    assert progress.time_left() == (0.0, 0.0)
 
 
 def test_drain_has_a_deadline(shop: Workshop, service: Service) -> None:

@@ -243,24 +243,33 @@ def test_time_left_follows_the_runs_own_rate() -> None:
     progress = Progress(to_do=40)
     progress.started -= 10
     progress.ended = 10
-    low, high = progress.time_left or (0.0, 0.0)
+    low, high = progress.time_left() or (0.0, 0.0)
     assert 20 < low < 30 < high < 45
     progress.ended = 40
-    assert progress.time_left == (0.0, 0.0)
+    assert progress.time_left() == (0.0, 0.0)
 
 
 def test_time_left_is_the_forecasts_until_more_rows_ended_than_are_under_way() -> None:
     """One of 24 says nothing of the rest: they are about to end with it."""
     progress = Progress(to_do=24, in_flight=23, ended=1)
     progress.started -= 80
-    assert progress.time_left is None, "neither a forecast nor a rate"
+    assert progress.time_left() is None, "neither a forecast nor a rate"
     progress.expected = (90.0, 140.0)
-    low, high = progress.time_left or (0.0, 0.0)
+    low, high = progress.time_left() or (0.0, 0.0)
     assert 9 < low <= 10 and 59 < high <= 60
     progress.started -= 100
-    assert progress.time_left is None, "the forecast was wrong"
+    assert progress.time_left() is None, "the forecast was wrong"
     progress.in_flight, progress.ended = 12, 12
-    assert progress.time_left is not None
+    assert progress.time_left() is not None
+
+
+def test_items_that_wait_to_be_sent_are_not_about_to_end() -> None:
+    """Where the service runs twelve jobs at once, the rate is known after twelve rows."""
+    progress = Progress(to_do=200, in_flight=180, ended=20)
+    progress.started -= 10
+    assert progress.time_left(queued=150) is None
+    low, high = progress.time_left(queued=168) or (0.0, 0.0)
+    assert 60 < low < 90 < high < 130
 
 
 def test_progress_counts_items_by_stage() -> None:
