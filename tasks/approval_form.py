@@ -119,11 +119,12 @@ async def _record_answer(
 ) -> tuple[Approval | None, str]:
     """Record the decision since this flow run was suspended: one against it, and a remark for the next form."""
     answer, code = await _answer_to(question)
+    remark = ""
     if answer is not None and not approval.is_approval_code(asking.settings.approval_code, code):
         get_run_logger().warning(WRONG_CODE)
-        return await asyncio.to_thread(approval.lapse_if_due, asking, question), WRONG_CODE
+        answer, remark = None, WRONG_CODE
     if answer is None:
-        return await asyncio.to_thread(approval.lapse_if_due, asking, question), ""
+        return await asyncio.to_thread(approval.lapse_if_due, asking, question), remark
     decision = answer.as_decision()
     decided = await asyncio.to_thread(approval.record_decision, asking, question, proposal, decision)
     return (None if decision.approved else decided), ""
@@ -168,21 +169,13 @@ def _form(proposal: Proposed, page: ApprovalPage, remark: str, *, with_code: boo
 
 
 def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
-    duplicates = preview.duplicates
+    duplicates = preview.duplicates.sentence() if preview.duplicates else None
+    lint = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
     return ApprovalPage(
-        summary=(
-            _summary(proposal),
-            *([duplicates.sentence()] if duplicates else []),
-            *_lint(preview, proposal),
-        ),
+        summary=tuple(filter(None, (_summary(proposal), duplicates, lint))),
         lines=tuple(_plan_lines(preview, proposal)),
         part="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
-
-
-def _lint(preview: Preview, proposal: Proposal) -> Iterator[str]:
-    note = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
-    yield from filter(None, [note])
 
 
 def _summary(proposal: Proposal) -> str:
