@@ -170,7 +170,7 @@ class KilledImports:
         *,
         catalog: str,
         purchases: int,
-        command: Sequence[str] = IMPORT_COMMAND,
+        command: Sequence[str],
         report: Callable[[str], None],
     ) -> None:
         """`folder` has the file, as `catalog.csv`, and takes the ledger and the results.
@@ -196,9 +196,8 @@ class KilledImports:
         running = self._start()
         try:
             for moment in moments:
-                if not self._reaches(running, moment):
-                    continue
-                running = self._kill(running, moment)
+                if self._reaches(running, moment):
+                    running = self._kill(running, moment)
             self._end(running)
             for _ in range(_TRIES):
                 if self.tally.codes[-1] in FINISHED_CODES:

@@ -74,7 +74,10 @@ def command(
             _write(sheet, catalog, settings, ledger.corrections(*scope))
         else:
             found = ledger.corrections(*scope, ended=everything)
-            _show(found, catalog, settings.environment, as_json=as_json)
+            if as_json:
+                echo_json([asdict(one) for one in found])
+            else:
+                echo_lines(_lines(found, catalog, settings.environment))
     return 0
 
 
@@ -87,13 +90,6 @@ def _refuse_unknown(ledger: Ledger, environment: str, catalog: str) -> None:
             f"The catalog {catalog!r} ({environment}) has no runs in this ledger.",
             remedy=f"Known: {', '.join(known)}." if known else "Import something first.",
         )
-
-
-def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_json: bool) -> None:
-    if as_json:
-        echo_json([asdict(one) for one in found])
-        return
-    echo_lines(_lines(found, catalog, environment))
 
 
 def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:

@@ -188,7 +188,12 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     settlement = Settlement(request, decision, options.why, options.who, options.job)
 
     async def look_up(job_id: str) -> Job | None:
-        return await _look_up(settings_for_request(ledger, request), job_id)
+        from cli.launcher import available_service
+        from patternmill.service.studio_api import StudioApi
+
+        with available_service(settings_for_request(ledger, request)) as service:
+            async with StudioApi.from_settings(service) as api:
+                return await api.job(job_id)
 
     try:
         attempt = asyncio.run(settle(ledger, settlement, limit=settings.in_doubt_limit, look_up=look_up))
@@ -198,15 +203,6 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
     echo("To resume: patternmill retry")
     return 0
-
-
-async def _look_up(settings: Settings, job_id: str) -> Job | None:
-    from cli.launcher import available_service
-    from patternmill.service.studio_api import StudioApi
-
-    with available_service(settings) as settings:
-        async with StudioApi.from_settings(settings) as api:
-            return await api.job(job_id)
 
 
 def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: SettlementFilter) -> int:

@@ -240,7 +240,6 @@ def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     """Whether the lease's process lives."""
-
     from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 
     holder = LeaseHolder.of(lease)
