@@ -258,19 +258,19 @@ def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
 
 
 def _purchases(items: Iterable[PresentItem], options: RunOptions, *, worst: bool) -> Purchases:
-    count = _most_left if worst else _next
+    count = _most_purchases if worst else _next_purchases
     counts: Counter[Stage] = Counter()
     for item in items:
         counts[item.stage] += count(item.last, options.attempts)
     return Purchases(counts, amount_of(counts, options.prices))
 
 
-def _next(last: Attempt | None, most: int) -> int:
+def _next_purchases(last: Attempt | None, most: int) -> int:
     """What is open or made is paid for already."""
     return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
 
 
-def _most_left(last: Attempt | None, most: int) -> int:
+def _most_purchases(last: Attempt | None, most: int) -> int:
     if last is None:
         return most
     if last.state is AttemptState.SUCCEEDED:
