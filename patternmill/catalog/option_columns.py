@@ -27,7 +27,7 @@ _PLURAL = re.compile(r"(?<=sh)es$|(?<=ch)es$|(?<=x)es$|(?<=[^s])s$")
 _MOST_VALUES = 500
 
 #: By category ID, and the index of the column.
-Place = tuple[str, int]
+_CategoryColumn = tuple[str, int]
 
 
 class OptionColumns:
@@ -142,10 +142,10 @@ class OptionColumns:
                 return f"write it into the column {shown(self._file.header[column.index])}"
         return None
 
-    def _found_by_values(self) -> dict[Place, tuple[Option, ...]]:
+    def _found_by_values(self) -> dict[_CategoryColumn, tuple[Option, ...]]:
         """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
         categories: dict[str, Category] = {}
-        values: dict[Place, set[str]] = {}
+        values: dict[_CategoryColumn, set[str]] = {}
         for cells, category in self._rows():
             categories[category.id] = category
             for index in self._carried:
