@@ -31,7 +31,7 @@ from prefect_host.connection import MOST_INCOMPLETE, incomplete_records, mark_co
 from prefect_host.event_batches import EventsBatch
 from prefect_host.record import KnownEnds, close_inside, complete_record, correct_flow_runs
 from prefect_host.task_runs import TaskRunRecord, task_run_id
-from tasks.item_records import ITEM_TASK, known_ends, moment
+from tasks.item_records import ITEM_TASK, known_ends, utc_time
 from tasks.markup import line, logged
 from tasks.prefect_states import counts_message, state_of
 
@@ -193,7 +193,7 @@ def _task_runs(record: RunRecord, trace: ItemTrace, name: str) -> Iterator[TaskR
     attempt = trace.last
     if attempt is None or attempt.ended_at is None or record.ended_at is None:
         return
-    began, ended = moment(attempt.intended_at), moment(attempt.ended_at)
+    began, ended = utc_time(attempt.intended_at), utc_time(attempt.ended_at)
     if record.started_at <= ended <= record.ended_at:
         end = _end(attempt).model_copy(update={"timestamp": ended})
         yield TaskRunRecord(task_run_id(record.run_id, trace.key), name, ITEM_TASK, began, ended, end)

@@ -270,18 +270,18 @@ def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
     if not found:
         echo("Nothing waits for a decision.")
-    _echo(ledger, found, settings.currency)
+    _echo_items(ledger, found, settings.currency)
     waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
     if waiting:
         echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
-        _echo(ledger, waiting, settings.currency)
+        _echo_items(ledger, waiting, settings.currency)
     if driven:
         leased = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))
         echo(f"\nWithout an answer yet, in runs that go on ({leased}): {len(driven):,}.")
     return 0
 
 
-def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
+def _echo_items(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
     for item in items:
         attempt = item.attempt
         echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - item.since)}")
