@@ -188,8 +188,7 @@ class _CellReader:
     def __init__(self, file: CatalogFile) -> None:
         self._width = len(file.header)
         self.indexes = column_indexes(file)
-        codes = (i for i in file.columns.results if header_key(file.header[i]) == "error_code")
-        self._error_code = next(codes, None)
+        self._error_code = file.result_index("error_code")
 
     def cells(self, record: Record) -> dict[str, str]:
         cells = record.cells
