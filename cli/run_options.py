@@ -34,7 +34,7 @@ _ARGUMENTS = "patternmill.arguments"
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
 
 
-def run_options(model: type[BaseModel], declared: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def run_options(model: type[BaseModel], declared: tuple[str, ...]) -> Callable[[Command], Command]:
     """Options for the fields of a request, its own before the common ones; `request_command` collects them.
 
     Those that are `declared` are declared at the command, as arguments for instance, and collected too.

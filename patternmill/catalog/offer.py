@@ -118,7 +118,7 @@ UNREADABLE_OFFER = Offer(
 IN_PART = "The list of categories could be read in part only."
 
 
-def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str] = ()) -> Offer:
+def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str]) -> Offer:
     """The offer; its note is `notes`, and what of it is not known."""
     blind = [one.name for one in categories if not one.checkable]
     unchecked = [f"Options were not checked for {listed(blind)}: they cannot be read."] if blind else []

@@ -176,7 +176,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
 
 
 def refuse_superseded(
-    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool = False
+    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool
 ) -> CheckedCatalog:
     """A run's own file without the rows that a later run has superseded, where they were not edited since.
 
