@@ -141,12 +141,10 @@ class PictureKeeper:
                 url = self._waiting.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 continue
-            self._count(self._draw(url))
-
-    def _count(self, is_drawn: bool) -> None:
-        with self._counting:
-            self.drawn += is_drawn
-            self.failed += not is_drawn
+            is_drawn = self._draw(url)
+            with self._counting:
+                self.drawn += is_drawn
+                self.failed += not is_drawn
 
     def _draw(self, url: str) -> bool:
         try:

@@ -271,10 +271,9 @@ def _plan(
                 remedy="Run the same version of Patternmill on all workers.",
             )
         planned.append(replace(again, position=row.position))
-    plan = replace(plan, rows=tuple(planned))
     # Begun rows first: their jobs count for the window whether they are polled or not.
-    ordered = sorted(planned, key=lambda row: not is_begun(plan, row))
-    return replace(plan, rows=tuple(ordered))
+    planned.sort(key=lambda row: not is_begun(plan, row))
+    return replace(plan, rows=tuple(planned))
 
 
 def _entry(row: RunRow) -> Entry:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -245,7 +245,10 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
     """What retrying these rows would cost; an item that is paid, or shared, is counted once or not at all."""
     items = {item.key: item for row in rows for item in row.items}
-    return RetryCost(*(_purchases(items.values(), options, worst=worst) for worst in (False, True)))
+    return RetryCost(
+        expected=_purchases(items.values(), options, _next_purchases),
+        worst=_purchases(items.values(), options, _most_purchases),
+    )
 
 
 def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
@@ -257,8 +260,9 @@ def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
     )
 
 
-def _purchases(items: Iterable[PresentItem], options: RunOptions, *, worst: bool) -> Purchases:
-    count = _most_purchases if worst else _next_purchases
+def _purchases(
+    items: Iterable[PresentItem], options: RunOptions, count: Callable[[Attempt | None, int], int]
+) -> Purchases:
     counts: Counter[Stage] = Counter()
     for item in items:
         counts[item.stage] += count(item.last, options.attempts)
