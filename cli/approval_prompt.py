@@ -14,7 +14,7 @@ from cli.plan_text import plan_lines
 from cli.terminal import echo, echo_lines
 from patternmill.errors import ApprovalNeeded, ConfigurationError
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
@@ -37,20 +37,20 @@ async def approved(spec: RunSpec, digest: str | None) -> bool:
 
 
 async def is_approved(
-    asking: Asking, proposal: Proposed, digest: str | None, lines: Callable[[], Iterable[str]]
+    requester: Requester, proposal: Proposed, digest: str | None, lines: Callable[[], Iterable[str]]
 ) -> bool:
     """The same of any proposal; `lines` show it."""
     if digest is not None:
-        return await _approve_by_digest(asking, proposal, digest)
+        return await _approve_by_digest(requester, proposal, digest)
     try:
-        await asyncio.to_thread(approval.current_approval, asking, proposal)
+        await asyncio.to_thread(approval.current_approval, requester, proposal)
     except ApprovalNeeded as needed:
-        return await _ask(asking, proposal, needed, lines)
+        return await _ask(requester, proposal, needed, lines)
     return True
 
 
-async def _approve_by_digest(asking: Asking, proposal: Proposed, digest: str) -> bool:
-    if not proposal.to_buy or await _was_approved(asking, proposal, digest):
+async def _approve_by_digest(requester: Requester, proposal: Proposed, digest: str) -> bool:
+    if not proposal.to_buy or await _was_approved(requester, proposal, digest):
         return True
     current = proposal.digest()
     if len(digest) < LEAST_DIGEST or not current.startswith(digest.lower()):
@@ -60,20 +60,20 @@ async def _approve_by_digest(asking: Asking, proposal: Proposed, digest: str) ->
             remedy=f"Look at --plan-only: the file, the catalog or the prices have changed, or the digest has fewer "
             f"than {LEAST_DIGEST} characters. Nothing was bought.",
         )
-    return await _approve(asking, proposal)
+    return await _approve(requester, proposal)
 
 
-async def _was_approved(asking: Asking, proposal: Proposed, digest: str) -> bool:
+async def _was_approved(requester: Requester, proposal: Proposed, digest: str) -> bool:
     """Whether that plan was approved before, and its approval covers what is left."""
     try:
-        earlier = await asyncio.to_thread(approval.current_approval, asking, proposal)
+        earlier = await asyncio.to_thread(approval.current_approval, requester, proposal)
     except ApprovalNeeded:
         return False
     return earlier is not None and len(digest) >= LEAST_DIGEST and earlier.digest.startswith(digest.lower())
 
 
 async def _ask(
-    asking: Asking, proposal: Proposed, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
+    requester: Requester, proposal: Proposed, needed: ApprovalNeeded, lines: Callable[[], Iterable[str]]
 ) -> bool:
     if not sys.stdin.isatty():
         raise needed
@@ -82,16 +82,16 @@ async def _ask(
     if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
         echo("Not begun: the plan was not approved.", err=True)
         return False
-    return await _approve(asking, proposal)
+    return await _approve(requester, proposal)
 
 
-async def _approve(asking: Asking, proposal: Proposed) -> bool:
+async def _approve(requester: Requester, proposal: Proposed) -> bool:
     """Record the approval; False when the approval code is wrong."""
-    if not _knows_the_code(asking.settings):
+    if not _knows_the_code(requester.settings):
         echo("Not begun: that is not the approval code.", err=True)
         return False
     decision = ApprovalDecision(who=f"{getuser()}@{gethostname()}")
-    await asyncio.to_thread(approval.approve, asking, proposal, decision)
+    await asyncio.to_thread(approval.approve, requester, proposal, decision)
     return True
 
 

@@ -17,16 +17,14 @@ from patternmill.settings import Settings, load_settings
 SECRET_NAMES = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|AUTH|LEDGER_URL|CONNECTION_URL", re.IGNORECASE)
 #: Shorter values are words that a mask would strike everywhere.
 SHORTEST_SECRET = 6
-SECRET_SHAPES = ((re.compile(r"(?i)(bearer\s+)[^\s\"',;]+"), rf"\1{MASK}"),)
+BEARER = re.compile(r"(?i)(bearer\s+)[^\s\"',;]+")
 
 
 def masked(text: str) -> str:
     """`text` without the known secrets, bearer credentials and passwords in addresses."""
     for secret in sorted(set(_known_secrets()), key=len, reverse=True):
         text = text.replace(secret, MASK)
-    for shape, replacement in SECRET_SHAPES:
-        text = shape.sub(replacement, text)
-    return mask_passwords(text)
+    return mask_passwords(BEARER.sub(rf"\1{MASK}", text))
 
 
 def masked_traceback(error: BaseException) -> str:

@@ -77,7 +77,7 @@ class FileRehearsal:
         began = time.monotonic()
         forecast = self._forecast()
         rows = self._rehearsed_rows()
-        dice = random.Random(self._seed)  # noqa: S311 - repeatable on purpose
+        rng = random.Random(self._seed)  # noqa: S311 - repeatable on purpose
         options = ("--environment", self._spec.settings.environment)
         with (
             own_settings_removed(),
@@ -85,9 +85,9 @@ class FileRehearsal:
             Studio(*options, process=True, pace="quick") as studio,
         ):
             try:
-                studio.faults.use(*fault_plan(dice), seed=self._seed)
+                studio.faults.use(*fault_plan(rng), seed=self._seed)
                 imports = self._imports(studio, Path(folder), rows)
-                imports.drive(draw_moments(dice, self._kills))
+                imports.drive(draw_moments(rng, self._kills))
                 return self._certificate(studio, imports, rows, forecast, began)
             except StudioFailed as failed:
                 raise PatternmillError(
@@ -219,10 +219,10 @@ def _record(studio: Studio, imports: KilledImports, expected: int) -> RehearsalR
     )
 
 
-def _by_id(things: Iterable[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+def _by_id(objects: Iterable[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
     """Without what is each one's own: two that are alike are equal."""
     own = {name, "imageUrl", "patternImageUrl", "printFiles", "createdAt"}
-    return {one[name]: {key: value for key, value in one.items() if key not in own} for one in things}
+    return {one[name]: {key: value for key, value in one.items() if key not in own} for one in objects}
 
 
 def _patterns(studio: Studio) -> Iterator[dict[str, Any]]:

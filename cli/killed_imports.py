@@ -58,15 +58,15 @@ def counted_calls(report: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     }
 
 
-def fault_plan(dice: random.Random) -> list[dict[str, Any]]:
+def fault_plan(rng: random.Random) -> list[dict[str, Any]]:
     """What goes wrong at the studio, each at a regular number of calls that the seed decides; and counters of calls."""
     refused = {"kind": "refuse", "retryAfter": 0}
-    burst = dice.randint(5, 9)
+    burst = rng.randint(5, 9)
     # On one call the first fault fires: of numbers that have no common factor, none hides another for good.
     creates = iter(
-        dice.choice(pair) for pair in ((11, 13), (17, 19), (23, 29), (31, 37), (41, 43), (47, 53), (59, 61))
+        rng.choice(pair) for pair in ((11, 13), (17, 19), (23, 29), (31, 37), (41, 43), (47, 53), (59, 61))
     )
-    polls = iter(dice.choice(pair) for pair in ((31, 37), (41, 43), (47, 53), (59, 61)))
+    polls = iter(rng.choice(pair) for pair in ((31, 37), (41, 43), (47, 53), (59, 61)))
     return [
         *(_counter(COUNTED + one, one, "delay") for one in _OPERATIONS),
         _counter(_JOBS, "creates", "job_never_ends"),
@@ -87,9 +87,7 @@ def fault_plan(dice: random.Random) -> list[dict[str, Any]]:
         _fault("create executed, a web page as answer", "creates", next(creates), kind="body", form="html"),
         _fault("create refused with 500", "creates", next(creates), kind="refuse", status=500),
         _fault("create refused with 503", "creates", next(creates), **refused, status=503),
-        _fault(
-            "job that fails", "creates", dice.randint(20, 30), kind="job_fails", message="The loom broke."
-        ),
+        _fault("job that fails", "creates", rng.randint(20, 30), kind="job_fails", message="The loom broke."),
         _fault("poll without an answer", "polls", next(polls), kind="close"),
         _fault("slow poll", "polls", next(polls), kind="delay", after=0.8),
         _fault("poll refused with 503", "polls", next(polls), **refused, status=503),
@@ -118,14 +116,14 @@ class KillMoment:
     early: bool
 
 
-def draw_moments(dice: random.Random, kills: int) -> list[KillMoment]:
+def draw_moments(rng: random.Random, kills: int) -> list[KillMoment]:
     """So many kills of the import, and one of the studio for each three of them, spread over the purchases."""
     moments = [
         KillMoment(
-            (number + dice.random()) / count * _LATEST_SHARE,
-            dice.uniform(0.0, min(_LONGEST_PAUSE, _PAUSES / kills)),
+            (number + rng.random()) / count * _LATEST_SHARE,
+            rng.uniform(0.0, min(_LONGEST_PAUSE, _PAUSES / kills)),
             of_import,
-            dice.random() < _EARLY,
+            rng.random() < _EARLY,
         )
         for of_import, count in ((True, kills), (False, (kills + 2) // 3))
         for number in range(count)
@@ -170,7 +168,7 @@ class KilledImports:
         *,
         catalog: str,
         purchases: int,
-        command: Sequence[str] = IMPORT_COMMAND,
+        command: Sequence[str],
         report: Callable[[str], None],
     ) -> None:
         """`folder` has the file, as `catalog.csv`, and takes the ledger and the results.
@@ -196,9 +194,8 @@ class KilledImports:
         running = self._start()
         try:
             for moment in moments:
-                if not self._reaches(running, moment):
-                    continue
-                running = self._kill(running, moment)
+                if self._reaches(running, moment):
+                    running = self._kill(running, moment)
             self._end(running)
             for _ in range(_TRIES):
                 if self.tally.codes[-1] in FINISHED_CODES:

@@ -34,7 +34,7 @@ _ARGUMENTS = "patternmill.arguments"
 _METAVARS = {"max_failures": "N|N%", "retire_at_most": "N,N%", "wait": "TIME", "order": "NAME"}
 
 
-def run_options(model: type[BaseModel], declared: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+def run_options(model: type[BaseModel], declared: tuple[str, ...]) -> Callable[[Command], Command]:
     """Options for the fields of a request, its own before the common ones; `request_command` collects them.
 
     Those that are `declared` are declared at the command, as arguments for instance, and collected too.
@@ -94,7 +94,7 @@ def _shown_argument(argument: str) -> str:
 
 
 def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
-    """A request from options; those that are None count as not given. Raises ConfigurationError."""
+    """A request from options; those that are None count as not set. Raises ConfigurationError."""
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:
@@ -112,7 +112,7 @@ def _option(name: str, field: dict[str, Any], *, required: bool) -> Callable[[Co
             type=click.Choice([PRODUCTION, DUPLICATES]),
             metavar=f"{PRODUCTION}|{DUPLICATES}",
             multiple=True,
-            callback=lambda context, option, words: confirmation(words),
+            callback=lambda context, option, values: confirmation(values),
             help=f"{text} Repeatable.",
         )
     kind = field["anyOf"][0] if "anyOf" in field else field

@@ -25,7 +25,7 @@ from patternmill.ledger.records import Approval
 from patternmill.planning.plan import TO_DO
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
-from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Asking, Proposed
+from patternmill.runs.approval import LEAST_DIGEST, ApprovalDecision, Proposed, Requester
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.preview import Preview
 from patternmill.states import Stage
@@ -83,8 +83,8 @@ async def await_approval(work: Pipeline) -> None:
     """Return if no approval is needed, or it was decided; else suspend the flow run, which ends this process."""
     if not _can_wait():
         return
-    question = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
-    if question is None and not await asyncio.to_thread(approval.may_need_approval, work.spec):
+    request = await asyncio.to_thread(approval.pending_request, work.spec, flow_run.id)
+    if request is None and not await asyncio.to_thread(approval.may_need_approval, work.spec):
         return
     preview = await work.preview()
     proposal = work.proposal(preview.plan)
@@ -92,7 +92,7 @@ async def await_approval(work: Pipeline) -> None:
 
 
 async def await_decision(
-    asking: Asking, proposal: Proposed, page: Callable[[], ApprovalPage]
+    requester: Requester, proposal: Proposed, page: Callable[[], ApprovalPage]
 ) -> Approval | None:
     """A person's decision against what is proposed; None where it is approved, or needs no approval.
 
@@ -101,12 +101,12 @@ async def await_decision(
     """
     if not _can_wait():
         return None
-    question = await asyncio.to_thread(approval.pending_request, asking, flow_run.id)
+    request = await asyncio.to_thread(approval.pending_request, requester, flow_run.id)
     refused, remark = None, ""
-    if question is not None:
-        refused, remark = await _record_answer(asking, question, proposal)
-    if refused is None and await asyncio.to_thread(approval.needs_approval, asking, proposal):
-        await _ask(asking, proposal, page(), remark)
+    if request is not None:
+        refused, remark = await _record_answer(requester, request, proposal)
+    if refused is None and await asyncio.to_thread(approval.needs_approval, requester, proposal):
+        await _ask(requester, proposal, page(), remark)
     return refused
 
 
@@ -115,23 +115,24 @@ def _can_wait() -> bool:
 
 
 async def _record_answer(
-    asking: Asking, question: Approval, proposal: Proposed
+    requester: Requester, request: Approval, proposal: Proposed
 ) -> tuple[Approval | None, str]:
     """Record the decision since this flow run was suspended: one against it, and a remark for the next form."""
-    answer, code = await _answer_to(question)
-    if answer is not None and not approval.is_approval_code(asking.settings.approval_code, code):
+    answer, code = await _answer_to(request)
+    remark = ""
+    if answer is not None and not approval.is_approval_code(requester.settings.approval_code, code):
         get_run_logger().warning(WRONG_CODE)
-        return await asyncio.to_thread(approval.lapse_if_due, asking, question), WRONG_CODE
+        answer, remark = None, WRONG_CODE
     if answer is None:
-        return await asyncio.to_thread(approval.lapse_if_due, asking, question), ""
+        return await asyncio.to_thread(approval.lapse_if_due, requester, request), remark
     decision = answer.as_decision()
-    decided = await asyncio.to_thread(approval.record_decision, asking, question, proposal, decision)
+    decided = await asyncio.to_thread(approval.record_decision, requester, request, proposal, decision)
     return (None if decision.approved else decided), ""
 
 
-async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
+async def _answer_to(request: Approval) -> tuple[ApprovalInput | None, str]:
     """The answer and its approval code, which is deleted from the server before anything else is done."""
-    key, run = response_key(question.question), UUID(flow_run.id)
+    key, run = response_key(request.question), UUID(flow_run.id)
     values: dict[str, Any] | None = await aread_flow_run_input(key, flow_run_id=run)
     if not values:
         return None, ""
@@ -141,16 +142,16 @@ async def _answer_to(question: Approval) -> tuple[ApprovalInput | None, str]:
     return ApprovalInput(**values), code
 
 
-async def _ask(asking: Asking, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
-    patience = asking.settings.approval_timeout
-    question = await asyncio.to_thread(approval.request_approval, asking, proposal, flow_run.id, patience)
+async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, remark: str) -> None:
+    patience = requester.settings.approval_timeout
+    request = await asyncio.to_thread(approval.request_approval, requester, proposal, flow_run.id, patience)
     await show_plan(proposal.digest()[:LEAST_DIGEST], "\n".join(page.lines))
-    now = await asyncio.to_thread(approval.ledger_time, asking)
-    left = patience if question.lapses_at is None else timedelta(seconds=question.lapses_at - now)
+    now = await asyncio.to_thread(approval.ledger_time, requester)
+    left = patience if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
     await asuspend_flow_run(
-        wait_for_input=_form(proposal, page, remark, with_code=asking.settings.approval_code is not None),
+        wait_for_input=_form(proposal, page, remark, with_code=requester.settings.approval_code is not None),
         timeout=max(10, round(left.total_seconds())),
-        key=question.question,
+        key=request.question,
     )
 
 
@@ -168,21 +169,13 @@ def _form(proposal: Proposed, page: ApprovalPage, remark: str, *, with_code: boo
 
 
 def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
-    duplicates = preview.duplicates
+    duplicates = preview.duplicates.sentence() if preview.duplicates else None
+    lint = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
     return ApprovalPage(
-        summary=(
-            _summary(proposal),
-            *([duplicates.sentence()] if duplicates else []),
-            *_lint(preview, proposal),
-        ),
+        summary=tuple(filter(None, (_summary(proposal), duplicates, lint))),
         lines=tuple(_plan_lines(preview, proposal)),
         part="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
-
-
-def _lint(preview: Preview, proposal: Proposal) -> Iterator[str]:
-    note = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
-    yield from filter(None, [note])
 
 
 def _summary(proposal: Proposal) -> str:

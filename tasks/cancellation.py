@@ -1,4 +1,4 @@
-"""Whether a stopped flow run was cancelled in the Prefect UI: the signal is the same as of a stop."""
+"""The state of flow runs: whether a stopped one was cancelled in the Prefect UI, the signal being that of a stop."""
 
 from __future__ import annotations
 
@@ -26,10 +26,15 @@ async def explain_stop(run: ActiveRun) -> None:
 
 async def is_cancelled() -> bool:
     """Whether a person cancels this flow run: a worker that is stopped leaves its state alone."""
+    return await flow_run_state(str(flow_run.id), _PATIENCE) is StateType.CANCELLING
+
+
+async def flow_run_state(run_id: UUID | str, patience: float) -> StateType | None:
+    """None when the server does not answer within `patience` seconds."""
     try:
-        async with asyncio.timeout(_PATIENCE), get_client() as client:
-            state = (await client.read_flow_run(UUID(str(flow_run.id)))).state
+        async with asyncio.timeout(patience), get_client() as client:
+            state = (await client.read_flow_run(UUID(str(run_id)))).state
     except Exception as error:
-        logger.info("Why this run is stopped cannot be asked: %s", type(error).__name__)
-        return False
-    return state is not None and state.type is StateType.CANCELLING
+        logger.info("The state of flow run %s cannot be read: %s", run_id, type(error).__name__)
+        return None
+    return None if state is None else state.type

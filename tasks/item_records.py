@@ -67,7 +67,7 @@ def item_record(
 ) -> TaskRunRecord:
     """`flow_run_name`: of its shard; None: the run's own. `dated`: later than an end that is recorded already."""
     failure = ended.failure
-    at = dated or moment(ended.ended)
+    at = dated or utc_time(ended.ended)
     if failure is None:
         end = State[Any](type=StateType.COMPLETED, name="Completed", timestamp=at)
     else:
@@ -76,8 +76,8 @@ def item_record(
         item_task_run_id(run, ended.item),
         line(ended.item.describe()),
         ITEM_TASK,
-        moment(ended.began),
-        moment(ended.ended),
+        utc_time(ended.began),
+        utc_time(ended.ended),
         end,
         flow_run_name,
     )
@@ -86,7 +86,7 @@ def item_record(
 def open_item_record(run: ActiveRun, item: Item, began: float) -> TaskRunRecord:
     """An item that is being made since `began` (Unix seconds)."""
     name = line(item.describe())
-    return TaskRunRecord(item_task_run_id(run, item), name, ITEM_TASK, moment(began))
+    return TaskRunRecord(item_task_run_id(run, item), name, ITEM_TASK, utc_time(began))
 
 
 def shard_record(run: ActiveRun, shard: Shard, began: float, *, closed: bool = False) -> TaskRunRecord:
@@ -97,11 +97,11 @@ def shard_record(run: ActiveRun, shard: Shard, began: float, *, closed: bool = F
         task_run_id(run.name, "shard", str(shard.number)),
         line(f"{shard.describe()}: {made:,} of {plural(rows, 'product')}"),
         "shard",
-        moment(began),
+        utc_time(began),
         end.timestamp if end is not None else None,
         end,
     )
 
 
-def moment(seconds: float) -> datetime:
+def utc_time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

@@ -1,6 +1,6 @@
 """Items in the Prefect UI: a task run each in the flow run of its shard; in a very large run, a task run each shard.
 
-The engine makes them and never waits for this. Prefect's task engine holds so many task runs open; those beyond are
+The engine makes them and never waits for this. Prefect's task engine holds so many task runs open; the rest are
 recorded by events alone, at their beginning and their end. What is made while its shard has no flow run, or while too
 many events are pending, is recorded once it has ended, with its true times.
 """

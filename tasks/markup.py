@@ -30,9 +30,9 @@ def line(text: str, limit: int = LONGEST) -> str:
     return visible(shortened(text, limit))
 
 
-def markdown(text: str, limit: int = LONGEST) -> str:
+def markdown(text: str) -> str:
     """The text escaped for markdown, table cells included."""
-    parts = _ADDRESS.split(line(text, limit))
+    parts = _ADDRESS.split(line(text))
     shown = (
         f"`{part}`" if number % 2 else _MARKUP.sub(r"\\\g<0>", part) for number, part in enumerate(parts)
     )

@@ -24,7 +24,7 @@ from patternmill.runs.spread import PartGrant, WorkerHandle
 from prefect_host.record import close_inside
 from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import Stopping
-from tasks.cancellation import is_cancelled
+from tasks.cancellation import flow_run_state, is_cancelled
 
 logger = logging.getLogger(__name__)
 
@@ -80,11 +80,11 @@ class _FlowRun:
         self._id = run_id
 
     async def is_gone(self) -> bool:
-        return await self._state() in _FINAL
+        return await flow_run_state(self._id, _PATIENCE) in _FINAL
 
     async def dismiss(self) -> None:
         """Set it to Cancelled if it never began, to Crashed if it did, so that it is not shown as running."""
-        state = await self._state()
+        state = await flow_run_state(self._id, _PATIENCE)
         if state is None or state in _FINAL:
             return
         begun = state is not StateType.SCHEDULED
@@ -106,20 +106,10 @@ class _FlowRun:
 
     async def _final(self) -> None:
         while True:
-            state = await self._state()
+            state = await flow_run_state(self._id, _PATIENCE)
             if state is None or state in _FINAL:
                 return
             await asyncio.sleep(0.5)
-
-    async def _state(self) -> StateType | None:
-        """None when the server does not answer."""
-        try:
-            async with asyncio.timeout(_PATIENCE), get_client() as client:
-                state = (await client.read_flow_run(self._id)).state
-        except Exception as error:
-            logger.info("A part's flow run cannot be read: %s", type(error).__name__)
-            return None
-        return None if state is None else state.type
 
 
 _FINAL = frozenset({StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, StateType.CRASHED})

@@ -1,4 +1,4 @@
-"""Completes what the Prefect UI lacks of runs that have ended, from the ledger: their server was away, or lost it."""
+"""Completes what the Prefect UI lacks of ended runs, from the ledger: their server was unavailable, or lost it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from prefect_host.connection import MOST_INCOMPLETE, incomplete_records, mark_co
 from prefect_host.event_batches import EventsBatch
 from prefect_host.record import KnownEnds, close_inside, complete_record, correct_flow_runs
 from prefect_host.task_runs import TaskRunRecord, task_run_id
-from tasks.item_records import ITEM_TASK, known_ends, moment
+from tasks.item_records import ITEM_TASK, known_ends, utc_time
 from tasks.markup import line, logged
 from tasks.prefect_states import counts_message, state_of
 
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 _PATIENCE = timedelta(seconds=5)
 #: How long a run's last events may take to reach a server that accepts some.
 _SENDING_SECONDS = 10.0
-#: So many runs are completed by one command.
-_MOST_RUNS = MOST_INCOMPLETE
 
 
 async def complete_items(run: ActiveRun, settings: Settings) -> None:
@@ -82,7 +80,7 @@ async def complete_earlier_records(settings: Settings) -> list[RunId]:
     if not incomplete:
         return done
     async with get_client() as client:
-        for name, environment in list(incomplete.items())[:_MOST_RUNS]:
+        for name, environment in list(incomplete.items())[:MOST_INCOMPLETE]:
             run_id = RunId(name)
             try:
                 if await _complete(client, in_environment(settings, environment), run_id):
@@ -190,12 +188,12 @@ def _named_items(row: RowResult) -> Iterator[tuple[ItemTrace, str]]:
         yield item, names.get(item.stage) or refinement_name(next(refinements))
 
 
-def _task_runs(record: RunRecord, trace: ItemTrace | None, name: str) -> Iterator[TaskRunRecord]:
+def _task_runs(record: RunRecord, trace: ItemTrace, name: str) -> Iterator[TaskRunRecord]:
     """An item's task run, if it ended in this run."""
-    attempt = trace.last if trace is not None else None
-    if trace is None or attempt is None or attempt.ended_at is None or record.ended_at is None:
+    attempt = trace.last
+    if attempt is None or attempt.ended_at is None or record.ended_at is None:
         return
-    began, ended = moment(attempt.intended_at), moment(attempt.ended_at)
+    began, ended = utc_time(attempt.intended_at), utc_time(attempt.ended_at)
     if record.started_at <= ended <= record.ended_at:
         end = _end(attempt).model_copy(update={"timestamp": ended})
         yield TaskRunRecord(task_run_id(record.run_id, trace.key), name, ITEM_TASK, began, ended, end)

@@ -65,8 +65,6 @@ def apply_automations(file: Path = FILE) -> Iterator[str]:
     block = notification_block()
     with get_client(sync_client=True) as client:
         for wanted in automations_of(file, block):
-            if wanted is None:
-                continue
             core = AutomationCore.model_validate(wanted)
             existing = client.read_automations_by_name(core.name)
             if existing:
@@ -78,15 +76,16 @@ def apply_automations(file: Path = FILE) -> Iterator[str]:
         yield f"No messages: neither {NOTIFY_URL} nor {NOTIFY_BLOCK} is set."
 
 
-def automations_of(file: Path, block: UUID | None) -> Iterator[dict[str, Any] | None]:
-    """The file's automations, with `block: notify` resolved; None for one that needs a block where there is none."""
+def automations_of(file: Path, block: UUID | None) -> Iterator[dict[str, Any]]:
+    """The file's automations, with `block: notify` resolved; without those that need a block where there is none."""
     import importlib
 
     # It comes with Prefect, and without types.
     yaml: Any = importlib.import_module("yaml")
     for automation in yaml.safe_load(file.read_text("utf-8"))["automations"]:
         actions = [_resolved(action, block) for action in automation["actions"]]
-        yield None if None in actions else {**automation, "actions": actions}
+        if None not in actions:
+            yield {**automation, "actions": actions}
 
 
 def _resolved(action: dict[str, Any], block: UUID | None) -> dict[str, Any] | None:

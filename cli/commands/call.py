@@ -85,13 +85,12 @@ def _shown(answer: Answer) -> int:
     from patternmill.service.outcomes import Trouble
     from patternmill.service.resend import sentence
 
-    if answer.status is not None and answer.trouble is Trouble.NONE:
+    is_json = answer.status is not None and answer.trouble is Trouble.NONE
+    if is_json:
         echo_json(answer.body)
     if answer.usable:
         return EXIT_CODES[Outcome.COMPLETED]
-    unreadable = (
-        " That is no JSON." if answer.status is not None and answer.trouble is not Trouble.NONE else ""
-    )
+    unreadable = " That is no JSON." if answer.status is not None and not is_json else ""
     echo(f"{sentence(answer)}{unreadable}", err=True)
     refused = answer.status is not None and 400 <= answer.status < 500
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if refused else Outcome.FAILED]

@@ -58,13 +58,13 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     _refuse_contradictions(fixing, as_json, yes)
     spec = import_spec(checked_request(ImportRequest, asked))
     read = _read(spec, as_json=as_json, asking=fixing and not yes)
-    desk = _Checking(spec, read.file)
-    checked = desk.check_as_imported(read.file)
+    checker = _FileChecker(spec, read.file)
+    checked = checker.check_as_imported(read.file)
     if fixing:
         from cli.fix_questions import SheetToFix, fix
 
         sheet = SheetToFix(spec.source, read.file, is_unconfirmed=read.unconfirmed is not None)
-        checked = fix(sheet, checked, desk, asking=not yes)
+        checked = fix(sheet, checked, checker, asking=not yes)
     elif as_json:
         _write_json(checked, _lint(checked, spec), read.unconfirmed)
     else:
@@ -74,7 +74,7 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
     return EXIT_CODES[Outcome.COMPLETED_WITH_FAILURES if checked.refused_count else Outcome.COMPLETED]
 
 
-class _Checking:
+class _FileChecker:
     """Checks a file as an import would, by what is offered now."""
 
     def __init__(self, spec: RunSpec, file: CatalogFile) -> None:

@@ -74,7 +74,10 @@ def command(
             _write(sheet, catalog, settings, ledger.corrections(*scope))
         else:
             found = ledger.corrections(*scope, ended=everything)
-            _show(found, catalog, settings.environment, as_json=as_json)
+            if as_json:
+                echo_json([asdict(one) for one in found])
+            else:
+                echo_lines(_lines(found, catalog, settings.environment))
     return 0
 
 
@@ -89,22 +92,15 @@ def _refuse_unknown(ledger: Ledger, environment: str, catalog: str) -> None:
         )
 
 
-def _show(found: Sequence[Correction], catalog: str, environment: str, *, as_json: bool) -> None:
-    if as_json:
-        echo_json([asdict(one) for one in found])
-        return
-    echo_lines(_lines(found, catalog, environment))
-
-
 def _lines(found: Sequence[Correction], catalog: str, environment: str) -> Iterator[str]:
     from cli.commands.explain import correction_text
 
-    held = sum(one.end is None for one in found)
-    yield f"{catalog} ({environment}): {plural(held, 'correction')} applied to the source at each refresh."
+    active = sum(one.end is None for one in found)
+    yield f"{catalog} ({environment}): {plural(active, 'correction')} applied to the source at each refresh."
     for one in found[:_MOST]:
         yield f"  {one.sku or '(no sku)'}  {correction_text(one)}"
     yield from more(len(found), _MOST)
-    if held:
+    if active:
         yield f"To undo those of a row: patternmill corrections {shlex.quote(catalog)} --undo SKU"
 
 
@@ -114,9 +110,9 @@ def _undo(ledger: Ledger, environment: str, catalog: str, skus: Sequence[str]) -
     from patternmill.errors import ConfigurationError
 
     with ledger.transaction():
-        held = ledger.corrections(environment, catalog)
+        active = ledger.corrections(environment, catalog)
         for sku in skus:
-            found = [one for one in held if sku_key(one.sku) == sku_key(sku)]
+            found = [one for one in active if sku_key(one.sku) == sku_key(sku)]
             if not found:
                 raise ConfigurationError(
                     f"Nothing was corrected in a row {sku!r} of catalog {catalog!r} ({environment}), or it has ended.",

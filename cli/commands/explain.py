@@ -148,9 +148,9 @@ def _checkout_lines(record: CheckoutRecord) -> Iterator[str]:
     lines = ", ".join(f"{line.sku} × {line.quantity}" for line in record.lines[:_MOST_SHARING])
     yield f"checkout {record.checkout_id or 'not open'}, part of order {record.order_name!r}: {lines}"
     yield from more(len(record.lines), _MOST_SHARING)
-    for attempt in (record.attempt,) if record.attempt is not None else ():
-        yield f"  attempt {attempt.attempt}: {attempt.state}"
-        yield from _attempt_lines(attempt)
+    if record.attempt is not None:
+        yield f"  attempt {record.attempt.attempt}: {record.attempt.state}"
+        yield from _attempt_lines(record.attempt)
     if record.order is None:
         yield "  not paid, as far as is known"
     else:

@@ -123,12 +123,11 @@ def verify(directory: Path) -> int:
     \b
     Exit codes: 0 every file is as it was written; 1 one is missing or was changed, or there is no manifest.
     """
-    from patternmill.results.summary import read_manifest
-    from patternmill.results.summary import verify as differing
+    from patternmill.results import summary
     from patternmill.text import plural
 
-    manifest = read_manifest(directory)
-    found = differing(directory)
+    manifest = summary.read_manifest(directory)
+    found = summary.verify(directory)
     for name in found:
         echo(f"{directory / name} is not as run {manifest.run_id} wrote it.")
     if found:

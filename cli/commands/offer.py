@@ -36,6 +36,6 @@ def command(categories: tuple[str, ...], environment: str | None, as_json: bool)
     found = chosen_categories(offer, categories, settings.environment)
     if as_json:
         echo_json(offer_json(offer, found, settings.environment))
-        return EXIT_CODES[Outcome.COMPLETED]
-    echo_lines(offer_lines(offer, found, settings.environment))
+    else:
+        echo_lines(offer_lines(offer, found, settings.environment))
     return EXIT_CODES[Outcome.COMPLETED]

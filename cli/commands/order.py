@@ -108,7 +108,7 @@ async def _notice_of_waiting(work: Ordering) -> AsyncIterator[None]:
     """Say once that the service does not answer well, instead of nothing for as long as it is tried."""
 
     async def notice() -> None:
-        while not work.waiting:  # noqa: ASYNC110 - a word for people, about nothing that could be awaited
+        while not work.waiting:  # noqa: ASYNC110 - a notice for people, about nothing that could be awaited
             await asyncio.sleep(1)
         echo(f"The order is {work.waiting}.", err=True)
 

@@ -20,12 +20,12 @@ _MOST_ROWS = 40
 _MOST_LEFT_OUT = 10
 
 
-def _statuses(_context: click.Context, _option: click.Parameter, words: str) -> tuple[str, ...]:
-    if not words:
+def _statuses(_context: click.Context, _option: click.Parameter, names: str) -> tuple[str, ...]:
+    if not names:
         return ()
     from patternmill.runs.retry import statuses_of
 
-    return tuple(status.value for status in statuses_of(words))
+    return tuple(status.value for status in statuses_of(names))
 
 
 @click.command("retry", cls=request_command(RetryRequest))

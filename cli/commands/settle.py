@@ -188,7 +188,12 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     settlement = Settlement(request, decision, options.why, options.who, options.job)
 
     async def look_up(job_id: str) -> Job | None:
-        return await _look_up(settings_for_request(ledger, request), job_id)
+        from cli.launcher import available_service
+        from patternmill.service.studio_api import StudioApi
+
+        with available_service(settings_for_request(ledger, request)) as service:
+            async with StudioApi.from_settings(service) as api:
+                return await api.job(job_id)
 
     try:
         attempt = asyncio.run(settle(ledger, settlement, limit=settings.in_doubt_limit, look_up=look_up))
@@ -198,15 +203,6 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     echo(f"Request {attempt.request_id} is {attempt.state} now; the decision is on record.")
     echo("To resume: patternmill retry")
     return 0
-
-
-async def _look_up(settings: Settings, job_id: str) -> Job | None:
-    from cli.launcher import available_service
-    from patternmill.service.studio_api import StudioApi
-
-    with available_service(settings) as settings:
-        async with StudioApi.from_settings(settings) as api:
-            return await api.job(job_id)
 
 
 def _settle_many(ledger: Ledger, settings: Settings, options: _Options, choice: SettlementFilter) -> int:
@@ -274,18 +270,18 @@ def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
     found = [item for item in unsettled(ledger, settings.in_doubt_limit) if choice.fits(item)]
     if not found:
         echo("Nothing waits for a decision.")
-    _echo(ledger, found, settings.currency)
+    _echo_items(ledger, found, settings.currency)
     waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
     if waiting:
         echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
-        _echo(ledger, waiting, settings.currency)
+        _echo_items(ledger, waiting, settings.currency)
     if driven:
         leased = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))
         echo(f"\nWithout an answer yet, in runs that go on ({leased}): {len(driven):,}.")
     return 0
 
 
-def _echo(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
+def _echo_items(ledger: Ledger, items: Sequence[Unsettled], currency: str | None) -> None:
     for item in items:
         attempt = item.attempt
         echo(f"{attempt.request_id}  {attempt.state} for {duration(ledger.now() - item.since)}")

@@ -81,7 +81,7 @@ def status_facts(
     runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
     return {
         "runs": [_run_facts(run) for run in runs],
-        "open": [asdict(one) for one in _of(catalog, environment, overview.open_attempts(ledger))],
+        "open": [asdict(one) for one in _matching(catalog, environment, overview.open_attempts(ledger))],
         "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
         "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
     }
@@ -131,7 +131,7 @@ def status_lines(
 
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
-    leases = _of(catalog, environment, ledger.held_leases())
+    leases = _matching(catalog, environment, ledger.held_leases())
     holders = {lease.run_id: _holder_state(ledger, lease) for lease in leases}
     running = {run_id for run_id, state in holders.items() if not state.startswith(_DEAD)}
     runs = list(overview.in_numbers(ledger, records[:most]))
@@ -140,12 +140,12 @@ def status_lines(
     yield from _money_lines(ledger, environment, settings)
     yield from _calibration_lines(ledger, environment)
     for lease in leases:
-        yield f"{_named(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
-    yield from _approval_lines(_of(catalog, environment, ledger.approvals()), now, currency)
-    attempts = _of(catalog, environment, overview.open_attempts(ledger))
+        yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
+    yield from _approval_lines(_matching(catalog, environment, ledger.approvals()), now, currency)
+    attempts = _matching(catalog, environment, overview.open_attempts(ledger))
     yield from _open_lines(attempts, now)
     yield from _order_lines(ledger, environment, catalog)
-    for its_environment, its_catalog, count in ledger.held_corrections():
+    for its_environment, its_catalog, count in ledger.active_corrections():
         if environment in (None, its_environment) and catalog in (None, its_catalog):
             yield (
                 f"Corrected in {its_catalog} ({its_environment}): {plural(count, 'cell')} of its source "
@@ -156,7 +156,7 @@ def status_lines(
         yield "To decide: patternmill settle --list"
 
 
-def _of(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
+def _matching(catalog: str | None, environment: str | None, found: Iterable[T]) -> list[T]:
     """Those of a catalog or of its orders, in an environment; None: in any."""
     from patternmill.planning.checkout_items import catalog_of
 
@@ -167,7 +167,7 @@ def _of(catalog: str | None, environment: str | None, found: Iterable[T]) -> lis
     ]
 
 
-def _named(found: _InCatalog) -> str:
+def _scope(found: _InCatalog) -> str:
     return f"{found.catalog} ({found.environment})"
 
 
@@ -240,7 +240,6 @@ def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:
     """Whether the lease's process lives."""
-
     from patternmill.runs.lease import HEARTBEAT_INTERVAL, LeaseHolder
 
     holder = LeaseHolder.of(lease)
@@ -276,7 +275,7 @@ def _approval_lines(approvals: list[Approval], now: float, currency: str | None)
     decided = [one for one in approvals if one.verdict in (Verdict.APPROVED, Verdict.REJECTED)]
     last: dict[str, Approval] = {}
     for approval in sorted(decided, key=lambda one: one.decided_at or 0, reverse=True):
-        last.setdefault(_named(approval), approval)
+        last.setdefault(_scope(approval), approval)
     yield from (_decision_line(approval, currency) for approval in last.values())
 
 
@@ -287,7 +286,7 @@ def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
     until = f"lapses in {duration(left)}" if left > 0 else "lapsed"
     cost = f" for {Cost(approval.expected, approval.worst, currency)}" if approval.worst else ""
     return (
-        f"Waits for approval in {_named(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
+        f"Waits for approval in {_scope(approval)}: plan {approval.short}, {plural(approval.items, 'item')}{cost}; "
         f"asked {duration(now - approval.asked_at)} ago, {until}. "
         f"Answer in the Prefect UI: flow run {approval.flow_run_id}."
     )
@@ -296,7 +295,7 @@ def _waiting_line(approval: Approval, now: float, currency: str | None) -> str:
 def _decision_line(approval: Approval, currency: str | None) -> str:
     note = f" ({approval.note})" if approval.note else ""
     line = (
-        f"Last decision on {_named(approval)}: plan {approval.short} {approval.verdict.value} by {approval.who} "
+        f"Last decision on {_scope(approval)}: plan {approval.short} {approval.verdict.value} by {approval.who} "
         f"(name not verified), {moment(approval.decided_at or 0)}{note}"
     )
     if approval.verdict is Verdict.REJECTED:
@@ -313,7 +312,7 @@ def _decision_line(approval: Approval, currency: str | None) -> str:
 def _open_lines(attempts: Iterable[OpenAttempts], now: float) -> Iterator[str]:
     for found in attempts:
         yield (
-            f"Open in {_named(found)}: {plural(found.count, found.stage)} {_OPEN[found.state]}, "
+            f"Open in {_scope(found)}: {plural(found.count, found.stage)} {_OPEN[found.state]}, "
             f"the oldest for {duration(now - found.oldest)}."
         )
 
@@ -355,7 +354,7 @@ def _next_lines(ledger: Ledger, records: Iterable[RunRecord], running: Collectio
 
     latest: dict[str, RunRecord] = {}
     for record in filter(had_lease, records):
-        latest.setdefault(_named(record), record)
+        latest.setdefault(_scope(record), record)
     for record in latest.values():
         rows = rows_by_status(ledger, record)
         if any(rows.get(status) for status in RETRIABLE) and record.run_id not in running:

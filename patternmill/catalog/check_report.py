@@ -33,7 +33,7 @@ def report_lines(checked: CheckedCatalog, *, limit: int | None = 40) -> list[str
     return lines
 
 
-def report_json(checked: CheckedCatalog, unconfirmed: str | None = None) -> dict[str, Any]:
+def report_json(checked: CheckedCatalog, unconfirmed: str | None) -> dict[str, Any]:
     """The same for programs; docs/operations.md states the fields. A field may be added, none changes its meaning.
 
     `unconfirmed`: a sentence, where nobody has confirmed which of the columns is which.

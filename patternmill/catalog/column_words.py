@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-_ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+#: A remark in a name: `Color (inside)`.
+ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -74,7 +75,7 @@ _OPTIONS: dict[str, str] = {
 
 def name_key(header: str) -> str:
     """What spellings of one name share: `Art.-Nr.`, `ART NR`; accents, asides in brackets and signs are left out."""
-    text = _CAMEL.sub(" ", _ASIDE.sub(" ", header)).replace("№", "no")
+    text = _CAMEL.sub(" ", ASIDE.sub(" ", header)).replace("№", "no")
     folded = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(character for character in folded if not unicodedata.combining(character))
     return "".join(_WORD.findall(plain))

@@ -38,7 +38,7 @@ _OF_A_CHOICE = frozenset(
 OF_A_ROW = frozenset({RowCode.REPEATED_HEADER, RowCode.TOTALS_ROW})
 #: What is wrong with the name of a column.
 _OF_A_HEADER = frozenset({RowCode.OPTION_COLUMN, RowCode.UNKNOWN_OPTION})
-#: What is wrong with options cannot be told where these are wrong.
+#: What is wrong with options cannot be judged where these are wrong.
 _BEFORE_OPTIONS = frozenset(
     {
         RowCode.MALFORMED_SELECTIONS,

@@ -154,10 +154,10 @@ def propose(
 
     `rows`: the cells of some rows. `offer` None: names alone are gone by. `remembered`: what a person confirmed before.
     """
-    return _Proposing(header, rows, offer, remembered).proposal()
+    return _ProposalBuilder(header, rows, offer, remembered).proposal()
 
 
-class _Proposing:
+class _ProposalBuilder:
     """The columns of one sheet that are not decided yet, and those that are."""
 
     def __init__(
@@ -179,12 +179,12 @@ class _Proposing:
         yield from Counter(map(tidy, cells))
 
     def proposal(self) -> MappingProposal:
-        self._take_own_names()
-        for target, worth in (("sku", self._worth_as_sku), ("category", self._worth_as_category)):
-            self._choose(target, worth)
-        self._choose("prompt", self._worth_as_prompt)
+        self._assign_own_names()
+        for target, score in (("sku", self._score_as_sku), ("category", self._score_as_category)):
+            self._choose(target, score)
+        self._choose("prompt", self._score_as_prompt)
         if "selections" not in self._targets():
-            self._take_options()
+            self._assign_options()
         for index in self._open():
             if index in self._keys:
                 # Carried alone, its cells would be asked about in each row.
@@ -210,7 +210,7 @@ class _Proposing:
     def _add(self, index: int, target: str, why: str, certainty: Certainty = Certainty.CERTAIN) -> None:
         self._found[index] = ProposedColumn(index, self._header[index], target, why, certainty)
 
-    def _take_own_names(self) -> None:
+    def _assign_own_names(self) -> None:
         applied = self._remembered.applied(self._header)
         for index, cell in enumerate(self._header):
             key = header_key(cell)
@@ -225,21 +225,21 @@ class _Proposing:
             elif not key:
                 self._add(index, CARRIED, "it has no name")
 
-    def _choose(self, target: str, worth: Callable[[int], _Worth]) -> None:
+    def _choose(self, target: str, score: Callable[[int], _Score]) -> None:
         """The best column for what every catalog has; a question where two are as good."""
         if target not in missing_columns(self._targets()):
             return
-        worths = [(found, index) for index in self._open() if (found := worth(index)).rank > 0]
-        if not worths:
+        scores = [(found, index) for index in self._open() if (found := score(index)).rank > 0]
+        if not scores:
             return
-        fit = sorted(worths, key=lambda one: (-one[0].rank, one[1]))
+        fit = sorted(scores, key=lambda one: (-one[0].rank, one[1]))
         best, index = fit[0]
         rivals = [other for found, other in fit[1:] if found.rank == best.rank]
         for other in rivals:
             self._add(other, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
         self._add(index, target, best.why, Certainty.QUESTION if rivals else best.certainty)
 
-    def _worth_as_sku(self, index: int) -> _Worth:
+    def _score_as_sku(self, index: int) -> _Score:
         named = name_rank("sku", self._header[index])
         filled = sum(1 for row in self._rows if index < len(row) and not is_blank(row[index]))
         values = self._values[index]
@@ -247,50 +247,50 @@ class _Proposing:
         if named > 1:
             sure = named == 3 and (is_unique or not values)
             why = "its name" if is_unique or not values else "some are empty or repeated"
-            return _Worth(named * 2 + is_unique, why, _certain_if(sure))
+            return _Score(named * 2 + is_unique, why, _certain_if(sure))
         if named:
-            return _Worth(2 + is_unique, "a word in its name", Certainty.LIKELY)
+            return _Score(2 + is_unique, "a word in its name", Certainty.LIKELY)
         looks_like_codes = is_unique and len(values) > 1 and all(map(_CODE.match, values))
-        return _Worth(1 if looks_like_codes else 0, "another code in each row", Certainty.QUESTION)
+        return _Score(1 if looks_like_codes else 0, "another code in each row", Certainty.QUESTION)
 
-    def _worth_as_category(self, index: int) -> _Worth:
+    def _score_as_category(self, index: int) -> _Score:
         named, values = name_rank("category", self._header[index]), self._values[index]
         offered = self._offer.categories if self._offer is not None else None
         if not offered or not values:
-            return _Worth(named, "its name", _certain_if(named == 3))
+            return _Score(named, "its name", _certain_if(named == 3))
         assert self._offer is not None, "it has categories"
         fitting = sum(bool(self._offer.find(value)) for value in values)
         counted = f"{fitting} of {len(values)} are categories"
         if fitting >= _MOST_OF * len(values):
-            return _Worth(10 + named, counted, _certain_if(named > 1 or fitting == len(values)))
-        return _Worth(named, counted, Certainty.LIKELY)
+            return _Score(10 + named, counted, _certain_if(named > 1 or fitting == len(values)))
+        return _Score(named, counted, Certainty.LIKELY)
 
-    def _worth_as_prompt(self, index: int) -> _Worth:
+    def _score_as_prompt(self, index: int) -> _Score:
         named, values = name_rank("prompt", self._header[index]), self._values[index]
         is_text = bool(values) and sum(" " in value for value in values) * 2 >= len(values)
         if named == 3:
-            return _Worth(8, "its name", Certainty.CERTAIN)
+            return _Score(8, "its name", Certainty.CERTAIN)
         if named:
             why = "its name" if named == 2 else "a word in its name"
-            return _Worth(named * 2 + is_text, why, Certainty.LIKELY)
+            return _Score(named * 2 + is_text, why, Certainty.LIKELY)
         is_long = is_text and sum(map(len, values)) >= 15 * len(values)
-        return _Worth(1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.QUESTION)
+        return _Score(1 if is_long and len(values) > 1 else 0, "it holds text", Certainty.QUESTION)
 
-    def _take_options(self) -> None:
+    def _assign_options(self) -> None:
         options = self._offered_options()
-        worths = sorted(
-            ((worth, -index) for index in self._open() for worth in self._worths_as_option(index, options)),
+        scores = sorted(
+            ((score, -index) for index in self._open() for score in self._option_scores(index, options)),
             reverse=True,
         )
-        for worth, place in worths:
-            index, target = -place, OPTION_PREFIX + worth.option
+        for score, place in scores:
+            index, target = -place, OPTION_PREFIX + score.option
             if index in self._found:
                 continue
             rival = self._column_of(target)
             if rival is None:
-                self._add(index, target, worth.why, worth.certainty)
+                self._add(index, target, score.why, score.certainty)
                 continue
-            if not worth.is_named:
+            if not score.is_named:
                 continue
             self._add(index, CARRIED, f"could be {shown(target)} too", Certainty.QUESTION)
             if not is_catalog_column(header_key(rival.header)):
@@ -316,7 +316,7 @@ class _Proposing:
             else self._offer.categories
         )
 
-    def _worths_as_option(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionWorth]:
+    def _option_scores(self, index: int, options: Mapping[str, _OfferedOption]) -> Iterator[_OptionScore]:
         header, values = self._header[index], self._values[index][:_MOST_VALUES]
         key, called = option_key(header), option_called(header)
         value_keys = [suggestion_key(value) for value in values]
@@ -327,15 +327,15 @@ class _Proposing:
                 self._keys.add(index)
                 continue
             if bool(key) and (key in option.names or (called is not None and called in option.names)):
-                yield _named_worth(name, option, share, len(values))
+                yield _named_score(name, option, share, len(values))
             elif called is not None and 1 > share >= _MOST_OF:
                 fitting = f"{round(share * len(values))} of {len(values)} values are offered"
-                yield _OptionWorth(False, share, name, fitting, Certainty.LIKELY)
+                yield _OptionScore(False, share, name, fitting, Certainty.LIKELY)
             elif share == 1 and not set(value_keys) <= ANYWHERE:
-                yield _OptionWorth(False, share, name, "its values", Certainty.QUESTION)
+                yield _OptionScore(False, share, name, "its values", Certainty.QUESTION)
         if called is not None and not options:
             why = "the offered options are not known"
-            yield _OptionWorth(True, 0.0, called, why, Certainty.LIKELY)
+            yield _OptionScore(True, 0.0, called, why, Certainty.LIKELY)
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ class _OfferedOption:
 
 
 @dataclass(frozen=True)
-class _Worth:
+class _Score:
     """How well a column fits; 0: not at all."""
 
     rank: int
@@ -369,7 +369,7 @@ class _Worth:
 
 
 @dataclass(frozen=True, order=True)
-class _OptionWorth:
+class _OptionScore:
     is_named: bool
     share: float
     option: str
@@ -377,11 +377,11 @@ class _OptionWorth:
     certainty: Certainty
 
 
-def _named_worth(name: str, option: _OfferedOption, share: float, values: int) -> _OptionWorth:
+def _named_score(name: str, option: _OfferedOption, share: float, values: int) -> _OptionScore:
     if not values or share == 1 or option.values is None:
-        return _OptionWorth(True, share, name, "its name", Certainty.CERTAIN)
+        return _OptionScore(True, share, name, "its name", Certainty.CERTAIN)
     fitting = f"{round(share * values)} of {values} values are offered"
-    return _OptionWorth(True, share, name, fitting, _certain_if(share >= _MOST_OF))
+    return _OptionScore(True, share, name, fitting, _certain_if(share >= _MOST_OF))
 
 
 def _certain_if(sure: bool) -> Certainty:

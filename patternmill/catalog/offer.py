@@ -84,7 +84,6 @@ class Offer:
     """What an environment offers. `categories` None: the list could not be read, so nothing is checked."""
 
     categories: tuple[Category, ...] | None
-    options_checked: bool
     #: One sentence on what could not be read.
     note: str | None
     #: False when the list may be longer than what was read: what is not in it may be offered all the same.
@@ -113,17 +112,17 @@ class Offer:
 
 
 UNREADABLE_OFFER = Offer(
-    None, False, "Categories and options were not checked: the list of them cannot be read.", False
+    None, "Categories and options were not checked: the list of them cannot be read.", False
 )
 
 IN_PART = "The list of categories could be read in part only."
 
 
-def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str] = ()) -> Offer:
+def described_offer(categories: tuple[Category, ...], *, complete: bool, notes: Iterable[str]) -> Offer:
     """The offer; its note is `notes`, and what of it is not known."""
     blind = [one.name for one in categories if not one.checkable]
     unchecked = [f"Options were not checked for {listed(blind)}: they cannot be read."] if blind else []
-    return Offer(categories, not blind, " ".join([*notes, *unchecked]) or None, complete)
+    return Offer(categories, " ".join([*notes, *unchecked]) or None, complete)
 
 
 def with_unlisted(offer: Offer, found: Iterable[Category]) -> Offer:

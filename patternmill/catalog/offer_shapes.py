@@ -128,7 +128,7 @@ def read_models(answer: Json) -> Offer | None:
     found = read_category_list(answer)
     if found is None or not found.categories:
         return None
-    return Offer(found.categories, options_checked=False, note=None, complete=found.complete)
+    return Offer(found.categories, note=None, complete=found.complete)
 
 
 def read_category(answer: Json, listed: Category) -> Category:

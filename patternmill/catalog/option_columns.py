@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import NOTE_PREFIX
+from patternmill.catalog.column_words import ASIDE
 from patternmill.catalog.offer import Category, Nearest, Option, offer_key
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import OPTION_PREFIX, column_letter, header_key, is_blank, tidy
@@ -20,14 +21,13 @@ _NEAR_SELECTIONS = frozenset({"selection", "option", "choice"})
 #: Cells that do not show what their column is.
 ANYWHERE = frozenset({"none", "yes", "no", "true", "false", "0", "1", "x", "-", "n/a"})
 _SPELLINGS = {"colour": "color", "coloring": "color", "fibre": "fiber", "grey": "gray", "centre": "center"}
-_ASIDE = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _CALLED_OPTION = re.compile(r"^(options?|opts?)\b[ :.]*|[ :.]*\boptions?$")
 _PLURAL = re.compile(r"(?<=sh)es$|(?<=ch)es$|(?<=x)es$|(?<=[^s])s$")
 #: No option has more values.
 _MOST_VALUES = 500
 
 #: By category ID, and the index of the column.
-Place = tuple[str, int]
+_CategoryColumn = tuple[str, int]
 
 
 class OptionColumns:
@@ -142,10 +142,10 @@ class OptionColumns:
                 return f"write it into the column {shown(self._file.header[column.index])}"
         return None
 
-    def _found_by_values(self) -> dict[Place, tuple[Option, ...]]:
+    def _found_by_values(self) -> dict[_CategoryColumn, tuple[Option, ...]]:
         """The options that have all cells of a column as values, and that no row of the category chooses elsewhere."""
         categories: dict[str, Category] = {}
-        values: dict[Place, set[str]] = {}
+        values: dict[_CategoryColumn, set[str]] = {}
         for cells, category in self._rows():
             categories[category.id] = category
             for index in self._carried:
@@ -209,6 +209,6 @@ def _named(category: Category, name: str) -> tuple[Option, ...]:
 
 def option_key(text: str) -> str:
     """What common names of one option share: `Colour`, `colors`, `Color (inside)`."""
-    key = _CALLED_OPTION.sub("", offer_key(_ASIDE.sub(" ", text))) or offer_key(text)
+    key = _CALLED_OPTION.sub("", offer_key(ASIDE.sub(" ", text))) or offer_key(text)
     words = (_PLURAL.sub("", word) if len(word) > 3 else word for word in key.split())
     return " ".join(_SPELLINGS.get(word, word) for word in words)

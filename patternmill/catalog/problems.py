@@ -104,31 +104,24 @@ class Finding:
 
     def at(self, line: int, sku: str | None) -> Problem:
         return Problem(
-            line,
             self.column,
-            sku,
             self.code,
             self.message,
             self.remedy,
             self.value,
             self.suggestion,
             self.offered,
+            line=line,
+            sku=sku,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One fault of one row. `line` is the row number that a spreadsheet shows; the header is row 1."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Finding):
+    """A fault in its row. `line` is the row number that a spreadsheet shows; the header is row 1."""
 
     line: int
-    column: str | None
     sku: str | None
-    code: RowCode
-    message: str
-    remedy: str
-    value: str | None = None
-    suggestion: str | None = None
-    offered: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.message}; {self.remedy}" if self.remedy else self.message

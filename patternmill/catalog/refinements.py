@@ -33,7 +33,7 @@ def _value_text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-class _Unreadable(Exception):
+class _Malformed(Exception):
     """A cell that asks for nothing that any service could make; its text is what is wrong."""
 
 
@@ -43,10 +43,10 @@ _COLOUR = re.compile(r"#?([0-9a-f]{6}|[0-9a-f]{3})", re.IGNORECASE)
 def _recolor(cell: str) -> dict[str, Any]:
     colours = [part for part in re.split(r"[\s,;]+", cell) if part]
     if not colours:
-        raise _Unreadable("there is no colour")
+        raise _Malformed("there is no colour")
     for colour in colours:
         if not _COLOUR.fullmatch(colour):
-            raise _Unreadable(f"{shown(colour)} is no colour")
+            raise _Malformed(f"{shown(colour)} is no colour")
     return {"palette": [f"#{_six_digits(colour.lstrip('#').lower())}" for colour in colours]}
 
 
@@ -58,9 +58,9 @@ def _crop(cell: str) -> dict[str, Any]:
     try:
         x, y, width, height = map(_number, re.split(r"\s*[,;]\s*|\s+", cell))
     except ValueError:
-        raise _Unreadable(f"{shown(cell)} is not four numbers") from None
+        raise _Malformed(f"{shown(cell)} is not four numbers") from None
     if min(x, y) < 0 or min(width, height) <= 0:
-        raise _Unreadable(f"{shown(cell)} has a negative place, or no width or height")
+        raise _Malformed(f"{shown(cell)} has a negative place, or no width or height")
     return {"x": x, "y": y, "width": width, "height": height}
 
 
@@ -76,7 +76,7 @@ def _extend(cell: str) -> dict[str, Any]:
     written = re.fullmatch(r"(\d{1,6})\s*[x×*]\s*(\d{1,6})", cell, re.IGNORECASE)
     columns, rows = (int(part) for part in written.groups()) if written else (0, 0)
     if not columns or not rows:
-        raise _Unreadable(f"{shown(cell)} is no number of columns and rows")
+        raise _Malformed(f"{shown(cell)} is no number of columns and rows")
     return {"columns": columns, "rows": rows}
 
 
@@ -105,9 +105,9 @@ def read_refinement(operation: str, text: str, column: str) -> Refinement | Find
     form = _FORMS[operation]
     try:
         if operation != "edit" and UNSAFE.search(text):
-            raise _Unreadable(f"invisible or control characters in {shown(text)}")
+            raise _Malformed(f"invisible or control characters in {shown(text)}")
         parameters = _json_object(text) if text.startswith("{") else form.read(text)
-    except _Unreadable as fault:
+    except _Malformed as fault:
         remedy = f"{form.example}, or a JSON object"
         return Finding(column, RowCode.MALFORMED_REFINEMENT, str(fault), remedy)
     return Refinement(operation, parameters)
@@ -117,15 +117,15 @@ def _json_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        raise _Unreadable(f"{shown(text)} is no JSON object") from None
+        raise _Malformed(f"{shown(text)} is no JSON object") from None
     if not value or not isinstance(value, dict):
-        raise _Unreadable("the object is empty")
+        raise _Malformed("the object is empty")
     if own := sorted(_OWN_FIELDS & value.keys()):
-        raise _Unreadable(f"{own[0]} is set by the request itself")
+        raise _Malformed(f"{own[0]} is set by the request itself")
     try:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
-        raise _Unreadable(f"{shown(text)} holds what JSON cannot carry") from None
+        raise _Malformed(f"{shown(text)} holds what JSON cannot carry") from None
     return value
 
 

@@ -16,7 +16,7 @@ from patternmill.catalog.offer import Category, Nearest, Offer, offer_key
 from patternmill.catalog.option_columns import OptionColumns
 from patternmill.catalog.problems import Finding, Problem, RowCode
 from patternmill.catalog.row_corrections import NO_OVERLAY, Overlay
-from patternmill.catalog.rows import Row, column_letter, header_key, is_blank, sku_key, tidy
+from patternmill.catalog.rows import Row, column_letter, is_blank, sku_key, tidy
 from patternmill.catalog.selections import WrittenSelection, did_you_mean, offered, read_choices, resolve
 from patternmill.catalog.slips import (
     error_finding,
@@ -95,11 +95,6 @@ def categories_written(file: CatalogFile) -> frozenset[str]:
     return frozenset(tidy(record.cells[index]) for record in file.records if index < len(record.cells))
 
 
-def _error_code_column(file: CatalogFile) -> int | None:
-    named = (index for index in file.columns.results if header_key(file.header[index]) == "error_code")
-    return next(named, None) if file.columns.ours else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Resolved:
     id: str
@@ -129,7 +124,7 @@ class _RowChecker:
         self._nearest = Nearest()
         self._lines_by_sku = _lines_by_sku(file)
         self._resolve_category = lru_cache(_CACHED)(self._resolved)
-        self._error_code = _error_code_column(file)
+        self._error_code = file.result_index("error_code")
         self._shared_texts: dict[str, str] = {}
         self._faults = file.faults
         self._extra_columns = ExtraColumns(file, extras)

@@ -161,10 +161,10 @@ def composed(
     A cell that was corrected before leads from the source's text to the newest one, or back to nothing; the same
     file once more corrects nothing anew.
     """
-    holding = [one for one in known if one.end is None]
-    cells = {(one.source_row, one.column): one for one in holding}
-    cells |= {(one.row, one.column): one for one in holding}
-    source_rows = {one.row: one.source_row for one in holding}
+    active = [one for one in known if one.end is None]
+    cells = {(one.source_row, one.column): one for one in active}
+    cells |= {(one.row, one.column): one for one in active}
+    source_rows = {one.row: one.source_row for one in active}
     replaced_texts = {
         (one.row, one.column, one.value): one.was for one in known if one.end is CorrectionEnd.REPLACED
     }
@@ -188,8 +188,7 @@ class _CellReader:
     def __init__(self, file: CatalogFile) -> None:
         self._width = len(file.header)
         self.indexes = column_indexes(file)
-        codes = (i for i in file.columns.results if header_key(file.header[i]) == "error_code")
-        self._error_code = next(codes, None)
+        self._error_code = file.result_index("error_code")
 
     def cells(self, record: Record) -> dict[str, str]:
         cells = record.cells

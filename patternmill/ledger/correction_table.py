@@ -25,7 +25,7 @@ class CorrectionTable(Tables):
         )
         return [_correction(*values) for values in found]
 
-    def held_corrections(self) -> list[tuple[str, str, int]]:
+    def active_corrections(self) -> list[tuple[str, str, int]]:
         """How many hold: environment, catalog, count."""
         rows = self.database.rows(
             "SELECT environment, catalog, count(*) FROM corrections WHERE ended_at IS NULL "

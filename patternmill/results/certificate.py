@@ -23,7 +23,7 @@ _NOT_FINAL = UNFINISHED_ROWS | {RowStatus.HELD}
 _MOST_NAMED = 5
 
 #: An object of the studio, as it answers it.
-Thing = Mapping[str, Any]
+StudioObject = Mapping[str, Any]
 
 
 class _Section(BaseModel):
@@ -134,8 +134,8 @@ class RehearsalRecord:
     doubles: Sequence[Mapping[str, Any]]
     #: What the studio has, by ID, without names, addresses and dates: two that are alike are equal. The prompt of a
     #: pattern that was made of another is that of the first.
-    products: Mapping[str, Thing]
-    patterns: Mapping[str, Thing]
+    products: Mapping[str, StudioObject]
+    patterns: Mapping[str, StudioObject]
     rows: Sequence[Mapping[str, Any]]
     #: Rows that went in.
     expected: int
@@ -168,19 +168,19 @@ class RehearsalRecord:
         }
         return {text: lost for text, lost in found.items() if lost}
 
-    def _last_patterns(self) -> Mapping[str, Thing]:
+    def _last_patterns(self) -> Mapping[str, StudioObject]:
         """Those that no other pattern was made of: rows name the last one."""
         parents = {one["parentPatternId"] for one in self.patterns.values()}
         return {name: one for name, one in self.patterns.items() if name not in parents}
 
-    def _in_no_row(self, things: Mapping[str, Thing], field: str) -> tuple[list[str], list[str]]:
+    def _in_no_row(self, objects: Mapping[str, StudioObject], field: str) -> tuple[list[str], list[str]]:
         """Those that are like one that a row names, and all others."""
         named = self._named(field)
-        known = {_content(things[name]) for name in named if name in things}
+        known = {_content(objects[name]) for name in named if name in objects}
         twice: list[str] = []
         others: list[str] = []
-        for name in things.keys() - named:
-            (twice if _content(things[name]) in known else others).append(name)
+        for name in objects.keys() - named:
+            (twice if _content(objects[name]) in known else others).append(name)
         return sorted(twice), sorted(others)
 
     def _is_wrong(self, row: Mapping[str, Any]) -> bool:
@@ -224,8 +224,8 @@ class RehearsalRecord:
         )
 
 
-def _content(thing: Thing) -> str:
-    return json.dumps(thing, sort_keys=True)
+def _content(one: StudioObject) -> str:
+    return json.dumps(one, sort_keys=True)
 
 
 def findings_of(record: RehearsalRecord) -> Iterator[str]:

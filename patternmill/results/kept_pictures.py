@@ -86,7 +86,7 @@ class PictureKeeper:
             while not self._followed.wait(_POLL_SECONDS):
                 self.ask(made())
 
-        self._following = self._begin(following)
+        self._following = self._start_daemon(following)
 
     def finish(
         self, out: Path, display: PictureDisplay, *, is_stopped: Callable[[], bool] = lambda: False
@@ -127,9 +127,9 @@ class PictureKeeper:
 
     def _start_thread(self) -> None:
         if len(self._threads) < (os.cpu_count() or 1):
-            self._threads.append(self._begin(self._draw_waiting))
+            self._threads.append(self._start_daemon(self._draw_waiting))
 
-    def _begin(self, work: Callable[[], None]) -> threading.Thread:
+    def _start_daemon(self, work: Callable[[], None]) -> threading.Thread:
         # A daemon: a command that fails does not wait for pictures.
         thread = threading.Thread(target=work, name="pictures", daemon=True)
         thread.start()
@@ -141,20 +141,18 @@ class PictureKeeper:
                 url = self._waiting.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 continue
-            self._count(self._draw(url))
-
-    def _count(self, is_drawn: bool) -> None:
-        with self._counting:
-            self.drawn += is_drawn
-            self.failed += not is_drawn
+            is_drawn = self._draw(url)
+            with self._counting:
+                self.drawn += is_drawn
+                self.failed += not is_drawn
 
     def _draw(self, url: str) -> bool:
         try:
             target = private_folder(self._cache) / picture_name(url)
-            address = _at(url, self._studio_url)
+            address = _current_address(url, self._studio_url)
             with urllib.request.urlopen(address, timeout=_PICTURE_SECONDS) as answer:  # noqa: S310 - our own studio
                 content = answer.read()
-            with _whole(target) as partial:
+            with _replacing(target) as partial:
                 write_private(partial, content)
         except (OSError, HTTPException):
             return False
@@ -174,7 +172,7 @@ def share_pictures(out: Path, cache: Path) -> bool:
     return True
 
 
-def _at(url: str, studio_url: str) -> str:
+def _current_address(url: str, studio_url: str) -> str:
     """The picture's address at the studio as it runs now: its port changes."""
     now, then = urlsplit(studio_url), urlsplit(url)
     return urlunsplit((now.scheme, now.netloc, then.path, f"width={WIDTH}", ""))
@@ -183,12 +181,12 @@ def _at(url: str, studio_url: str) -> str:
 def _copy(source: Path, target: Path) -> None:
     """No link: files under the home are private, results have the umask's permissions."""
     if not target.exists():
-        with _whole(target) as partial:
+        with _replacing(target) as partial:
             shutil.copyfile(source, partial)
 
 
 @contextmanager
-def _whole(target: Path) -> Iterator[Path]:
+def _replacing(target: Path) -> Iterator[Path]:
     """A file that takes the target's place when it is complete. Not synced: a picture can be drawn again."""
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:

@@ -188,7 +188,7 @@ def build_manifest(
     run: RunRecord,
     rows: Sequence[RowResult],
     files: Sequence[FileMark],
-    orders: Sequence[CheckoutRecord] = (),
+    orders: Sequence[CheckoutRecord],
 ) -> Manifest:
     return Manifest(
         run_id=run.run_id,

@@ -43,7 +43,7 @@ class ApprovalDecision:
     note: str | None = None
 
 
-class Asking(Protocol):
+class Requester(Protocol):
     """What is known of whoever asks for an approval: a run, or an order."""
 
     @property
@@ -91,7 +91,7 @@ def has_threshold(options: RunOptions) -> bool:
     return options.approve_above_items is not None or options.approve_above_cost is not None
 
 
-def may_need_approval(spec: Asking) -> bool:
+def may_need_approval(spec: Requester) -> bool:
     """Whether a plan of this catalog is worth a look before its run begins. Writes nothing."""
     if has_threshold(spec.options):
         return True
@@ -99,7 +99,7 @@ def may_need_approval(spec: Asking) -> bool:
         return ledger is not None and _last_decision(ledger, spec) is not None
 
 
-def looser_limits(spec: Asking) -> str | None:
+def looser_limits(spec: Requester) -> str | None:
     """A note where plans are judged by looser limits than the catalog's last one was; None otherwise."""
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
@@ -130,7 +130,7 @@ def _looser_than(record: RunRecord, options: RunOptions) -> str | None:
     )
 
 
-def needs_approval(spec: Asking, proposal: Proposed) -> bool:
+def needs_approval(spec: Requester, proposal: Proposed) -> bool:
     """Whether a person has to approve a plan first. Writes nothing."""
     try:
         current_approval(spec, proposal)
@@ -139,7 +139,7 @@ def needs_approval(spec: Asking, proposal: Proposed) -> bool:
     return False
 
 
-def current_approval(spec: Asking, proposal: Proposed) -> Approval | None:
+def current_approval(spec: Requester, proposal: Proposed) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_if_any(spec.settings) as ledger:
         approved = require_approval(ledger, spec, proposal)
@@ -149,7 +149,9 @@ def current_approval(spec: Asking, proposal: Proposed) -> Approval | None:
 # Await: the request for an approval, and the flow run that waits for it.
 
 
-def request_approval(spec: Asking, proposal: Proposed, flow_run_id: str, time_limit: timedelta) -> Approval:
+def request_approval(
+    spec: Requester, proposal: Proposed, flow_run_id: str, time_limit: timedelta
+) -> Approval:
     """Ask a person to approve a plan; where the flow run waits with this plan already, under a new question."""
     with _writing(spec) as ledger:
         before = ledger.waiting_approval(flow_run_id)
@@ -162,13 +164,13 @@ def request_approval(spec: Asking, proposal: Proposed, flow_run_id: str, time_li
         return _record_request(ledger, spec, proposal, flow_run_id, time_limit)
 
 
-def pending_request(spec: Asking, flow_run_id: str) -> Approval | None:
+def pending_request(spec: Requester, flow_run_id: str) -> Approval | None:
     """The request of a flow run, as long as no decision on it is on record."""
     with ledger_if_any(spec.settings) as ledger:
         return ledger.waiting_approval(flow_run_id) if ledger is not None else None
 
 
-def ledger_time(spec: Asking) -> float:
+def ledger_time(spec: Requester) -> float:
     """Now, by the clock that dates requests: on PostgreSQL not this machine's."""
     with open_ledger(spec.settings) as ledger:
         return ledger.now()
@@ -186,14 +188,14 @@ def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
 # Decide: record a person's decision, or that none was made in time.
 
 
-def approve(spec: Asking, proposal: Proposed, decision: ApprovalDecision) -> Approval:
+def approve(spec: Requester, proposal: Proposed, decision: ApprovalDecision) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
     with _writing(spec) as ledger:
         return _decide(ledger, _record_request(ledger, spec, proposal), proposal, decision)
 
 
 def record_decision(
-    spec: Asking, request: Approval, proposal: Proposed, decision: ApprovalDecision
+    spec: Requester, request: Approval, proposal: Proposed, decision: ApprovalDecision
 ) -> Approval | None:
     """Record the decision on a request; None when the plan now makes items that the person never saw."""
     with _writing(spec) as ledger:
@@ -204,7 +206,7 @@ def record_decision(
         return _decide(ledger, request, proposal, decision)
 
 
-def lapse_if_due(spec: Asking, request: Approval) -> Approval | None:
+def lapse_if_due(spec: Requester, request: Approval) -> Approval | None:
     with _writing(spec) as ledger:
         if request.lapses_at is None or ledger.now() < request.lapses_at:
             return None
@@ -214,7 +216,7 @@ def lapse_if_due(spec: Asking, request: Approval) -> Approval | None:
 # Check: within the transaction that puts the run on record.
 
 
-def require_approval(ledger: Ledger | None, spec: Asking, proposal: Proposed) -> ApprovedItems | None:
+def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposed) -> ApprovedItems | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last decision on the catalog covers every plan that makes only items of the plan that was decided on: so what
@@ -261,11 +263,11 @@ def rejection(decision: Approval) -> HaltReason:
     )
 
 
-def _last_decision(ledger: Ledger, spec: Asking) -> Approval | None:
+def _last_decision(ledger: Ledger, spec: Requester) -> Approval | None:
     return ledger.last_decision(spec.scope.environment, spec.scope.catalog)
 
 
-def _declined(ledger: Ledger, spec: Asking, proposal: Proposed) -> str | None:
+def _declined(ledger: Ledger, spec: Requester, proposal: Proposed) -> str | None:
     """Who decided against buying how many of the plan's items; None where nobody did."""
     declined = ledger.declined_items(spec.scope.environment, spec.scope.catalog)
     found = proposal.to_buy & declined.keys()
@@ -288,7 +290,7 @@ def _has_work(approved: ApprovedItems, proposal: Proposed) -> bool:
 
 def _record_request(
     ledger: Ledger,
-    spec: Asking,
+    spec: Requester,
     proposal: Proposed,
     flow_run_id: str | None = None,
     time_limit: timedelta | None = None,
@@ -334,7 +336,7 @@ def _sha256(text: str) -> str:
 
 
 @contextmanager
-def _writing(spec: Asking) -> Iterator[Ledger]:
+def _writing(spec: Requester) -> Iterator[Ledger]:
     """The ledger in a transaction; it is made where none exists."""
     with open_ledger(spec.settings) as ledger, ledger.transaction():
         yield ledger

@@ -263,7 +263,7 @@ def _seen(ledger: Ledger, attempt: Attempt) -> tuple[float, FailedExchange | Non
 
 
 def _response(exchange: FailedExchange) -> dict[str, Any]:
-    """A status beyond the bounds of a report is left out; the text has it."""
+    """A status outside the bounds of a report is left out; the text has it."""
     known: dict[str, Any] = {"durationMs": exchange.milliseconds}
     if exchange.status <= 599:
         known["status"] = exchange.status

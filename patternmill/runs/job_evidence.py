@@ -19,7 +19,7 @@ _REPEATED_IN = ("request", "input", "inputs", "params", "parameters", "arguments
 _REMEDY = "Nothing was changed. Look for the job of this request in the service's console."
 
 
-async def examined(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
+async def verified_job(job_id: str, item: Unsettled, look_up: LookUp | None) -> Job:
     """The job as the service shows it, when nothing in it speaks against the request.
 
     Raises ConfigurationError when something does, and when the service knows no such job or cannot be asked.

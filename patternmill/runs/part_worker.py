@@ -143,12 +143,12 @@ class Part(ActiveRun):
                     self._drain(reason.message, _DRAIN)
                 elif reason.outcome is Outcome.FAILED or report.number == COORDINATOR:
                     self.halt.begin(reason, stages=stages)
-        failed = self._over_all("items_failed", others)
-        ended = self._over_all("items_ended", others)
+        failed = self._total_of_parts("items_failed", others)
+        ended = self._total_of_parts("items_ended", others)
         if self.assigned.failure_limit.passed(failed, ended):
             self.halt.begin(too_many_failures(failed, ended))
 
-    def _over_all(self, name: str, others: Sequence[PartProgress]) -> int:
+    def _total_of_parts(self, name: str, others: Sequence[PartProgress]) -> int:
         own = self._before.get(name, 0) + int(getattr(self.progress, name))
         return own + sum(report.counts.get(name, 0) for report in others)
 
@@ -271,10 +271,9 @@ def _plan(
                 remedy="Run the same version of Patternmill on all workers.",
             )
         planned.append(replace(again, position=row.position))
-    plan = replace(plan, rows=tuple(planned))
     # Begun rows first: their jobs count for the window whether they are polled or not.
-    ordered = sorted(planned, key=lambda row: not is_begun(plan, row))
-    return replace(plan, rows=tuple(ordered))
+    planned.sort(key=lambda row: not is_begun(plan, row))
+    return replace(plan, rows=tuple(planned))
 
 
 def _entry(row: RunRow) -> Entry:

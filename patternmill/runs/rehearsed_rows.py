@@ -1,4 +1,4 @@
-"""The rows and the settings of a rehearsal: what of the person's own it takes over, and what stands in for the rest."""
+"""The rows and the settings of a rehearsal: what it copies of the person's own, and what replaces the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from patternmill.catalog.rows import header_key, tidy
 from patternmill.settings import PREFIX, Settings
 
 #: How a run is driven, and what its purchases cost. Addresses, keys, places, limits and approvals are not among them.
-_TAKEN_OVER = (
+_COPIED_SETTINGS = (
     "environment",
     "max_in_flight",
     "create_rate",
@@ -41,7 +41,7 @@ _OF_THE_OFFER = OF_A_WORD | {RowCode.OPTION_COLUMN}
 
 def rehearsed_settings(settings: Settings) -> dict[str, str]:
     """The variables of a rehearsal's imports; their service, key and home are not in it."""
-    values = settings.model_dump(mode="json", include=set(_TAKEN_OVER), exclude_none=True)
+    values = settings.model_dump(mode="json", include=set(_COPIED_SETTINGS), exclude_none=True)
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in values.items()}
     confirmed = {f"{PREFIX}CONFIRM": "production,duplicates"}
     return {f"{PREFIX}{name.upper()}": text for name, text in texts.items()} | confirmed

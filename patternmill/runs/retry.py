@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -176,7 +176,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
 
 
 def refuse_superseded(
-    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool = False
+    ledger: Ledger, record: RunRecord, checked: CheckedCatalog, *, whole: bool
 ) -> CheckedCatalog:
     """A run's own file without the rows that a later run has superseded, where they were not edited since.
 
@@ -245,7 +245,10 @@ def _gone(ledger: Ledger, run: RunRecord, missing: Collection[str]) -> set[str]:
 def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
     """What retrying these rows would cost; an item that is paid, or shared, is counted once or not at all."""
     items = {item.key: item for row in rows for item in row.items}
-    return RetryCost(*(_purchases(items.values(), options, worst=worst) for worst in (False, True)))
+    return RetryCost(
+        expected=_purchases(items.values(), options, _next_purchases),
+        worst=_purchases(items.values(), options, _most_purchases),
+    )
 
 
 def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
@@ -257,20 +260,21 @@ def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
     )
 
 
-def _purchases(items: Iterable[PresentItem], options: RunOptions, *, worst: bool) -> Purchases:
-    count = _most_left if worst else _next
+def _purchases(
+    items: Iterable[PresentItem], options: RunOptions, count: Callable[[Attempt | None, int], int]
+) -> Purchases:
     counts: Counter[Stage] = Counter()
     for item in items:
         counts[item.stage] += count(item.last, options.attempts)
     return Purchases(counts, amount_of(counts, options.prices))
 
 
-def _next(last: Attempt | None, most: int) -> int:
+def _next_purchases(last: Attempt | None, most: int) -> int:
     """What is open or made is paid for already."""
     return 0 if last is not None and last.state in (*_OPEN, AttemptState.SUCCEEDED) else 1
 
 
-def _most_left(last: Attempt | None, most: int) -> int:
+def _most_purchases(last: Attempt | None, most: int) -> int:
     if last is None:
         return most
     if last.state is AttemptState.SUCCEEDED:

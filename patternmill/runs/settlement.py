@@ -23,7 +23,7 @@ from patternmill.ledger.reports.unsettled import (
     open_attempt,
 )
 from patternmill.planning.checkout_items import catalog_of
-from patternmill.runs.job_evidence import LookUp, examined, refuse_result_of_another
+from patternmill.runs.job_evidence import LookUp, refuse_result_of_another, verified_job
 from patternmill.runs.lease import acquire_lease, is_free
 from patternmill.states import WRITTEN_OFF, AttemptState, Stage
 from patternmill.text import duration
@@ -71,7 +71,7 @@ async def settle(
     Overlap while a run drives the catalog.
     """
     found = undecided(ledger, settlement, limit)
-    job = await examined(settlement.job_id, found, look_up) if settlement.job_id else None
+    job = await verified_job(settlement.job_id, found, look_up) if settlement.job_id else None
     async with _lease(ledger, *_scope(found), acquire) as lease:
         with ledger.transaction(lease):
             # Once more: what was seen before the lease was acquired may have changed.

@@ -89,9 +89,9 @@ class _SupervisedPart:
     seen_at: float = 0.0
     asked_at: float = 0.0
     #: When its last row was seen to have ended.
-    through_at: float | None = None
+    rows_ended_at: float | None = None
     gone: bool = False
-    here: asyncio.Task[None] | None = None
+    local_task: asyncio.Task[None] | None = None
     #: It reported its end.
     ended: bool = False
     #: It is not waited for any more.
@@ -158,9 +158,9 @@ class PartSupervisor:
                 return
             except Exception as error:
                 logger.info("%s: no worker could be started for it (%s)", part.name, type(error).__name__)
-        part.here = asyncio.create_task(self._drive_here(grant))
+        part.local_task = asyncio.create_task(self._drive_locally(grant))
 
-    async def _drive_here(self, grant: PartGrant) -> None:
+    async def _drive_locally(self, grant: PartGrant) -> None:
         try:
             assigned = await asyncio.to_thread(assignment, grant.run_id, grant.number, grant.environment)
             settings = self._run.spec.settings
@@ -194,7 +194,7 @@ class PartSupervisor:
     async def _supervise(self, part: _SupervisedPart, report: PartProgress) -> None:
         if report.state is PartState.ENDED:
             part.done = part.ended = True
-        if part.done or (part.here is not None and not part.here.done()):
+        if part.done or (part.local_task is not None and not part.local_task.done()):
             return
         if self._lingers(part, report):
             logger.info("%s: all its rows have ended; its process is not waited for", part.name)
@@ -206,7 +206,7 @@ class PartSupervisor:
             return
         if not await self._is_lost(part, report):
             return
-        if self._run.halt.is_total or part.here is not None:
+        if self._run.halt.is_total or part.local_task is not None:
             part.done = True
         else:
             logger.info("%s: its process is lost; it is assigned again", part.name)
@@ -216,15 +216,15 @@ class PartSupervisor:
         """Whether all its rows have ended for a while, without the part's last report."""
         through = report.state is PartState.BEGUN and report.counts.get("ended", 0) >= part.rows
         if not through or report.counts.get("in_flight", 0):
-            part.through_at = None
+            part.rows_ended_at = None
             return False
         now = self._clock()
-        part.through_at = now if part.through_at is None else part.through_at
-        return now - part.through_at >= _LINGERING.total_seconds()
+        part.rows_ended_at = now if part.rows_ended_at is None else part.rows_ended_at
+        return now - part.rows_ended_at >= _LINGERING.total_seconds()
 
     async def _is_lost(self, part: _SupervisedPart, report: PartProgress) -> bool:
         """Whether no process works at the part, or ever will."""
-        if part.here is not None or report.state is PartState.LEFT:
+        if part.local_task is not None or report.state is PartState.LEFT:
             return True
         now = self._clock()
         if report.beats != part.beats:
@@ -254,10 +254,10 @@ class PartSupervisor:
 
     async def _dismiss_all(self) -> None:
         """No process that was started for the run outlives it by long."""
-        here = [part.here for part in self._parts if part.here is not None]
-        for task in here:
+        local = [part.local_task for part in self._parts if part.local_task is not None]
+        for task in local:
             task.cancel()
-        await asyncio.gather(*here, return_exceptions=True)
+        await asyncio.gather(*local, return_exceptions=True)
         for part in self._parts:
             if part.worker is not None:
                 await part.worker.await_end() if part.ended else await part.worker.dismiss()

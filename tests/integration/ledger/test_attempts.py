@@ -268,7 +268,6 @@ OFFER = Offer(
         Category("cat_1", "Cushion", (Option("size", ("S", "M"), True, ("Size",), (("Small", "S"),)),)),
         Category("cat_2", "Täschchen 🦩", None),
     ),
-    options_checked=False,
     note="The options of one category could not be read.",
 )
 
@@ -277,11 +276,11 @@ def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     """By environment, with the day on which it was read."""
     assert ledger.last_offer(STAGING) is None
     with ledger.transaction():
-        ledger.remember_offer(STAGING, Offer((), options_checked=True, note=None))
+        ledger.remember_offer(STAGING, Offer((), note=None))
         ledger.remember_offer(STAGING, OFFER)
     found = ledger.last_offer(STAGING)
     assert found is not None
-    assert (found.categories, found.options_checked, found.complete) == (OFFER.categories, False, True)
+    assert (found.categories, found.note, found.complete) == (OFFER.categories, OFFER.note, True)
     assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
     assert ledger.last_offer("production") is None
 

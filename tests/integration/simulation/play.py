@@ -33,9 +33,7 @@ from tests.integration.simulation.weather import FINAL, Weather, mixed
 from tests.unit.runs.fake_studio import Service
 from tests.unit.runs.workshop import Workshop, drive
 
-OFFER = Offer(
-    (Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), options_checked=False, note=None
-)
+OFFER = Offer((Category("cat_tote", "Tote", None), Category("cat_mug", "Mug", None)), note=None)
 MOST_LIVES = 60
 #: Rows whose pattern is there and whose product has not come to an end, but for products in these states.
 STRANDED = (

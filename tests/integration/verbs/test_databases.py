@@ -46,7 +46,7 @@ from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRu
 
 LIMIT = timedelta(hours=12)
 APPROVAL = Approval("approval-1", "staging", "spring", "ab" * 32, items=1, expected=2, worst=3, asked_at=1.0)
-OFFER = Offer((), True, None)
+OFFER = Offer((), None)
 
 
 @pytest.fixture

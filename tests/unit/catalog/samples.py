@@ -17,7 +17,7 @@ CUSHION = Category(
 )
 MUG = Category("cat_2", "Mug", (Option("size", ("11oz", "15oz"), required=False),))
 TOTE = Category("tote-bag", "Tote bag", None)
-OFFER = Offer((CUSHION, MUG, TOTE), options_checked=True, note=None)
+OFFER = Offer((CUSHION, MUG, TOTE), note=None)
 HEADER = "sku,prompt,category,option:size,option:fabric,note"
 
 

@@ -51,7 +51,7 @@ EXCEL = (
     b"D,herons,Mug,gro\xc3\x83\xc5\xb8\r\n"
     b"E,\xe2\x80\x9cikat\xe2\x80\x9d herons,Mug,gro\xc3\x9f\r\n"
 )
-OFFER = Offer((Category("c-1", "Mug", (Option("size", ("S", "groß")),)),), True, None)
+OFFER = Offer((Category("c-1", "Mug", (Option("size", ("S", "groß")),)),), None)
 
 
 def test_file_misread_by_excel_is_refused_row_by_row() -> None:
@@ -74,7 +74,7 @@ def test_lost_character_is_refused() -> None:
 
 def test_option_names_are_checked() -> None:
     """In a header, and in JSON."""
-    sized = Offer((Category("c-1", "Mug", (Option("Größe", ("S",)),)),), True, None)
+    sized = Offer((Category("c-1", "Mug", (Option("Größe", ("S",)),)),), None)
     for header, cell in (("option:GrÃ¶ÃŸe", "S"), ("selections", '"{""GrÃ¶ÃŸe"": ""S""}"')):
         assert codes(checked(f"sku,prompt,category,{header}\nA,b,Mug,{cell}\n", sized)) == {2: ["mojibake"]}
 

@@ -90,9 +90,7 @@ def test_offered_spellings_are_found_whatever_their_quotes() -> None:
     """In the file, or in the offer."""
     from patternmill.catalog.offer import Category, Offer, Option
 
-    offer = Offer(
-        (Category("c", "Kid\u2019s mug", (Option("size", ("7\u20138 oz", '9" wide')),)),), True, None
-    )
+    offer = Offer((Category("c", "Kid\u2019s mug", (Option("size", ("7\u20138 oz", '9" wide')),)),), None)
     for category, size in (
         ("kid's mug", "7-8 oz"),
         ("Kid\u2019s\u00a0mug", "7\u20138 oz"),

@@ -9,13 +9,13 @@ from patternmill.catalog.offer import UNREADABLE_OFFER, Category, Offer, Option,
 SIZE = Option("size", ("S", "M"), True, labels=(("Small", "S"),))
 MUG = Category("c-1", "Mug", (SIZE,))
 TOTE = Category("c-2", "Tote", (Option("hem", ("plain",)),))
-WHOLE = Offer((MUG, TOTE), True, None, read_on="2026-07-01 10:00 UTC")
+WHOLE = Offer((MUG, TOTE), None, read_on="2026-07-01 10:00 UTC")
 BLIND_MUG = replace(MUG, options=None)
 
 
 def test_no_memory_changes_nothing() -> None:
     """None, or an empty one."""
-    now = Offer((MUG,), True, None)
+    now = Offer((MUG,), None)
     assert merged(now, None) is now
     assert merged(now, UNREADABLE_OFFER) is now
     assert merged(now, WHOLE) is now
@@ -23,9 +23,9 @@ def test_no_memory_changes_nothing() -> None:
 
 def test_unreadable_options_are_those_read_last() -> None:
     """Of that category alone, with the day; the rest is as read now."""
-    found = merged(Offer((BLIND_MUG, TOTE), False, "Options were not checked for Mug."), WHOLE)
+    found = merged(Offer((BLIND_MUG, TOTE), "Options were not checked for Mug."), WHOLE)
     assert found.categories == (replace(MUG, read_on=WHOLE.read_on), TOTE)
-    assert found.options_checked
+    assert all(one.checkable for one in found.categories)
     assert (
         found.note
         == "The options of Mug could not be read now; those read on 2026-07-01 10:00 UTC were used."
@@ -35,7 +35,7 @@ def test_unreadable_options_are_those_read_last() -> None:
 def test_unreadable_values_are_those_read_last() -> None:
     """With their labels; whether it is required is as read now."""
     bare = Option("size", None, False)
-    found = merged(Offer((Category("c-1", "Mug", (bare, Option("new", ("x",)))),), False, None), WHOLE)
+    found = merged(Offer((Category("c-1", "Mug", (bare, Option("new", ("x",)))),), None), WHOLE)
     assert found.categories is not None
     assert found.categories[0].options == (replace(SIZE, required=False), Option("new", ("x",)))
 
@@ -43,15 +43,15 @@ def test_unreadable_values_are_those_read_last() -> None:
 def test_categories_never_known_stay_reported() -> None:
     """Memory helps one category, and the other stays unchecked."""
     both = (BLIND_MUG, Category("c-9", "Lamp"))
-    found = merged(Offer(both, False, "Options were not checked for Mug, Lamp."), WHOLE)
-    assert not found.options_checked
+    found = merged(Offer(both, "Options were not checked for Mug, Lamp."), WHOLE)
+    assert [one.checkable for one in found.categories or ()] == [True, False]
     assert "were used" in (found.note or "")
     assert "not checked for Lamp:" in (found.note or "")
 
 
 def test_partial_list_keeps_remembered_categories() -> None:
     """It stays partial."""
-    found = merged(Offer((TOTE,), True, "The list is incomplete.", complete=False), WHOLE)
+    found = merged(Offer((TOTE,), "The list is incomplete.", complete=False), WHOLE)
     assert [one.id for one in found.categories or ()] == ["c-2", "c-1"]
     assert not found.complete
     assert "in part" in (found.note or "") and "Mug" in (found.note or "")
@@ -59,22 +59,22 @@ def test_partial_list_keeps_remembered_categories() -> None:
 
 def test_whole_list_forgets() -> None:
     """What it does not have is not offered."""
-    assert merged(Offer((TOTE,), True, None), WHOLE).categories == (TOTE,)
+    assert merged(Offer((TOTE,), None), WHOLE).categories == (TOTE,)
 
 
 def test_unreadable_list_is_the_one_read_last() -> None:
     """But a category that is new since then is not called unknown: the list is not whole."""
     found = merged(UNREADABLE_OFFER, WHOLE)
     assert [one.id for one in found.categories or ()] == ["c-1", "c-2"]
-    assert (found.complete, found.options_checked) == (False, True)
+    assert not found.complete and all(one.checkable for one in found.categories or ())
     assert found.note == "The categories could not be read now; those read on 2026-07-01 10:00 UTC were used."
 
 
 def test_repeated_memory_keeps_its_day() -> None:
     """What is remembered again and again is as old as when it was read."""
-    first = merged(Offer((BLIND_MUG, TOTE), False, None), WHOLE)
+    first = merged(Offer((BLIND_MUG, TOTE), None), WHOLE)
     later = replace(first, read_on="2026-07-09 10:00 UTC")
-    second = merged(Offer((BLIND_MUG, TOTE), False, None), later)
+    second = merged(Offer((BLIND_MUG, TOTE), None), later)
     assert second.categories == first.categories
     assert "2026-07-01" in (second.note or "")
-    assert merged(Offer((MUG, TOTE), True, None), later).categories == (MUG, TOTE)
+    assert merged(Offer((MUG, TOTE), None), later).categories == (MUG, TOTE)

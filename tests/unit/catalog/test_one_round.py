@@ -6,7 +6,7 @@ from patternmill.catalog.offer import Category, Offer
 
 from .samples import CUSHION, HEADER, MUG, checked, checked_row, codes
 
-WHOLE = Offer((CUSHION, MUG), options_checked=True, note=None)
+WHOLE = Offer((CUSHION, MUG), note=None)
 
 
 def test_mixed_mistakes_of_eight_rows_are_named_in_one_round() -> None:
@@ -50,8 +50,8 @@ def test_without_a_near_category_only_what_none_offers_is_wrong() -> None:
     assert codes(found) == {2: ["unknown_category"], 3: ["unknown_category", "unknown_value"]}
     assert "of every category" in found.problems[2].message
     for partial in (
-        Offer((CUSHION, MUG, Category("x", "Lamp")), options_checked=False, note=None),
-        Offer((CUSHION, MUG), options_checked=True, note=None, complete=False),
+        Offer((CUSHION, MUG, Category("x", "Lamp")), note=None),
+        Offer((CUSHION, MUG), note=None, complete=False),
     ):
         assert [one.code for one in checked(text, partial).problems].count("unknown_value") == 0  # type: ignore[comparison-overlap]
 

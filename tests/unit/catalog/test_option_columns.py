@@ -19,7 +19,7 @@ MUG = Category(
 )
 TOTE = Category("c-2", "Tote", (Option("size", ("small", "large")), Option("handles", ("none", "black"))))
 LAMP = Category("c-3", "Lamp", None)
-OFFER = Offer((MUG, TOTE, LAMP), False, None)
+OFFER = Offer((MUG, TOTE, LAMP), None)
 
 
 def mugs(*rows: str, columns: str, offer: Offer | None = OFFER) -> CheckedCatalog:
@@ -144,22 +144,18 @@ def test_json_selections_under_another_name_are_refused(header: str) -> None:
 
 def test_result_columns_are_ignored() -> None:
     """A result whose status is the value of some option."""
-    odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), True, None)
+    odd = Offer((Category("c", "Mug", (Option("status", ("failed", "made")),)),), None)
     text = "sku,prompt,category,status,product_id,pattern_id,error_code,error\nA,b,Mug,failed,,,x,y\n"
     assert codes(checked(text, odd)) == {}
 
 
-@pytest.mark.parametrize(
-    "offer", [None, Offer(None, False, "Unreadable.", False), Offer((LAMP,), False, None)]
-)
+@pytest.mark.parametrize("offer", [None, Offer(None, "Unreadable.", False), Offer((LAMP,), None)])
 def test_usual_option_names_are_refused_when_the_offer_is_unknown(offer: Offer | None) -> None:
     """Until the file says whether an option or a remark is meant; empty cells select nothing."""
     found = checked("sku,prompt,category,Colours,Finish,size,shelf\nA,b,Lamp,navy,,S,3\n", offer)
     assert [problem.column for problem in found.problems] == ["Colours", "size"]
     assert "`option:size`, or to `note:size`" in found.problems[1].remedy
-    found = checked(
-        "sku,prompt,category,note:Colours,option:size\nA,b,Lamp,navy,S\n", Offer(None, False, None)
-    )
+    found = checked("sku,prompt,category,note:Colours,option:size\nA,b,Lamp,navy,S\n", Offer(None, None))
     assert codes(found) == {}
 
 

@@ -75,20 +75,20 @@ def test_rows_without_an_offer_pass_with_a_note() -> None:
 
 def test_unreadable_offer_refuses_nothing() -> None:
     """Its own note is passed on."""
-    offer = Offer(None, options_checked=False, note="The list cannot be read.")
+    offer = Offer(None, note="The list cannot be read.")
     found = checked_row("A,b,Anything,,,", offer)
     assert (found.accepted_count, found.notes) == (1, ("The list cannot be read.",))
 
 
 def test_unreadable_options_are_not_checked() -> None:
     """A category without known options, and an option without known values, accept anything."""
-    offer = Offer((Category("1", "Mug"), Category("2", "Cup", (Option("size"),))), False, None)
+    offer = Offer((Category("1", "Mug"), Category("2", "Cup", (Option("size"),))), None)
     assert codes(checked(f"{HEADER}\nA,b,Mug,any,thing,\nB,b,Cup,any,,\n", offer)) == {}
 
 
 def test_category_outside_a_partial_offer_is_refused_as_unchecked() -> None:
     """Whether it is offered is unknown, so nothing is bought for it; and it is not called unknown."""
-    offer = Offer((CUSHION,), options_checked=True, note=None, complete=False)
+    offer = Offer((CUSHION,), note=None, complete=False)
     found = checked(f"{HEADER}\nA,b,Lampshade,,,\nB,b,cushion,,linen,\n", offer)
     assert codes(found) == {2: ["unlisted_category"]}
     assert "write its ID" in found.problems[0].remedy
@@ -96,7 +96,7 @@ def test_category_outside_a_partial_offer_is_refused_as_unchecked() -> None:
 
 def test_name_of_two_categories_is_refused_and_an_id_is_not() -> None:
     """An ID is tried before names."""
-    offer = Offer((Category("1", "Mug"), Category("2", "mug "), Category("Cup", "Mug")), True, None)
+    offer = Offer((Category("1", "Mug"), Category("2", "mug "), Category("Cup", "Mug")), None)
     found = checked(f"{HEADER}\nA,b,MUG,,,\nB,b,Cup,,,\nC,b,2,,,\n", offer)
     assert codes(found) == {2: ["ambiguous_category"]}
     assert [row.category_id for row in found.rows] == ["Cup", "2"]

@@ -29,7 +29,7 @@ from .workshop import Workshop
 SKUS = [f"S-{number}" for number in range(5)]
 PROMPTS = ["herons", "ferns", "owls"]
 CATEGORIES = {"Tote": "cat_tote", "Mug": "cat_mug"}
-OFFER = Offer(tuple(Category(id, name, None) for name, id in CATEGORIES.items()), False, None)
+OFFER = Offer(tuple(Category(id, name, None) for name, id in CATEGORIES.items()), None)
 SCOPES = [("staging", "spring"), ("production", "spring"), ("staging", "autumn")]
 PRICES = {Stage.PATTERN: 30, Stage.PRODUCT: 20}
 FINAL = "content refused"

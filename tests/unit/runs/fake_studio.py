@@ -27,7 +27,7 @@ from patternmill.service.outcomes import (
 from patternmill.service.pacing import Window
 from patternmill.states import Stage
 
-OFFER = Offer((Category("cat_tote", "Tote", None),), options_checked=False, note=None)
+OFFER = Offer((Category("cat_tote", "Tote", None),), note=None)
 #: Scripted: the service executes the request, and its answer is lost.
 ANSWER_LOST = InDoubt("the answer was lost")
 

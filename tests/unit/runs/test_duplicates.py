@@ -150,7 +150,7 @@ def test_duplicates_in_another_spelling_are_refused(shop: Workshop) -> None:
 
 def test_duplicates_bought_without_an_offer_are_refused(shop: Workshop, service: Service) -> None:
     """That catalog has the file's spelling, where this one has the offer's."""
-    service.offer = Offer(None, False, "no categories", False)
+    service.offer = Offer(None, "no categories", False)
     shop.run(SIX)
     service.offer = OFFER
     with pytest.raises(ConfigurationError, match="bought once more"):

@@ -24,7 +24,7 @@ from .fake_studio import FakeStudioApi, Service, failed
 from .workshop import Workshop, rows
 
 FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
-UNREADABLE = Offer(None, options_checked=False, note="The categories could not be read.")
+UNREADABLE = Offer(None, note="The categories could not be read.")
 
 
 @dataclass
@@ -139,7 +139,7 @@ def remembered(imports: Imports) -> Offer:
 def test_partial_offer_is_merged_with_the_remembered_one(imports: Imports, service: Service) -> None:
     """A partial list does not replace a whole one; an unreadable list changes nothing."""
     imports(imports.file(FOUR), "out-0")
-    service.offer = Offer((Category("cat_other", "Other", None),), False, None, complete=False)
+    service.offer = Offer((Category("cat_other", "Other", None),), None, complete=False)
     imports(imports.file("sku,prompt,category,option:name\nX-1,foxes,Other,X-1\n", "other.csv"), "out-1")
     assert [one.name for one in remembered(imports).categories or ()] == ["Other", "Tote"]
     before = remembered(imports).categories
@@ -151,14 +151,12 @@ def test_partial_offer_is_merged_with_the_remembered_one(imports: Imports, servi
 def test_unreadable_options_change_no_identity(imports: Imports, service: Service) -> None:
     """The offered spelling still counts, whatever the file's; nothing is bought again."""
     names = Option("name", ("h-1", "h-2", "f-1", "o-1"))
-    service.offer = Offer((Category("cat_tote", "Tote", (names,)),), True, None)
+    service.offer = Offer((Category("cat_tote", "Tote", (names,)),), None)
     source = imports.file(FOUR)
     imports(source, "out-0")
     bought = list(service.bought)
     for blind in (None, (Option("name"),)):
-        service.offer = Offer(
-            (Category("cat_tote", "Tote", blind),), False, "Options were not checked for Tote."
-        )
+        service.offer = Offer((Category("cat_tote", "Tote", blind),), "Options were not checked for Tote.")
         work = imports(source, "out-1")
         assert service.bought == bought
         assert work.ended.rows[RowStatus.SUCCEEDED] == 4
@@ -169,7 +167,7 @@ def test_unreadable_options_change_no_identity(imports: Imports, service: Servic
 def test_category_missing_in_a_whole_list_is_gone(imports: Imports, service: Service) -> None:
     """Memory replaces what cannot be read, not what is no longer offered."""
     imports(imports.file(FOUR), "out-0")
-    service.offer = Offer((Category("cat_other", "Other", None),), False, None)
+    service.offer = Offer((Category("cat_other", "Other", None),), None)
     work = imports(imports.file(FOUR), "out-1")
     assert work.ended.rows[RowStatus.REFUSED] == 4
     assert [one.name for one in remembered(imports).categories or ()] == ["Other"]

@@ -18,10 +18,10 @@ OPTIONS = (
     Option("size", ("50x50", "70x70"), labels=(("large", "70x70"),)),
     Option("fabric", ("linen", "silk")),
 )
-KNOWN = Offer((Category("cat_tote", "Tote", OPTIONS),), True, None)
+KNOWN = Offer((Category("cat_tote", "Tote", OPTIONS),), None)
 #: The options of the one category could not be read, or the list of categories.
-HALF = Offer((Category("cat_tote", "Tote", None),), False, "no options")
-BLIND = Offer(None, False, "no categories", False)
+HALF = Offer((Category("cat_tote", "Tote", None),), "no options")
+BLIND = Offer(None, "no categories", False)
 
 
 def row(sku: str = "S-1", prompt: str = "herons", category: str = "tote", size: str = "50X50") -> str:

@@ -21,7 +21,6 @@ OFFER = Offer(
         ),
         Category("cat_mug", "Mug", (Option("size", ("11oz",), True), Option("lid", ("none",), False))),
     ),
-    options_checked=True,
     note=None,
 )
 OPTIONS = (

@@ -401,7 +401,7 @@ def test_offer_is_read_through_faults() -> None:
             "categories/get": [says(429, retry_after="2"), says(200, MUG)],
         }
     )
-    assert offer.options_checked
+    assert all(category.checkable for category in offer.categories)
     assert [category.id for category in offer.categories] == ["c-1", "c-2"]
     asked = {json.loads(body).get("categoryId") for body in script.bodies("categories/get")}
     assert asked == {"c-1", "c-2"}
@@ -423,7 +423,7 @@ def test_categories_with_unreadable_options_are_named() -> None:
     """The categories are still known."""
     offer, _ = _offer({"categories/list": [says(200, LIST)], "categories/get": [says(404)]})
     assert [category.id for category in offer.categories] == ["c-1", "c-2"]
-    assert not offer.options_checked
+    assert not offer.categories[0].checkable
     assert "Mug" in offer.note
 
 
