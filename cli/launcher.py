@@ -20,11 +20,12 @@ from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.results.kept_pictures import NOT_SHARED, PictureKeeper, picture_cache, share_pictures
 from patternmill.runs.approval import may_need_approval
 from patternmill.runs.refresh_changes import change_lines, counts_line
 from patternmill.runs.request import RefreshRequest, RetryRequest, RunRequest
-from patternmill.runs.spec import RunSpec, runs_of
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import Settings
 from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 from patternmill.text import duration
@@ -105,7 +106,7 @@ def _may_need_no_screen(spec: RunSpec) -> bool:
     if spec.spread is not None or not may_go_without(spec.settings.home):
         return False
     with ledger_if_any(spec.settings) as ledger:
-        return ledger is not None and any(runs_of(ledger, spec.scope.catalog, spec.scope.environment))
+        return ledger is not None and any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
 
 
 def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -> int:

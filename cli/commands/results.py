@@ -76,9 +76,9 @@ def _refuse_skipped(record: RunRecord) -> None:
 def _links_to(ledger: Ledger, record: RunRecord) -> list[str]:
     """`latest` if it is the catalog's latest run, and the like for its environment."""
     from patternmill.files import LATEST, latest_in
-    from patternmill.ledger.reports.run_lookup import had_lease
+    from patternmill.ledger.reports.run_lookup import runs_with_lease
 
-    runs = list(filter(had_lease, ledger.runs(catalog=record.catalog)))
+    runs = list(runs_with_lease(ledger, record.catalog))
     here = [run for run in runs if run.environment == record.environment]
     named = {LATEST: runs, latest_in(record.environment): here}
     return [name for name, those in named.items() if those[0].run_id == record.run_id]

@@ -14,6 +14,7 @@ from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
 
 if TYPE_CHECKING:
     from patternmill.engine.options import RunOptions
+    from patternmill.ledger.ledger import Ledger
     from patternmill.runs.retry import Purchases, RetrySelection
 
 _MOST_ROWS = 40
@@ -68,7 +69,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     with open_ledger(in_environment(settings, request.environment), must_exist=True) as ledger:
         chosen = select_rows(ledger, request)
         spec = retry_spec(request, chosen, settings)
-        echo_lines(retry_lines(chosen, spec.options, ledger.now()))
+        echo_lines(retry_lines(ledger, chosen, spec.options))
     if plan_only or not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
     if not yes and not confirmed("Begin?", "Not begun"):
@@ -80,7 +81,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     return run_request(request.model_copy(update=named), spec, approve)
 
 
-def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iterator[str]:
+def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> Iterator[str]:
     """The rows, up to a screenful, and their cost."""
     from patternmill.runs.retry import cost, has_aged
     from patternmill.text import counted, plural
@@ -93,7 +94,7 @@ def retry_lines(chosen: RetrySelection, options: RunOptions, now: float) -> Iter
         return
     yield from _row_lines(chosen)
     yield f"{plural(len(chosen.rows), 'row')}: {counted({s.value: n for s, n in chosen.by_status.items()})}"
-    aged = sum(has_aged(row, now, options) for row in chosen.rows)
+    aged = sum(has_aged(ledger, row, options.in_doubt_limit) for row in chosen.rows)
     if aged:
         yield f"{aged} of them are in doubt for too long to be resent: see `patternmill settle --list`."
     spent = cost(chosen.rows, options)

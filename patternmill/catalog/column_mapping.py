@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -14,9 +14,10 @@ from patternmill.catalog.rows import (
     REFINE_PREFIX,
     RESULT_COLUMNS,
     column_letter,
+    column_place,
     header_key,
     is_catalog_column,
-    is_ours,
+    is_results_header,
 )
 from patternmill.errors import ConfigurationError
 from patternmill.text import UNSAFE, plain, shown
@@ -50,8 +51,8 @@ class ColumnMapping:
 
         The results in a results file stay what they are.
         """
-        results = RESULT_COLUMNS if is_ours(header) else ()
-        own = {_place(header_key(cell)) for cell in header if header_key(cell) not in self.columns}
+        results = RESULT_COLUMNS if is_results_header(header) else ()
+        own = {column_place(header_key(cell)) for cell in header if header_key(cell) not in self.columns}
         return tuple(cell if header_key(cell) in results else self._name_of(cell, own) for cell in header)
 
     def repeated(self, header: Sequence[str]) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class ColumnMapping:
 
     def _name_of(self, cell: str, own: set[str]) -> str:
         target = self.columns.get(header_key(cell), CARRIED)
-        return cell if target == CARRIED or _place(header_key(target)) in own else target
+        return cell if target == CARRIED or column_place(header_key(target)) in own else target
 
     def renamed(self, header: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """The columns of this header that have another name in the catalog, with that name."""
@@ -96,28 +97,23 @@ class ColumnMapping:
 
     def _gone(self, header: Sequence[str]) -> Iterator[str]:
         keys = {header_key(cell) for cell in header}
-        own = set(map(_place, keys))
+        own = set(map(column_place, keys))
         for key, target in self._used():
-            if key not in keys and _place(header_key(target)) not in own:
+            if key not in keys and column_place(header_key(target)) not in own:
                 yield f"{shown(key)}, which was {shown(target)}, is gone"
 
     def _displaced(self, header: Sequence[str]) -> Iterator[str]:
         keys = {header_key(cell) for cell in header}
-        own = {_place(key): key for key in keys - self.columns.keys()}
+        own = {column_place(key): key for key in keys - self.columns.keys()}
         for key, target in self._used():
-            if key in keys and (new := own.get(_place(header_key(target)))):
-                yield f"{shown(key)}, which was {shown(target)}, has a new column {shown(new)} beside it"
+            if key in keys and (new := own.get(column_place(header_key(target)))):
+                yield f"{shown(key)}, which was {shown(target)}, has a new column {shown(new)} next to it"
 
     def _new(self, header: Sequence[str], quoting: bool) -> Iterator[str]:
         for index, cell in enumerate(header):
             key = header_key(cell)
             if key and key not in self.columns and not is_catalog_column(key) and looks_like_option(cell):
                 yield f"{shown(cell) if quoting else f'column {column_letter(index)}'} is new and looks like an option"
-
-
-def _place(key: str) -> str:
-    """What only one column may be: a category is written by name or by ID."""
-    return "category" if key == "category_id" else key
 
 
 def checked_columns(columns: Mapping[str, str], where: str) -> ColumnMapping:
@@ -159,19 +155,13 @@ def _target(header: str, target: str, where: str) -> str:
 def _refuse_two_for_one(targets: Mapping[str, str], where: str) -> None:
     seen: dict[str, str] = {}
     for header, target in targets.items():
-        place = _place(header_key(target))
+        place = column_place(header_key(target))
         if place in seen and place != CARRIED:
             raise ConfigurationError(
                 f"{where}: {shown(seen[place])} and {shown(header)} are both to be {shown(target)}.",
                 remedy="Name one of them; the other can be `note`.",
             )
         seen[place] = header
-
-
-def missing_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """The columns that every catalog has to have and that are not among these."""
-    places = {_place(header_key(name)) for name in names}
-    return tuple(name for name in ("sku", "prompt", "category") if name not in places)
 
 
 NO_MAPPING = ColumnMapping()

@@ -18,7 +18,6 @@ from patternmill.catalog.column_mapping import (
     NOTE_PREFIX,
     ColumnMapping,
     checked_columns,
-    missing_columns,
 )
 from patternmill.catalog.column_words import name_rank, option_called
 from patternmill.catalog.offer import Category, Offer, Option, suggestion_key
@@ -30,7 +29,8 @@ from patternmill.catalog.rows import (
     header_key,
     is_blank,
     is_catalog_column,
-    is_ours,
+    is_results_header,
+    missing_columns,
     sku_key,
     tidy,
 )
@@ -217,7 +217,7 @@ class _ProposalBuilder:
             if header_key(applied[index]) != key:
                 self._add(index, applied[index], "as confirmed before")
             elif key in RESULT_COLUMNS:
-                is_result = is_ours(self._header) or not self._values[index]
+                is_result = is_results_header(self._header) or not self._values[index]
                 target = key if is_result else NOTE_PREFIX + cell.strip()
                 self._add(index, target, "results have a column of this name")
             elif is_catalog_column(key) or is_note(cell):

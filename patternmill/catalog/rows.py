@@ -59,7 +59,7 @@ class Columns:
     #: Everything else, carried through untouched.
     carried: tuple[int, ...]
     #: It is a results file, whose cells are restored on reading.
-    ours: bool
+    is_results_file: bool
 
     @property
     def used(self) -> frozenset[int]:
@@ -85,7 +85,7 @@ def is_catalog_column(key: str) -> bool:
     return _is_known(key) or key in _OPTIONAL or key in RESULT_COLUMNS or bool(_NAMES_REFINEMENT.match(key))
 
 
-def is_ours(header: Sequence[str]) -> bool:
+def is_results_header(header: Sequence[str]) -> bool:
     return {header_key(cell) for cell in header} >= MARKERS
 
 
@@ -141,7 +141,7 @@ def read_columns(header: Sequence[str], name: str) -> Columns:
         model=model,
         results=results,
         carried=tuple(i for i, key in enumerate(keys) if i not in used and key not in (*_PLAIN, *_OPTIONAL)),
-        ours=set(keys) >= MARKERS,
+        is_results_file=set(keys) >= MARKERS,
     )
 
 
@@ -149,7 +149,7 @@ def refuse_reserved(
     header: Sequence[str], columns: Columns, rows: Iterable[tuple[str, ...]], name: str
 ) -> None:
     """Refuse a file, if it is no results file, with text in a result column: that would be lost."""
-    if columns.ours or not columns.results:
+    if columns.is_results_file or not columns.results:
         return
     for cells in rows:
         index = next((i for i in columns.results if len(cells) > i and cells[i].strip()), None)
@@ -204,10 +204,19 @@ def _refuse_conflicts(keys: Sequence[str], name: str) -> None:
             )
 
 
+def column_place(key: str) -> str:
+    """What only one column may be: a category is written by name or by ID."""
+    return "category" if key == "category_id" else key
+
+
+def missing_columns(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that every catalog has to have and that are not among these."""
+    places = {column_place(header_key(name)) for name in names}
+    return tuple(name for name in ("sku", "prompt", "category") if name not in places)
+
+
 def _refuse_missing(keys: Sequence[str], header: Sequence[str], name: str) -> None:
-    wanted = [column for column in ("sku", "prompt") if column not in keys]
-    if "category" not in keys and "category_id" not in keys:
-        wanted.append("category")
+    wanted = missing_columns(keys)
     if not wanted:
         return
     others = {key: cell for key, cell in zip(keys, header, strict=True) if key and not _is_known(key)}

@@ -32,7 +32,7 @@ class SheetChoices:
 
     def on_record(self) -> dict[str, Any]:
         """The choices that are made."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return _known(self)
 
     def completed(self, more: SheetChoices) -> SheetChoices:
         """With those of `more` where none is made."""
@@ -69,7 +69,7 @@ class SheetLayout:
         return ", ".join(self._parts())
 
     def on_record(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return _known(self)
 
     def _parts(self) -> Iterator[str]:
         yield self.format
@@ -81,3 +81,7 @@ class SheetLayout:
             yield self.encoding.removesuffix("-sig").upper()
         if (self.header_row or 1) > 1:
             yield f"header in row {self.header_row}"
+
+
+def _known(fields: SheetChoices | SheetLayout) -> dict[str, Any]:
+    return {name: value for name, value in asdict(fields).items() if value is not None}

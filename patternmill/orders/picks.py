@@ -11,7 +11,7 @@ from pathlib import Path
 from patternmill.catalog.changes import CurrentRow
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.remote import stable_bytes
-from patternmill.catalog.rows import header_key, is_ours, restore, sku_key, tidy
+from patternmill.catalog.rows import header_key, is_results_header, restore, sku_key, tidy
 from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
@@ -75,7 +75,7 @@ def read_picks(path: Path, quantity: int) -> Picks:
     picks: list[Pick] = []
     problems: list[str] = []
     for line, written in table.records:
-        cells = [tidy(restore(cell) if is_ours(table.header) else cell) for cell in written]
+        cells = [tidy(restore(cell) if is_results_header(table.header) else cell) for cell in written]
         read = {column: cells[index] if index < len(cells) else "" for column, index in columns.items()}
         unfit = table.sheet.unfit.get((line, columns["sku"]))
         pick = _pick(read, f"{name}, row {line}", quantity)

@@ -18,7 +18,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord, RunRow
-from patternmill.ledger.reports.run_lookup import had_lease
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.results.row_files import RowResult, input_file, row_result, with_corrections
 
 #: The name in a run's options: by position, the row of an earlier run that a row is, where their skus do not show it.
@@ -53,7 +53,7 @@ class WholeCatalog:
 
 def is_whole_source(ledger: Ledger, record: RunRecord, file: CatalogFile) -> bool:
     """Whether a run had a source with all that its catalog has: cheaper to see than the whole catalog."""
-    is_source = RETRY_OF not in record.options and not file.columns.ours
+    is_source = RETRY_OF not in record.options and not file.columns.is_results_file
     return is_source and not ledger.has_more_than(record) and not ledger.has_twins(record.run_id)
 
 
@@ -62,9 +62,7 @@ def whole_catalog(ledger: Ledger, record: RunRecord, file: CatalogFile | None = 
 
     `file`: the run's input, where it is parsed already.
     """
-    runs = [
-        run for run in ledger.runs(environment=record.environment, catalog=record.catalog) if had_lease(run)
-    ]
+    runs = list(runs_with_lease(ledger, record.catalog, record.environment))
     begin = next((place for place, run in enumerate(runs) if run.run_id == record.run_id), 0)
     rows = _PlacedRows()
     for run in reversed(_since_source(ledger, runs[begin:], file)):
@@ -182,7 +180,7 @@ def _since_source(ledger: Ledger, runs: Sequence[RunRecord], first: CatalogFile 
         if RETRY_OF not in run.options:
             found.append(run)
             file = first if run is runs[0] and first is not None else input_file(ledger, run)
-            if not file.columns.ours:
+            if not file.columns.is_results_file:
                 break
     return found
 

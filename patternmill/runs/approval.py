@@ -19,10 +19,11 @@ from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval, Ceiling, RunRecord
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Cost, Plan
 from patternmill.planning.proposal import Coverage, Proposal
-from patternmill.runs.spec import RunSpec, runs_of
+from patternmill.runs.spec import RunSpec
 from patternmill.settings import PREFIX, Settings
 from patternmill.states import Outcome, Verdict
 from patternmill.text import plural
@@ -104,7 +105,7 @@ def looser_limits(spec: Requester) -> str | None:
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
             return None
-        for record in runs_of(ledger, spec.scope.catalog, spec.scope.environment):
+        for record in runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment):
             if JUDGED_BY in record.options:
                 return _looser_than(record, spec.options)
     return None

@@ -24,7 +24,7 @@ from patternmill.catalog.row_corrections import (
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.run_lookup import had_lease
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import REPLACES, Place, whole_catalog, whole_rows
 from patternmill.runs.retry import refuse_superseded
@@ -43,12 +43,12 @@ def read_corrections(spec: RunSpec, file: CatalogFile) -> tuple[CatalogFile, Ove
 
     A results file has them already: what differs in it from its run is a new correction.
     """
-    if spec.selection is not None or (file.columns.ours and spec.origin is None):
+    if spec.selection is not None or (file.columns.is_results_file and spec.origin is None):
         return file, NO_OVERLAY
     with ledger_if_any(spec.settings) as ledger:
         if ledger is None:
             return file, NO_OVERLAY
-        if file.columns.ours:
+        if file.columns.is_results_file:
             assert spec.origin is not None, "looked at above"
             return file, _corrected_in(ledger, spec.origin, file)
         return merge(file, ledger.corrections(spec.scope.environment, spec.scope.catalog))
@@ -155,8 +155,7 @@ class _EarlierRuns:
     def _runs(self) -> dict[RunId, RunRecord]:
         """The newest first."""
         environment, catalog = self._record.environment, self._record.catalog
-        runs = filter(had_lease, self._ledger.runs(environment=environment, catalog=catalog))
-        return {run.run_id: run for run in runs}
+        return {run.run_id: run for run in runs_with_lease(self._ledger, catalog, environment)}
 
     def with_shape(self, row: RowCells, place: Place) -> RowCells:
         """A row whose cells were corrected before its surplus was, with what its source has there."""
@@ -187,8 +186,7 @@ def _input_rows(ledger: Ledger, record: RunRecord) -> list[RowCells]:
 
 def _newer_places(ledger: Ledger, record: RunRecord) -> dict[str, Place]:
     """Where the catalog has which row now, or what was corrected of it; empty where the run is its newest."""
-    runs = ledger.runs(environment=record.environment, catalog=record.catalog)
-    newest = next(filter(had_lease, runs), record)
+    newest = next(runs_with_lease(ledger, record.catalog, record.environment), record)
     if newest.run_id == record.run_id:
         return {}
     rows = list(_rows_before(ledger, newest, whole=True))

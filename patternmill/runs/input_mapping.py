@@ -129,7 +129,7 @@ def has_unconfirmed_options(file: CatalogFile) -> bool:
 
     In a results file its run has said that.
     """
-    if file.columns.ours:
+    if file.columns.is_results_file:
         return False
     names = (file.header[index] for index in file.columns.carried)
     return any(looks_like_option(name) and header_key(name) not in file.mapping.columns for name in names)

@@ -19,12 +19,12 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.remote import require_writable, write_files
 from patternmill.catalog.row_checks import CheckedCatalog, check_rows
 from patternmill.catalog.row_corrections import NO_OVERLAY
-from patternmill.catalog.rows import header_key
 from patternmill.errors import ConfigurationError, InputRefused, PatternmillError
 from patternmill.files import LATEST, latest_in
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any, open_ledger
 from patternmill.ledger.records import Approval
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.plan import TO_DO, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
@@ -36,7 +36,7 @@ from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
 from patternmill.runs.run import Run, RunEnding
 from patternmill.runs.safeguards import refuse_known_other_service
-from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment, runs_of
+from patternmill.runs.spec import RunSpec, refuse_lost_edition, refuse_unknown_environment
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import RowStatus
 from patternmill.text import plural
@@ -79,13 +79,13 @@ class Pipeline:
 
     async def read(self) -> str:
         self._file = await asyncio.to_thread(read_input, self.spec)
-        if self._file.columns.ours and not self.spec.catalog_named:
+        if self._file.columns.is_results_file and not self.spec.catalog_named:
             raise InputRefused(
                 f"{self._file.name} comes from an earlier run, and which catalog it belongs to is not known.",
                 code="catalog_unknown",
                 remedy="Name the catalog with --catalog, or leave the file in its results folder.",
             )
-        if self._file.columns.ours and self.spec.selection is None:
+        if self._file.columns.is_results_file and self.spec.selection is None:
             await asyncio.to_thread(_refuse_unknown_origin, self.spec)
         file, self._overlay = await asyncio.to_thread(read_corrections, self.spec, self._file)
         self._file = file
@@ -134,9 +134,6 @@ class Pipeline:
 
     def proposal(self, plan: Plan) -> Proposal:
         return approval.propose(self._spec_with_retries(), plan)
-
-    async def needs_approval(self, plan: Plan) -> bool:
-        return await asyncio.to_thread(approval.needs_approval, self.spec, self.proposal(plan))
 
     async def plan(self, prefect_flow_run_id: str | None = None) -> Run:
         """Acquire the catalog's lease and put the plan on record. Raises Overlap."""
@@ -256,11 +253,10 @@ class Pipeline:
 
     def _spec_with_retries(self) -> RunSpec:
         """Rows that are failed in one of our own files are retried: sending it in asks for that."""
-        columns = self.checked.file.columns
-        if not columns.ours:
+        file = self.checked.file
+        status = file.result_index("status") if file.columns.is_results_file else None
+        if status is None:
             return self.spec
-        header = self.checked.file.header
-        status = next(i for i in columns.results if header_key(header[i]) == "status")
         failed = RowStatus.FAILED.value
         return replace(
             self.spec,
@@ -285,7 +281,7 @@ def _refuse_unknown_origin(spec: RunSpec) -> None:
         if not spec.environment_named:
             refuse_unknown_environment(ledger, file, spec.catalog, environment)
         if not spec.edition_named:
-            runs = runs_of(ledger, spec.catalog, environment)
+            runs = runs_with_lease(ledger, spec.catalog, environment)
             # Next to its manifest a file is of one run; a copy may be of any.
             may_be_of = islice(runs, 1) if spec.origin is not None else runs
             refuse_lost_edition(may_be_of, file, spec.catalog, spec.edition)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 
 from patternmill.catalog.catalog_file import CatalogFile
@@ -20,6 +21,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.ledger.reports.current_rows import PresentItem, PresentRow, present_rows
 from patternmill.ledger.reports.run_lookup import find_run, later_runs, products_asked_for
+from patternmill.ledger.reports.unsettled import is_past_limit
 from patternmill.planning.plan import amount_of
 from patternmill.results.row_files import input_file
 from patternmill.results.whole_catalog import whole_catalog, whole_rows
@@ -251,13 +253,10 @@ def cost(rows: Iterable[PresentRow], options: RunOptions) -> RetryCost:
     )
 
 
-def has_aged(row: PresentRow, now: float, options: RunOptions) -> bool:
+def has_aged(ledger: Ledger, row: PresentRow, limit: timedelta) -> bool:
     """Whether the row is in doubt for so long that a person has to decide."""
-    limit = now - options.in_doubt_limit.total_seconds()
-    return any(
-        item.last is not None and item.last.state is AttemptState.INTENDED and item.last.intended_at < limit
-        for item in row.items
-    )
+    open_ones = (one.last for one in row.items if one.last and one.last.state is AttemptState.INTENDED)
+    return any(is_past_limit(ledger.age_of(attempt), limit) for attempt in open_ones)
 
 
 def _purchases(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,14 +20,14 @@ from patternmill.catalog.remote import (
     source_name,
     source_stem,
 )
-from patternmill.catalog.rows import Row, is_ours
+from patternmill.catalog.rows import Row, is_results_header
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord
-from patternmill.ledger.reports.run_lookup import had_lease
+from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
 from patternmill.planning.items import Scope
 from patternmill.planning.unstated import Unstated, read_unstated
@@ -340,7 +340,7 @@ def refuse_other_catalog(origin: Origin, catalog: str | None) -> None:
 
 def refuse_unknown_environment(ledger: Ledger, file: str, catalog: str, environment: str) -> None:
     """Raise InputRefused when a results file without its manifest may be another environment's."""
-    others = sorted({run.environment for run in runs_of(ledger, catalog)} - {environment})
+    others = sorted({run.environment for run in runs_with_lease(ledger, catalog)} - {environment})
     if others:
         raise InputRefused(
             f"{file} comes from an earlier run, and catalog {catalog!r} has runs in {', '.join(others)}: "
@@ -367,11 +367,6 @@ def refuse_lost_edition(runs: Iterable[RunRecord], file: str, catalog: str, edit
         )
 
 
-def runs_of(ledger: Ledger, catalog: str, environment: str | None = None) -> Iterator[RunRecord]:
-    """Those that had the catalog's lease, the newest first."""
-    return filter(had_lease, ledger.runs(catalog=catalog, environment=environment))
-
-
 def _is_results_file(source: Path) -> bool:
     """By its header, which is in letters that every encoding has in common, but for zeros between them."""
     if not source.is_file():  # opening a pipe waits for whoever writes into it
@@ -380,6 +375,6 @@ def _is_results_file(source: Path) -> bool:
         with source.open("rb") as file:
             beginning = file.read(_BEGINNING).replace(b"\0", b"").decode("latin-1").lstrip(_MARKS)
         rows = csv.reader(io.StringIO(beginning, newline=""))
-        return is_ours(next((row for row in rows if any(map(str.strip, row))), []))
+        return is_results_header(next((row for row in rows if any(map(str.strip, row))), []))
     except (OSError, ValueError, csv.Error):
         return False

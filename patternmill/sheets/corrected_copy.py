@@ -16,7 +16,7 @@ from patternmill.catalog.fixes import Edits
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.remote import CORRECTED, source_stem
-from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_ours
+from patternmill.catalog.rows import BYTE_ORDER_MARK, defuse, is_results_header
 from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices, SheetLayout
 from patternmill.files import write_whole
 from patternmill.sheets.archives import unzipped
@@ -92,7 +92,7 @@ def _own_text(source: Path, file: CatalogFile) -> str | None:
     text = _unchanged(source, file).decode(choices.encoding).removeprefix("\ufeff")
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=choices.delimiter or ",")
     header = next((row for number, row in enumerate(rows, 1) if _is_header(number, row, choices)), [])
-    return text if is_ours(header) or tuple(header) == file.header else None
+    return text if is_results_header(header) or tuple(header) == file.header else None
 
 
 def _is_header(number: int, cells: list[str], choices: SheetChoices) -> bool:
@@ -131,7 +131,7 @@ def _edited_rows(
     rows: Iterable[list[str]], file: CatalogFile, edits: Edits, choices: SheetChoices
 ) -> Iterator[list[str]]:
     """The rows as they are in the file, blank ones too, with the edits in their places."""
-    write = defuse if file.columns.ours else str
+    write = defuse if file.columns.is_results_file else str
     changed: dict[int, dict[int, str]] = defaultdict(dict)
     for (line, index), text in edits.cells.items():
         changed[line][index] = text

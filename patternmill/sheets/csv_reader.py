@@ -19,7 +19,7 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import NO_LIMITS, Reading
 from patternmill.catalog.rows import (
     Columns,
-    is_ours,
+    is_results_header,
     read_columns,
     refuse_other_delimiter,
     refuse_reserved,
@@ -54,7 +54,7 @@ def parse_catalog(
     line, header = text.header()
     mapping.refuse_changes(header, text.name, quoting=quoting)
     columns = text.columns(mapping.applied(header), quoting)
-    records, blank = text.records(columns.ours)
+    records, blank = text.records(columns.is_results_file)
     if not records and not empty:
         message = f"{text.name} has a header in row {line}, but nothing below it."
         raise refusal(FileCode.HEADER_ONLY, message, "Add the rows.")
@@ -95,7 +95,7 @@ class CsvText:
             raise refusal(FileCode.EMPTY_FILE, f"{self.name} is empty.", "Is it the right file?")
         row, header = found
         self._reading.check_columns(len(header))
-        return row, tuple(map(restore, header)) if is_ours(header) else header
+        return row, tuple(map(restore, header)) if is_results_header(header) else header
 
     def columns(self, header: tuple[str, ...], quoting: bool) -> Columns:
         try:
@@ -108,12 +108,12 @@ class CsvText:
                 raise refusal(FileCode.NO_KNOWN_COLUMNS, message, refused.remedy) from None
             raise
 
-    def records(self, ours: bool) -> tuple[tuple[Record, ...], int]:
+    def records(self, is_results_file: bool) -> tuple[tuple[Record, ...], int]:
         """The rows below the header, and how many blank ones were skipped."""
         records, blank = [], 0
         for line, cells in self.rows:
             if has_content(cells):
-                records.append(Record(line, tuple(map(restore, cells)) if ours else cells))
+                records.append(Record(line, tuple(map(restore, cells)) if is_results_file else cells))
             else:
                 blank += 1
         return tuple(records), blank

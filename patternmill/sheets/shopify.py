@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from patternmill.catalog.catalog_file import NumberedRow
-from patternmill.catalog.rows import RESULT_COLUMNS, header_key, is_ours
+from patternmill.catalog.rows import RESULT_COLUMNS, header_key, is_results_header
 from patternmill.sheets.tables import Table
 from patternmill.text import plural
 
@@ -27,7 +27,10 @@ def is_shopify(header: Sequence[str]) -> bool:
     """The results of such an export have its columns too, and are rows as they are."""
     keys = {header_key(cell) for cell in header}
     return (
-        not is_ours(header) and "title" in keys and not keys.isdisjoint(_HANDLES) and "option1 name" in keys
+        not is_results_header(header)
+        and "title" in keys
+        and not keys.isdisjoint(_HANDLES)
+        and "option1 name" in keys
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from patternmill.errors import ConfigurationError
@@ -41,7 +41,7 @@ def find_run(
 
 def latest_run(ledger: Ledger, *, catalog: str | None = None, environment: str | None = None) -> RunRecord:
     """The latest run that had its catalog's lease. Raises ConfigurationError: none, or several catalogs."""
-    runs = [run for run in ledger.runs(environment=environment, catalog=catalog) if had_lease(run)]
+    runs = list(runs_with_lease(ledger, catalog, environment))
     scopes = sorted({(run.catalog, run.environment) for run in runs})
     if not runs:
         raise ConfigurationError(
@@ -80,6 +80,13 @@ def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> di
             {"run_id": run_id, **named},
         )
     return found
+
+
+def runs_with_lease(
+    ledger: Ledger, catalog: str | None = None, environment: str | None = None
+) -> Iterator[RunRecord]:
+    """Those that had the lease of their catalog, the newest first."""
+    return filter(had_lease, ledger.runs(catalog=catalog, environment=environment))
 
 
 def had_lease(run: RunRecord) -> bool:

@@ -57,7 +57,11 @@ def is_for_a_person(ledger: Ledger, item: Unsettled, limit: timedelta) -> bool:
     state = item.attempt.state
     if state not in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         return state is AttemptState.HELD
-    age = age_of(ledger, item)
+    return is_past_limit(age_of(ledger, item), limit)
+
+
+def is_past_limit(age: timedelta | None, limit: timedelta) -> bool:
+    """Whether a person decides about what is so old; None: the clocks contradict one another."""
     return age is None or age > limit
 
 

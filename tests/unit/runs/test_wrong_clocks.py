@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from patternmill.ledger.reports.current_rows import present_rows
 from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.runs.retry import has_aged
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
 from patternmill.states import AttemptState, RowStatus
@@ -79,6 +81,15 @@ def test_clock_turned_back_since_is_not_trusted(executed: Workshop, service: Ser
     sent = len(service.creates)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.IN_DOUBT}
     assert len(service.creates) == sent
+
+
+@pytest.mark.parametrize(("ahead", "aged"), [(-13 * HOUR, True), (0.0, False), (13 * HOUR, True)])
+def test_retry_says_which_rows_a_person_decides_about(executed: Workshop, ahead: float, aged: bool) -> None:
+    """By the rule that the run goes by: a clock that contradicts itself is no age."""
+    shift(executed, ahead)
+    with executed.ledger() as ledger:
+        (row,) = present_rows(ledger, ledger.runs()[0])
+        assert has_aged(ledger, row, timedelta(hours=12)) is aged
 
 
 def test_age_is_measured_by_uptime_where_the_clock_was_set(executed: Workshop, service: Service) -> None:

@@ -129,7 +129,7 @@ def test_columns_are_found_in_any_spelling() -> None:
     columns = file.columns
     assert (columns.sku, columns.prompt, columns.category, columns.selections) == (1, 3, 4, None)
     assert [(option.index, option.name) for option in columns.options] == [(2, "Size")]
-    assert (columns.results, columns.carried, columns.ours) == ((5, 6), (0,), True)
+    assert (columns.results, columns.carried, columns.is_results_file) == ((5, 6), (0,), True)
     assert file.header[1] == " SKU"
 
 

@@ -140,7 +140,7 @@ def test_results_of_a_shopify_export_are_read_as_results() -> None:
     mapping = ColumnMapping.of({"Variant SKU": "sku", "Title": "prompt", "Type": "category"})
     header = "Handle,Title,Type,Option1 Name,Option1 Value,Variant SKU,status,error_code\n"
     file = read(f"{header}heron,Blue herons,Mug,,,H-1,failed,x\nheron,,,,,,not_started,\n".encode(), mapping)
-    assert file.columns.ours and file.layout is None
+    assert file.columns.is_results_file and file.layout is None
     assert [record.cells[1] for record in file.records] == ["Blue herons", ""]
 
 
