@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cli.mapping_prompt import confirmed_input
 from cli.run_display import Display, ending_lines
 from cli.run_options import command_line
-from cli.terminal import echo_lines, steps
+from cli.terminal import echo_lines, report_error, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
@@ -147,6 +147,8 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
 
 def _print_ending(watched: _WatchedRun, screen: str | None) -> None:
     echo_lines(ending_lines(watched.begun, watched.state_message, screen, watched.command))
+    if watched.unpublished is not None:
+        report_error(watched.unpublished.message, watched.unpublished.remedy)
 
 
 def repair_records(settings: Settings, print_line: Callable[[str], None]) -> None:
@@ -261,6 +263,11 @@ class _WatchedRun:
         return self.begun.record.prefect_flow_run_id if self.begun else self._flow_run_id
 
     @property
+    def unpublished(self) -> PatternmillError | None:
+        """Why an ended run has no results where they were to be."""
+        return self.begun.unpublished if self.begun is not None else None
+
+    @property
     def run_id(self) -> RunId:
         assert self.begun is not None, "a run that has not begun has no ID"
         return self.begun.record.run_id
@@ -278,6 +285,8 @@ class _WatchedRun:
                     return None
                 await work.carry_out()
         except PatternmillError:
+            if self.unpublished is not None:
+                return self._exit_code()
             if self.begun is not None:
                 raise
             return None
@@ -309,10 +318,13 @@ class _WatchedRun:
                     await work.run_through()
             except Overlap as overlap:
                 self.state_message = str(overlap)
+            except PatternmillError:
+                if self.unpublished is None:
+                    raise
         return self._exit_code()
 
     async def _read_state(self, state: State[Any]) -> None:
-        """What a flow that did not end a run came to. Raises what stopped it before the first purchase."""
+        """What a flow came to that did not end a run, or has no results of it. Raises what kept a run from ending."""
         if state.state_details.flow_run_id is not None:
             self._flow_run_id = str(state.state_details.flow_run_id)
         if self.begun is None or self.begun.ending is None:
@@ -320,11 +332,16 @@ class _WatchedRun:
                 result = await state.aresult(raise_on_failure=False)
                 raise result if isinstance(result, BaseException) else PatternmillError(state.message or "")
             self.state_message = state.message or state.name or ""
+        elif self.begun.results is None and self.begun.unpublished is None:
+            self.begun.unpublished = PatternmillError(
+                f"The results were not written: {state.message or state.name}",
+                remedy=f"Nothing is lost: `patternmill results {self.run_id}` writes them.",
+            )
 
     def _exit_code(self) -> int:
         if self.begun is None:
             return EXIT_CODES[Outcome.SKIPPED_OVERLAP]
-        if self.begun.ending is None:
+        if self.begun.ending is None or self.unpublished is not None:
             return EXIT_CODES[Outcome.FAILED]
         return EXIT_CODES[self.begun.ending.outcome]
 
@@ -354,10 +371,10 @@ class _WatchedRun:
         if self.begun is None or self.begun.ending is None:
             return None
         from tasks.item_records import known_ends
-        from tasks.prefect_states import ending_message, state_of, step_states
+        from tasks.prefect_states import end_state, step_states
 
-        ending, inside = self.begun.ending, known_ends(self.begun)
-        top = state_of(ending.outcome, ending_message(ending))
+        inside = known_ends(self.begun)
+        top = end_state(self.begun, self.begun.ending)
         return replace(inside, top=top, inside={**inside.inside, **step_states(self.begun)})
 
     def keep_pictures(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cli.terminal import FittingFormatter, echo, steps
+from cli.terminal import FittingFormatter, echo, report_error
 from patternmill import __version__
 from patternmill.errors import (
     ApprovalNeeded,
@@ -147,7 +147,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _discard_stdout()
         return EXIT_FAILED
     except PatternmillError as error:
-        _report_error(error.message, error.remedy)
+        report_error(error.message, error.remedy)
         return EXIT_REFUSED if isinstance(error, NOTHING_SPENT) else EXIT_FAILED
     except Exception as error:
         return _unexpected(error)
@@ -166,14 +166,6 @@ def _exit_code(result: Any) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _report_error(message: str, remedy: str) -> None:
-    steps.clear()
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-    echo(message, err=True)
-    if remedy:
-        echo(f"  {remedy}", err=True)
-
-
 def _unexpected(error: Exception) -> int:
     from cli import crash_report
 
@@ -183,7 +175,7 @@ def _unexpected(error: Exception) -> int:
     summary = crash_report.masked(f"{type(error).__name__}: {error}").splitlines()[0]
     report = crash_report.write_report(error)
     where = f"The traceback is in {report}." if report else "Set PATTERNMILL_DEBUG=1 to see the traceback."
-    _report_error(
+    report_error(
         f"Something unexpected happened: {summary}",
         f"{where} The ledger has all requests: run the command again to resume.",
     )

@@ -158,7 +158,7 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
 
     `screen`: where Prefect shows it. `command`: what resumes a run that did not finish.
     """
-    if run is None or run.ending is None or run.results is None:
+    if run is None or run.ending is None:
         yield from [message] if message else _without_an_end(run, command)
         return
     ending, results = run.ending, run.results
@@ -174,13 +174,9 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
         yield f"Corrections: {corrections}"
     yield f"Made in this run: {goods(run.progress.made_items)} in {duration(took)}"
     yield from _money_lines(run, ending)
-    for cause in results.causes[:_MOST_CAUSES]:
-        yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
-    if len(results.causes) > _MOST_CAUSES:
-        hidden = results.causes[_MOST_CAUSES:]
-        rows = plural(sum(cause.count for cause in hidden), "row")
-        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / 'failures.csv'}"
-    yield from _file_lines(results, is_refresh=changes is not None)
+    if results is not None:
+        yield from _cause_lines(results)
+        yield from _file_lines(results, is_refresh=changes is not None)
     if run.reported:
         yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
@@ -203,6 +199,15 @@ def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
         text = run.forecast.money_text if run.forecast is not None else ""
         expected = f"; forecast {text}" if text else ""
         yield f"Money: {spent_text(ending.spent, run.cost)}{expected}"
+
+
+def _cause_lines(results: Results) -> Iterator[str]:
+    for cause in results.causes[:_MOST_CAUSES]:
+        yield f"  {cause.count:,} × {cause.code}: {joined(cause.message, cause.remedy)}"
+    if len(results.causes) > _MOST_CAUSES:
+        hidden = results.causes[_MOST_CAUSES:]
+        rows = plural(sum(cause.count for cause in hidden), "row")
+        yield f"  and {plural(len(hidden), 'more cause')} of {rows}, in {results.out / 'failures.csv'}"
 
 
 def _file_lines(results: Results, *, is_refresh: bool) -> Iterator[str]:

@@ -137,3 +137,12 @@ def confirmed(question: str, refusal: str) -> bool:
         return False
     steps.clear()
     return click.confirm(question, default=False)
+
+
+def report_error(message: str, remedy: str) -> None:
+    """On the error output, as the end of the command."""
+    steps.clear()
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    echo(message, err=True)
+    if remedy:
+        echo(f"  {remedy}", err=True)

@@ -36,6 +36,13 @@ def state_of(outcome: Outcome, message: str) -> State[Any]:
     return State(type=_TYPES[outcome], name=outcome.value, message=line(message))
 
 
+def end_state(run: Run, ending: RunEnding) -> State[Any]:
+    """Of an ended run; Failed where its results are not where they were to be, whatever was made."""
+    if run.unpublished is not None:
+        return State(type=StateType.FAILED, name="Failed", message=line(run.unpublished.message))
+    return state_of(ending.outcome, ending_message(ending))
+
+
 def shard_state(engine: Engine, shard: Shard) -> State[Any]:
     """Of a shard that has ended: where the run was halted before all its rows were, as the run itself."""
     made, reason = engine.made(shard), engine.halt.reason
@@ -59,7 +66,7 @@ def step_states(run: Run) -> Mapping[str, State[Any]]:
     """The states of the task runs of an ended run's steps, by their names and by those of their tasks."""
     done = State[Any](type=StateType.COMPLETED, name="Completed")
     names = [(step.name, step.task_run_name) for step in (choose_rows, read_file, check_rows, plan_items)]
-    if run.results is not None:
+    if run.results is not None and run.unpublished is None:
         names.append((publish.name, publish.task_run_name))
     if run.reported is not None:
         names.append((send_reports.name, send_reports.task_run_name))

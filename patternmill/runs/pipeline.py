@@ -164,11 +164,21 @@ class Pipeline:
         return self._ending
 
     async def publish(self) -> Results:
-        """Write the results files, and copy them to the address that was requested."""
+        """Write the results files, and copy them to the address that was requested; the run knows if it fails."""
+        try:
+            self._results = self.begun.results = await self._write_results()
+            if self._place is not None:
+                await asyncio.to_thread(_deliver, self._results, self._place)
+        except PatternmillError as error:
+            self.begun.unpublished = error
+            raise
+        return self._results
+
+    async def _write_results(self) -> Results:
         run_id = self.ended.record.run_id
         out = self.spec.out_of(run_id)
         try:
-            self._results = await asyncio.to_thread(self._publish, run_id, out)
+            return await asyncio.to_thread(self._publish, run_id, out)
         except OSError as error:
             raise PatternmillError(
                 f"The results could not be written to {out}: {error.strerror or type(error).__name__}. "
@@ -176,10 +186,6 @@ class Pipeline:
                 code="results_unwritable",
                 remedy=f"Make room or choose another folder, then `patternmill results {run_id} --out FOLDER`.",
             ) from error
-        self.begun.results = self._results
-        if self._place is not None:
-            await asyncio.to_thread(_deliver, self._results, self._place)
-        return self._results
 
     @property
     def _place(self) -> str | None:

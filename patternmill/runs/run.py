@@ -176,6 +176,8 @@ class Run(ActiveRun):
             self.progress.expected = recorded.forecast.seconds.low, recorded.forecast.seconds.high
         #: What was written, once it has ended.
         self.results: Results | None = None
+        #: Why they could not be written, or not where they were to be delivered.
+        self.unpublished: PatternmillError | None = None
         #: What came of the reports about its failures, where any were asked for.
         self.reported: str | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.

@@ -20,7 +20,7 @@ from prefect_host import shared_process
 from prefect_host.own_server import OwnServer
 from prefect_host.record import OPEN_STATES
 from studio.store import read_record
-from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process
+from tests.acceptance.prefect_servers import lay_database, migrated_database, run_process, settle_at
 from tests.prefect_api import api_of
 
 PATTERNMILL = Path(sys.executable).with_name("patternmill")
@@ -258,3 +258,27 @@ def test_check_answers_without_a_server(shop: Shop) -> None:
     """3 when rows are refused, 2 when the file is."""
     assert shop.run("check", "spring.csv").returncode == 3
     assert shop.run("check", "nowhere.csv").returncode == 2
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_results_that_cannot_be_written_are_the_end_of_the_command(
+    tmp_path: Path, joint_server: OwnServer, shown: bool
+) -> None:
+    """What was made, why it is in no file, and exit code 1; in the Prefect UI the run is not called Completed."""
+    settle_at(joint_server, tmp_path / ".patternmill")
+    (tmp_path / "tea.csv").write_text(
+        "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
+    )
+    (tmp_path / "out" / "results.csv" / "in-the-way").mkdir(parents=True)
+    away = {} if shown else {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    ended = Shop(tmp_path).run("import", "tea.csv", "--out", "out", **away)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert "Completed: 1 succeeded" in ended.stdout
+    assert "The results could not be written to out: " in ended.stderr
+    assert "then `patternmill results " in ended.stderr
+    assert "To go on" not in ended.stdout
+    if shown:
+        flow_run = ended.stdout.partition("/runs/flow-run/")[2].split()[0]
+        state = api_of(joint_server).get(f"flow_runs/{flow_run}")["state"]
+        assert (state["type"], state["name"]) == ("FAILED", "Failed")
+        assert "could not be written" in state["message"]
