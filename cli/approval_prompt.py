@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from getpass import getuser
 from socket import gethostname
 
@@ -79,7 +81,11 @@ async def _ask(
         raise needed
     echo_lines(lines())
     echo(needed.message)
-    if not click.confirm(f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False):
+    with _interruptible():
+        is_confirmed = click.confirm(
+            f"Approve plan {proposal.digest()[:LEAST_DIGEST]}: {proposal}?", default=False
+        )
+    if not is_confirmed:
         echo("Not begun: the plan was not approved.", err=True)
         return False
     return await _approve(requester, proposal)
@@ -104,4 +110,16 @@ def _knows_the_code(settings: Settings) -> bool:
             code="approval_code",
             remedy="Approve on a terminal, or in the Prefect UI. Nothing was bought.",
         )
-    return approval.is_approval_code(settings.approval_code, click.prompt("Approval code", hide_input=True))
+    with _interruptible():
+        typed = click.prompt("Approval code", hide_input=True)
+    return approval.is_approval_code(settings.approval_code, typed)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the question at once; by asyncio's handler it would wait for the event loop, which waits for it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from pathlib import Path
 
+import click
 import pytest
 
 from cli.approval_prompt import approved
@@ -135,3 +137,35 @@ def test_approvers_code(
         assert [approval.verdict for approval in on_record(home)] == ["approved"]
     else:
         assert not home.exists()
+
+
+@pytest.mark.parametrize(("question", "code"), [("confirm", None), ("prompt", "orchard-41")])
+def test_ctrl_c_ends_the_question_at_once(
+    service: Service,
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    question: str,
+    code: str | None,
+) -> None:
+    """And leaves nothing on record: the event loop, which waits for the answer, would only notice after it."""
+    if code is not None:
+        monkeypatch.setenv("PATTERNMILL_APPROVAL_CODE", code)
+    answered: list[str] = []
+
+    def interrupted(text: str, **more: object) -> bool:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise click.Abort from None  # as click's own questions do
+        answered.append(text)
+        return True
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("click.confirm", lambda text, default: True)
+    monkeypatch.setattr(f"click.{question}", interrupted)
+    with pytest.raises(click.Abort):
+        heard(asked_for(tmp_path, 4))
+    assert not answered
+    assert not home.exists()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

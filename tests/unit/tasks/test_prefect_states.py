@@ -16,7 +16,7 @@ from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_f
 
 def test_every_step_is_known() -> None:
     """Those of a retry too, so that none of them counts as unknown; and reports, where the run has sent any."""
-    run: Any = SimpleNamespace(results=object(), reported="No report sent.")
+    run: Any = SimpleNamespace(results=object(), reported="No report sent.", unpublished=None)
     steps = (choose_rows, read_file, check_rows, plan_items, publish, send_reports)
     names = {step.task_run_name for step in steps} | {step.name for step in steps}
     assert set(step_states(cast(Run, run))) == names
