@@ -125,12 +125,8 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
             with recorded, connection.circuit_breaker(), watched.display.showing():
                 code = run_in_thread(work, watched.on_signal)
             flow_run_id = watched.flow_run_id
-            if connection.is_available:
-                watched.display.step("Completing the run's record in the Prefect UI …")
-            complete = connection.complete_record(flow_run_id, watched.known_ends)
-            if complete:
-                repair_records(settings, watched.display.print)
-            elif watched.begun is not None:
+            complete = _complete_records(watched, connection, settings)
+            if not complete and watched.begun is not None:
                 shown = flow_run_id is not None
                 mark_incomplete(settings.home, watched.run_id, settings.environment, is_shown=shown)
             # They are being drawn meanwhile.
@@ -143,6 +139,20 @@ def _run_with_screen(request: RunRequest, spec: RunSpec, watched: _WatchedRun) -
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _complete_records(watched: _WatchedRun, connection: PrefectConnection, settings: Settings) -> bool:
+    """Whether the Prefect UI has all of this run, and of earlier ones; Ctrl-C leaves that to the next command."""
+    try:
+        if connection.is_available:
+            watched.display.step("Completing the run's record in the Prefect UI …")
+        complete = connection.complete_record(watched.flow_run_id, watched.known_ends)
+        if complete:
+            repair_records(settings, watched.display.print)
+    except KeyboardInterrupt:
+        connection.leave_record()
+        return False
+    return complete
 
 
 def _print_ending(watched: _WatchedRun, screen: str | None) -> None:

@@ -199,6 +199,11 @@ class PrefectConnection:
             self._print(_INCOMPLETE)
         return complete
 
+    def leave_record(self) -> None:
+        """Wait no longer for the server to have all that was sent; the next command completes the record."""
+        self.delivered = False
+        self._print(_INCOMPLETE)
+
     async def _complete(self, flow_run_id: UUID, ends: KnownEnds | None) -> bool:
         """Wait for the record, and restore what a server that was unavailable for a while has lost."""
         from prefect.client.orchestration import get_client

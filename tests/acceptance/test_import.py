@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from patternmill.results.summary import verify
@@ -34,6 +37,8 @@ ROWS = [
     ("A-6", "Lemon branches on cream", "Cushions and more", "40x40", "cotton"),
     ("A-7", "Lemon branches on cream", "Cushion", "40x40", "Linnen"),
 ]
+
+ONE_ROW = "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
 
 
 @dataclass(frozen=True)
@@ -266,9 +271,7 @@ def test_results_that_cannot_be_written_are_the_end_of_the_command(
 ) -> None:
     """What was made, why it is in no file, and exit code 1; in the Prefect UI the run is not called Completed."""
     settle_at(joint_server, tmp_path / ".patternmill")
-    (tmp_path / "tea.csv").write_text(
-        "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
-    )
+    (tmp_path / "tea.csv").write_text(ONE_ROW)
     (tmp_path / "out" / "results.csv" / "in-the-way").mkdir(parents=True)
     away = {} if shown else {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
     ended = Shop(tmp_path).run("import", "tea.csv", "--out", "out", **away)
@@ -282,3 +285,44 @@ def test_results_that_cannot_be_written_are_the_end_of_the_command(
         state = api_of(joint_server).get(f"flow_runs/{flow_run}")["state"]
         assert (state["type"], state["name"]) == ("FAILED", "Failed")
         assert "could not be written" in state["message"]
+
+
+@pytest.mark.usefixtures("unforked")
+def test_ctrl_c_while_the_record_is_completed_hides_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The run has ended: its summary and its exit code are shown at once, however the Prefect server is."""
+    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / ".patternmill")
+    (tmp_path / "tea.csv").write_text(ONE_ROW)
+    command = subprocess.Popen(
+        [str(PATTERNMILL), "import", "tea.csv"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None and command.stderr is not None
+    with command:
+        servers = []
+        for line in command.stderr:
+            if line.startswith("Starting the Prefect server"):
+                servers = psutil.Process(command.pid).children(recursive=True)
+            if line.startswith("Completing the run's record"):
+                break
+        frozen = [one for one in servers if "/prefect/" in " ".join(one.cmdline())]
+        for one in frozen:
+            one.suspend()
+        time.sleep(1)
+        command.send_signal(signal.SIGINT)
+        shown = [line for _, line in zip(range(5), command.stdout, strict=False)]
+        for one in frozen:
+            # So that the command need not wait for its end.
+            one.resume()
+        output, errors = "".join(shown), command.stderr.read()
+    assert frozen
+    assert command.returncode == 0, output + errors
+    assert "Completed: 1 succeeded" in output
+    assert "Results:  results/tea/" in output
+    assert "the next command that finds it adds the rest" in errors
