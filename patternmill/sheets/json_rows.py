@@ -23,6 +23,16 @@ class _Written(float):
     text: str
 
 
+#: Python refuses to read longer ones, with advice for programmers.
+_MOST_DIGITS = 4_000
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise ValueError(f"a number has more than {_MOST_DIGITS:,} digits")
+    return int(text)
+
+
 def json_sheet(text: str, name: str, reading: Reading) -> tuple[str, Sheet]:
     """The format's name and the rows, from row 2 on: the header, all keys in their order, is row 1."""
     text = text.removeprefix("\ufeff")
@@ -52,7 +62,7 @@ def _lines(text: str, name: str, reading: Reading) -> Iterator[tuple[int, Any]]:
 
 def _parsed(text: str, name: str, line: int | None) -> Any:
     try:
-        return json.loads(text, parse_float=_Written, object_pairs_hook=_unique)
+        return json.loads(text, parse_float=_Written, parse_int=_whole, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         at = line or getattr(error, "lineno", 1)
         why = "nested too deeply" if isinstance(error, RecursionError) else str(getattr(error, "msg", error))

@@ -52,7 +52,7 @@ def displayed(number: float, code: str) -> str | None:
         text = in_full(number)
         return text if len(text.lstrip("-")) <= _GENERAL_LENGTH and "e" not in text else None
     simple = _SIMPLE.fullmatch(code)
-    if simple is None:
+    if simple is None or abs(number) >= 10**_DIGITS:
         return None
     before, grouped, zeros, decimals, after = simple.groups(default="")
     text = f"{abs(number):{',' if grouped else ''}.{len(decimals)}f}"

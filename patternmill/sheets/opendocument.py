@@ -12,6 +12,8 @@ from patternmill.sheets.archives import Attributes, local, parse_xml, protected,
 from patternmill.sheets.tables import Area, Sheet, Unfit, hidden_note, merged_cells, rectangular
 
 CONTENT = "content.xml"
+#: All there is of a document that LibreOffice 24.8 and later protects with a password.
+ENCRYPTED_PACKAGE = "encrypted-package"
 _MANIFEST = "meta-inf/manifest.xml"
 #: Inside a cell, but not of its text: comments, pictures, forms.
 _ASIDE = frozenset({"annotation", "frame", "shapes", "forms", "ruby-text", "note"})

@@ -33,7 +33,7 @@ from patternmill.text import plain
 _LONGEST_NAME = 1000
 _BEGINNING = 4096
 #: Of JSON, past the mark of an encoding. A title line may begin with `[Draft]`.
-_JSON = re.compile(r"[^\s\[{]{0,3}\s*(\{\s*[\"}]|\[\s*[{\]])")
+_JSON = re.compile(r"[^\s\[{]{0,3}\s*(\{\s*[\"}]|\[\s*[\[{\]])")
 
 
 def read_catalog(

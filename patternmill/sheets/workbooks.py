@@ -13,7 +13,7 @@ from patternmill.catalog.problems import FileCode, refusal
 from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.errors import InputRefused
-from patternmill.sheets.archives import damaged, part_name
+from patternmill.sheets.archives import damaged, part_name, protected
 from patternmill.sheets.tables import Sheet, SheetFile, Table, looks_tabular, names_columns, table_of
 from patternmill.text import plain, plural, shown
 
@@ -94,7 +94,7 @@ def _opened(raw: bytes, reading: Reading) -> Workbook:
     """What each kind of archive has in it says what it is."""
     # Slow to import: loaded for a workbook alone.
     from patternmill.sheets.excel_workbooks import WORKBOOK, ExcelWorkbook
-    from patternmill.sheets.opendocument import CONTENT, OpenDocument
+    from patternmill.sheets.opendocument import CONTENT, ENCRYPTED_PACKAGE, OpenDocument
 
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -105,6 +105,8 @@ def _opened(raw: bytes, reading: Reading) -> Workbook:
         return ExcelWorkbook(raw, reading)
     if CONTENT in names:
         return OpenDocument(raw, reading)
+    if ENCRYPTED_PACKAGE in names:
+        raise protected(reading)
     raise refusal(
         FileCode.NOT_CSV,
         f"{reading.name} is {_kind(names)}, which is not read here.",

@@ -76,7 +76,8 @@ def test_json_numbers_are_the_texts_that_are_written() -> None:
         (b'{"sku": "A", "sku": "B"}', "twice"),
         (b'{"sku": "A"}\n["B"]', "item 2 is no object"),
         (b'{"sku": ' + b"[" * 100_000, "nested too deeply"),
-        (b'{"sku": 1' + b"0" * 5000 + b"}", "digits"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"sku": 1' + b"0" * 5000 + b"}", "line 1: a number has more than 4,000 digits"),
         (b'{"sku": "\\ud83d", "prompt": "a", "category": "Mug"}', "half a character"),
     ],
 )

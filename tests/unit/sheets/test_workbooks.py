@@ -117,6 +117,7 @@ def test_carried_cells_read_the_same_in_both_kinds_of_workbooks(value: Any, code
         (0.5, "0%", "the number 0.5 in the format `0%`"),
         (5, "0.00 €", "the number 5 in the format `0.00 €`"),
         (12345, "0.00E+00", "the number 12345 in the format `0.00E+00`"),
+        (1234567890123456, "0", "the number 1.23456789012346e+15 in the format `0`"),
     ],
 )
 def test_cell_that_displays_something_else_is_refused_with_its_address(
@@ -245,6 +246,7 @@ def test_hidden_worksheet_of_an_open_document_is_read_when_it_is_named() -> None
         (b"PK\x03\x04 cut short", "damaged"),
         (workbook({"Artikel": TABLE})[:-400], "damaged"),
         (archive({"content.xml": b"", "META-INF/manifest.xml": b"<x><encryption-data/></x>"}), "password"),
+        (archive({"mimetype": b"", "encrypted-package": b"", "META-INF/manifest.xml": b"<x/>"}), "password"),
     ],
 )
 def test_other_archives_are_refused_by_their_names(raw: bytes, told: str) -> None:
