@@ -356,6 +356,9 @@ class _WatchedRun:
         return EXIT_CODES[self.begun.ending.outcome]
 
     def _on_begin(self, run: Run) -> None:
+        if self._is_stopping:
+            # A signal came before, and is ending the process.
+            raise PatternmillError("Ended before anything was bought.", code="stopped")
         self.begun = run
         if run.spec.origin is not None:
             self.display.print(run.spec.origin.sentence())
@@ -401,6 +404,8 @@ class _WatchedRun:
         """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
         run = self.begun
         if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
+            # Meanwhile the run's own thread must not begin to buy.
+            self._is_stopping = True
             self.display.end(f"Ended at once. To go on: {self.command}")
             os._exit(_INTERRUPTED)
         # Not only once the loop has come to it: the second one may follow at once.

@@ -105,8 +105,11 @@ class PrefectConnection:
         if not self._named:
             try:
                 self._own = OwnServer(self._home).for_this_process()
-            except (PatternmillError, OSError) as error:
+            except PatternmillError as error:
                 self._go_without(str(error))
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                self._go_without(f"The Prefect server of {self._home} cannot be started: {reason}.")
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
@@ -50,7 +50,9 @@ def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], Non
     Prefect replaces the handler of SIGTERM for each flow in the main thread, nested ones too, and kills the run on it;
     in another thread it leaves signals alone.
     """
+    # It is closed where a signal comes before it has begun.
     with (
+        closing(work),
         _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)),
         ThreadPoolExecutor(1, thread_name_prefix="run") as thread,
     ):

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from patternmill.ledger.records import Approval, HeldLease, RunRecord
     from patternmill.ledger.reports.order_report import CheckoutRecord
     from patternmill.ledger.reports.overview import OpenAttempts, RunInNumbers
+    from patternmill.ledger.reports.unsettled import Unsettled
     from patternmill.settings import Settings
 
-    _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts
+    _InCatalog = RunRecord | HeldLease | Approval | OpenAttempts | Unsettled
 
 _MOST_RUNS = 10
 _MOST_ORDERS = 5
@@ -128,6 +129,7 @@ def status_lines(
 ) -> Iterator[str]:
     """`most`: how many runs, None for all. `width`: of the terminal; None: runs are a table, however wide."""
     from patternmill.ledger.reports import overview
+    from patternmill.ledger.reports.unsettled import unsettled
 
     now, currency = ledger.now(), settings.currency
     records = ledger.runs(environment=environment, catalog=catalog)
@@ -152,7 +154,7 @@ def status_lines(
                 f"(patternmill corrections {shlex.quote(its_catalog)})."
             )
     yield from _next_lines(ledger, records, running)
-    if any(found.state == "held" for found in attempts):
+    if _matching(catalog, environment, unsettled(ledger, settings.in_doubt_limit)):
         yield "To decide: patternmill settle --list"
 
 

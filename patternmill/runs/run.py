@@ -19,6 +19,7 @@ from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
 from patternmill.ledger.reports.track_record import Calibration, calibration
+from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
 from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
 from patternmill.planning.forecast import Forecast
@@ -56,7 +57,7 @@ from patternmill.runs.refresh_changes import (
 from patternmill.runs.safeguards import refuse_other_service, require_confirmation
 from patternmill.runs.spec import RunSpec
 from patternmill.service.studio_api import StudioApi
-from patternmill.states import Outcome, RowStatus, Stage
+from patternmill.states import UNFINISHED_ROWS, Outcome, RowStatus, Stage
 from patternmill.text import goods, joined, money
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class RunEnding:
     worked: float
     #: How well forecasts in its environment held so far, this one included; None: none was scored yet.
     calibration: Calibration | None = None
+    #: Of its catalog, as it ended.
+    open: OpenRequests = NO_OPEN_REQUESTS
 
     @property
     def outcome(self) -> Outcome:
@@ -237,7 +240,16 @@ class Run(ActiveRun):
                 spent = ledger.spent_by_run(record.run_id)
                 if self._carried_out(record):
                     ledger.score_forecast(record.run_id, worked, spent.amount)
-            return RunEnding(record, counts, spent, worked, calibration(ledger, record.environment))
+            scored = calibration(ledger, record.environment)
+            # Where all rows have an end there is nothing to look for.
+            is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
+            limit = self.engine.options.in_doubt_limit
+            left = (
+                open_requests(ledger, record.environment, record.catalog, limit)
+                if is_open
+                else NO_OPEN_REQUESTS
+            )
+            return RunEnding(record, counts, spent, worked, scored, left)
 
         try:
             ending = await self.writer.run_patiently(close)

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from cli.run_display import Display, ending_lines, progress_line
 from patternmill.engine.progress import Halt, HaltReason, Progress
+from patternmill.ledger.reports.unsettled import OpenRequests
 from patternmill.planning.plan import Cost
 from patternmill.results.summary import Cause
 from patternmill.runs.run import Run
@@ -144,7 +145,7 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
     )
     values: dict[str, Any] = {
         "ending": SimpleNamespace(
-            outcome=outcome, rows={}, record=record, spent=SimpleNamespace(amount=1_040)
+            outcome=outcome, rows={}, record=record, spent=SimpleNamespace(amount=1_040), open=OpenRequests()
         ),
         "results": SimpleNamespace(causes=[], out=Path("results"), whole=None),
         "progress": Progress(),
@@ -179,3 +180,17 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
     assert "Money: €10.40 spent; forecast €10 to €12" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
+
+
+@pytest.mark.parametrize(
+    ("left", "goes_on"), [(OpenRequests(2, 0), False), (OpenRequests(2, 1), True), (OpenRequests(0, 3), True)]
+)
+def test_end_of_a_run_leads_to_whoever_can_go_on(left: OpenRequests, goes_on: bool) -> None:
+    """What is too old to be resent waits for a person, whatever is run again."""
+    run = ended_run(Outcome.COMPLETED_WITH_FAILURES)
+    assert run.ending is not None
+    cast(dict[RowStatus, int], run.ending.rows)[RowStatus.IN_DOUBT] = 3
+    cast(Any, run.ending).open = left
+    lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
+    decide = "To decide, as no run resends 2 requests: patternmill settle --list"
+    assert (decide in lines, lines[-1].startswith("To go on: ")) == (bool(left.to_decide), goes_on)

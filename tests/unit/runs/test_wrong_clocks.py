@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from patternmill.ledger.reports.current_rows import present_rows
-from patternmill.ledger.reports.unsettled import unsettled
+from patternmill.ledger.reports.unsettled import OpenRequests, unsettled
 from patternmill.runs.retry import has_aged
 from patternmill.runs.settlement import Decision, Settlement, settle
 from patternmill.service import outcomes
@@ -110,3 +110,13 @@ def test_small_clock_error_changes_nothing(executed: Workshop, service: Service)
     shift(executed, 60.0)
     assert executed.run(ONE).statuses == {"S-1": RowStatus.SUCCEEDED}
     assert service.bought.count("herons") == 1
+
+
+@pytest.mark.parametrize(("ahead", "found"), [(-13 * HOUR, OpenRequests(1, 0)), (0.0, OpenRequests(0, 1))])
+def test_end_of_a_run_says_what_waits_for_a_person(
+    executed: Workshop, service: Service, ahead: float, found: OpenRequests
+) -> None:
+    """No command goes on with a request that is too old to be resent."""
+    shift(executed, ahead)
+    service.on_create["herons"] = [UNAUTHORIZED]
+    assert executed.run(ONE).ending.open == found
