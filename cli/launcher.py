@@ -401,8 +401,16 @@ class _WatchedRun:
                 self.display.print(NOT_SHARED.format(whole))
 
     def on_signal(self, name: str) -> None:
-        """The first one drains the run; a second one, or one before the run has begun, ends the process at once."""
+        """The first one drains the run; a second one, or one before the run has begun, ends the process at once.
+
+        Once the results are written, all that is left is the Prefect server, and the run's own end is shown.
+        """
         run = self.begun
+        if run is not None and run.results is not None:
+            mark_incomplete(run.spec.settings.home, self.run_id, run.record.environment)
+            self.display.end("The record in the Prefect UI is left to the next command.")
+            _print_ending(self, None)
+            os._exit(self._exit_code())
         if run is None or self._loop is None or run.ending is not None or run.is_stopped or self._is_stopping:
             # Meanwhile the run's own thread must not begin to buy.
             self._is_stopping = True

@@ -72,7 +72,7 @@ async def bulk_import(
         file: The CSV, as the worker sees its path: from the project's folder, or absolute.
         catalog: The catalog that the rows belong to. Default: named after the file.
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
-        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
         max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).
@@ -115,7 +115,7 @@ async def import_rows(spec: RunSpec) -> State[Any]:
                 raise
             stopping.attach(work.begun)
             run_started(work.begun)
-            await make_rows(work.begun)
+            await make_rows(work)
             if stopping.is_requested:
                 await explain_stop(work.begun)
             await publish(work)

@@ -53,7 +53,7 @@ async def catalog_refresh(
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
         retire_at_most: Retire nothing if more rows than this are gone: a count (20), a share (10%), or both (20,10%).
         retire: This once, retire up to this many rows despite the limit above.
-        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
         max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).

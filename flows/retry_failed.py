@@ -53,7 +53,7 @@ async def retry_failed(
         category: Only rows of these categories, as written in the file. Default: all.
         code: Only rows with these error codes, as in failures.csv. Default: all.
         sku: Only rows with these skus. Default: all.
-        budget: The most to spend, in minor units (50000 is €500.00); needs prices set. Default: no limit.
+        budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
         max_patterns: The most patterns and refinements to buy. Default: no limit.
         max_products: The most products to buy. Default: no limit.
         max_failures: Begin nothing new once more items than this have failed: a count (25), or a share (10%).

@@ -5,7 +5,8 @@ from typing import Any
 from prefect import State, flow
 
 from patternmill.engine.shards import Shard
-from patternmill.runs.run import ActiveRun, Run
+from patternmill.runs.pipeline import Pipeline
+from patternmill.runs.run import ActiveRun
 from patternmill.runs.spread import spread
 from tasks.item_tasks import current_screen, screen_of
 from tasks.part_runs import Workers
@@ -21,13 +22,17 @@ async def shard(run_id: str, number: int) -> State[Any]:
     return shard_state(screen.run.engine, await screen.show_shard(number))
 
 
-async def make_rows(run: Run) -> None:
+async def make_rows(work: Pipeline) -> None:
+    run = work.begun
     async with progress_shown(run):
         if run.spec.spread is not None:
             await spread(run, Workers(), drive_shards)
             return
         async with screen_of(run, show_shard) as screen:
             await run.engine.drive(screen)
+            if not run.is_stopped:
+                # Before the server has been shown all: it may not answer for a while.
+                work.finish()
 
 
 async def drive_shards(run: ActiveRun) -> None:

@@ -80,8 +80,7 @@ def _spec_of(request: RetryRequest, by_deployment: bool) -> RunSpec:
 
 @task(name="publish", task_run_name="write the results", cache_policy=NO_CACHE, persist_result=False)
 async def publish(work: Pipeline) -> str:
-    await work.end()
-    results = await work.publish()
+    results = await work.finish()
     logged(f"Results, failures and gallery: {results.out.resolve()}")
     return str(results.out)
 

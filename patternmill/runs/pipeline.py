@@ -68,6 +68,7 @@ class Pipeline:
         self._run: Run | None = None
         self._ending: RunEnding | None = None
         self._results: Results | None = None
+        self._finishing: asyncio.Task[Results] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,6 +155,16 @@ class Pipeline:
         assert self._run is not None, "planned before it is made"
         return self._run
 
+    def finish(self) -> asyncio.Task[Results]:
+        """End the run and publish its results, begun at once and done once: what shows it may wait for a server."""
+        if self._finishing is None:
+            self._finishing = asyncio.create_task(self._end_and_publish())
+        return self._finishing
+
+    async def _end_and_publish(self) -> Results:
+        await self.end()
+        return await self.publish()
+
     async def end(self) -> RunEnding:
         self._ending = await self.begun.end()
         return self._ending
@@ -238,8 +249,7 @@ class Pipeline:
         """The steps after the check, without Prefect. Raises what the steps raise."""
         run = await self.plan()
         await run.engine.drive()
-        await self.end()
-        await self.publish()
+        await self.finish()
         await self.report_failures()
 
     def _require_writable_results(self) -> None:

@@ -6,11 +6,13 @@ import csv
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -287,42 +289,73 @@ def test_results_that_cannot_be_written_are_the_end_of_the_command(
         assert "could not be written" in state["message"]
 
 
-@pytest.mark.usefixtures("unforked")
-def test_ctrl_c_while_the_record_is_completed_hides_nothing(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The run has ended: its summary and its exit code are shown at once, however the Prefect server is."""
-    lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path / ".patternmill")
-    (tmp_path / "tea.csv").write_text(ONE_ROW)
-    command = subprocess.Popen(
+def begun_import(folder: Path, template: Path) -> subprocess.Popen[str]:
+    """An import of one row, whose own Prefect server is a process that nothing else uses."""
+    lay_database(template, folder / ".patternmill")
+    (folder / "tea.csv").write_text(ONE_ROW)
+    return subprocess.Popen(
         [str(PATTERNMILL), "import", "tea.csv"],
-        cwd=tmp_path,
+        cwd=folder,
         env=clean_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert command.stdout is not None and command.stderr is not None
-    with command:
-        servers = []
-        for line in command.stderr:
-            if line.startswith("Starting the Prefect server"):
-                servers = psutil.Process(command.pid).children(recursive=True)
-            if line.startswith("Completing the run's record"):
-                break
-        frozen = [one for one in servers if "/prefect/" in " ".join(one.cmdline())]
-        for one in frozen:
-            one.suspend()
-        time.sleep(1)
-        command.send_signal(signal.SIGINT)
-        shown = [line for _, line in zip(range(5), command.stdout, strict=False)]
-        for one in frozen:
-            # So that the command need not wait for its end.
-            one.resume()
-        output, errors = "".join(shown), command.stderr.read()
-    assert frozen
-    assert command.returncode == 0, output + errors
-    assert "Completed: 1 succeeded" in output
-    assert "Results:  results/tea/" in output
-    assert "the next command that finds it adds the rest" in errors
+
+
+def await_create(shop: Shop) -> None:
+    """Until the studio has been asked for something."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with suppress(sqlite3.Error):
+            if (shop.home / "studio" / "studio.db").exists() and shop.creates():
+                return
+        time.sleep(0.05)
+    raise AssertionError("nothing was asked for")
+
+
+@contextmanager
+def frozen_server(command: subprocess.Popen[str]) -> Iterator[None]:
+    """Its Prefect server is stopped by a signal; at the end it goes on, so that the command can end it."""
+    children = psutil.Process(command.pid).children(recursive=True)
+    (server,) = (one for one in children if "/prefect/" in " ".join(one.cmdline()))
+    server.suspend()
+    try:
+        yield
+    finally:
+        server.resume()
+
+
+def end_after_ctrl_c(command: subprocess.Popen[str]) -> str:
+    """The first lines that it then writes."""
+    command.send_signal(signal.SIGINT)
+    assert command.stdout is not None
+    return "".join(line for _, line in zip(range(5), command.stdout, strict=False))
+
+
+@pytest.mark.usefixtures("unforked")
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_results_do_not_wait_for_a_frozen_prefect_server(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, has_ended: bool
+) -> None:
+    """They are there when the last row is; Ctrl-C, which ends the wait, then hides neither them nor the outcome."""
+    with begun_import(tmp_path, migrated_database(tmp_path_factory.getbasetemp())) as command:
+        if has_ended:
+            assert command.stderr is not None
+            assert any(line.startswith("Completing the run's record") for line in command.stderr)
+        else:
+            await_create(Shop(tmp_path))
+        with frozen_server(command):
+            deadline = time.monotonic() + 30
+            while not list(tmp_path.glob("results/tea/latest/manifest.json")):
+                assert time.monotonic() < deadline, "the results wait for the server"
+                time.sleep(0.1)
+            time.sleep(1)
+            shown = end_after_ctrl_c(command)
+        assert command.stderr is not None
+        errors = command.stderr.read()
+    assert command.returncode == 0, shown + errors
+    assert "Completed: 1 succeeded" in shown
+    assert "Results:  results/tea/" in shown
+    assert "next command" in errors
