@@ -40,7 +40,8 @@ class RunRequest(BaseModel):
     )
     budget: Count | None = Field(
         None,
-        description="The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.",
+        description="The most that one run spends, in minor units (50000 is €500.00); needs prices set. "
+        "Default: no limit.",
     )
     max_patterns: Count | None = Field(
         None, description="The most patterns and refinements to buy. Default: no limit."
