@@ -35,7 +35,7 @@ def test_second_signal_ends_at_once_however_soon_it_comes(
     stops: list[str] = []
     options = SimpleNamespace(drain=timedelta(seconds=20))
     run = SimpleNamespace(
-        ending=None, is_stopped=False, spec=SimpleNamespace(options=options), stop=stops.append
+        ending=None, results=None, is_stopped=False, spec=SimpleNamespace(options=options), stop=stops.append
     )
     watched, loop = _WatchedRun(), asyncio.new_event_loop()
     watched.begun, watched._loop = cast(Any, run), loop
