@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,8 @@ from patternmill.processes import is_stopped, machine, write_locker
 _TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 #: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html
 _WRITE_LOCKS = (120, 122)
+#: How long one connection waits for another.
+_BUSY_SECONDS = 30
 
 
 class SqliteDatabase:
@@ -40,7 +43,7 @@ class SqliteDatabase:
             private_folder(path.parent)
             is_new = not path.exists()
             self._connection = sqlite3.connect(
-                path, timeout=30, isolation_level=None, check_same_thread=False
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             if is_new:
                 # For its owner alone, and empty as yet; SQLite's files next to it take their mode from it.
@@ -66,13 +69,24 @@ class SqliteDatabase:
 
     def _prepare(self) -> None:
         """A ledger of this version is opened without the lock to write, which another process may keep."""
-        for pragma in ("busy_timeout=30000", "synchronous=FULL", "foreign_keys=ON"):
+        for pragma in (f"busy_timeout={_BUSY_SECONDS * 1000}", "synchronous=FULL", "foreign_keys=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        if self._pragma("journal_mode") != "wal":
-            self._connection.execute("PRAGMA journal_mode=WAL")
+        self._write_ahead()
         if is_older(self._pragma("user_version")):
             with self.transaction():
                 self._migrate()
+
+    def _write_ahead(self) -> None:
+        """Of two that change the mode at once, SQLite refuses one as busy without waiting: it has to begin again."""
+        last = time.monotonic() + _BUSY_SECONDS
+        while self._pragma("journal_mode") != "wal":
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > last:
+                    raise
+            time.sleep(0.02)
 
     def _migrate(self) -> None:
         """Within a transaction: of several processes that open an old ledger at once, one finds something to do."""

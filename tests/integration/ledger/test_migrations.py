@@ -18,6 +18,7 @@ from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import Ceiling
 from patternmill.ledger.reports.export import LEFT_OUT, TABLES
 from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.sqlite import SqliteDatabase
 from patternmill.states import AttemptState
 
 from .conftest import OpenLedger
@@ -138,6 +139,22 @@ def test_one_of_many_openers_migrates(open_ledger: OpenLedger, url: str, version
         opened = [each.result() for each in [pool.submit(open_ledger) for _ in range(4)]]
     assert all(each.attempt(RequestId("a/1")) is not None for each in opened)
     assert list(problems(opened[0])) == []
+
+
+def test_opening_waits_for_one_who_writes_without_wal(tmp_path: Path) -> None:
+    """SQLite itself does not wait there: an opener that changes the mode, among others, was refused at once."""
+    path = tmp_path / "old" / "ledger.sqlite3"
+    old_ledger(f"sqlite:///{path}", 2)
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(SqliteDatabase, path)
+        with pytest.raises(TimeoutError):
+            opening.result(timeout=0.3)
+        writer.execute("COMMIT")
+        assert opening.result().rows("PRAGMA journal_mode") == [("wal",)]
+    writer.close()
+    opening.result().close()
 
 
 def test_failed_migration_leaves_the_old_ledger(
