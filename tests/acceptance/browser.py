@@ -51,6 +51,13 @@ FILL = """((label, value) => {
   return true;
 })"""
 
+#: The browser's answer when another page came before the script had its turn.
+NAVIGATED = "Inspected target navigated or closed"
+
+
+class PageLeftError(Exception):
+    """A script was sent to a page that was being left, and did not run."""
+
 
 def installed() -> str:
     """The browser's command; without one the test is skipped, and fails where CI should have installed one."""
@@ -95,6 +102,8 @@ class Browser:
         while True:
             answer = json.loads(self._socket.recv(60))
             if answer.get("id") == number:
+                if answer.get("error", {}).get("message") == NAVIGATED:
+                    raise PageLeftError
                 assert "error" not in answer, answer
                 return answer["result"]
 
@@ -127,9 +136,15 @@ class Browser:
     def until(self, script: str, within: float = 40) -> None:
         """Wait until a script of this page comes to something true."""
         deadline = time.monotonic() + within
-        while not self.do(script):
+        while not self._holds(script):
             assert time.monotonic() < deadline, f"{script} on {self.do('location.href')}:\n{self.text()}"
             time.sleep(0.2)
+
+    def _holds(self, script: str) -> bool:
+        try:
+            return bool(self.do(script))
+        except PageLeftError:
+            return False
 
     def shows(self, text: str, within: float = 40) -> None:
         self.until(f"(document.body || {{innerText: ''}}).innerText.includes({json.dumps(text)})", within)
