@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: for verbs that serve, runs of the command line, and runs that Prefect started.
+"""SIGTERM, SIGINT and SIGHUP: for verbs that serve, runs of the command line, and runs that Prefect started.
 
 On SIGTERM, which is also how a cancellation from its UI arrives, Prefect raises an exception in the event loop: every
 task is cancelled at once, and no results are written. Here the signal drains the run instead.
@@ -7,11 +7,13 @@ task is cancelled at once, and no results are written. Here the signal drains th
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import stat
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
@@ -45,7 +47,7 @@ def until_interrupted() -> Interruption:
 
 
 def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], None]) -> T:
-    """Run `work` on an event loop in a thread; SIGINT and SIGTERM call `on_signal` with their name.
+    """Run `work` on an event loop in a thread; SIGINT, SIGTERM and SIGHUP call `on_signal` with their name.
 
     Prefect replaces the handler of SIGTERM for each flow in the main thread, nested ones too, and kills the run on it;
     in another thread it leaves signals alone.
@@ -54,6 +56,7 @@ def run_in_thread(work: Coroutine[None, None, T], on_signal: Callable[[str], Non
     with (
         closing(work),
         _handled_by(lambda number, frame: on_signal(signal.Signals(number).name)),
+        _without_terminal(lambda: on_signal("SIGHUP")),
         ThreadPoolExecutor(1, thread_name_prefix="run") as thread,
     ):
         running = thread.submit(asyncio.run, work)
@@ -117,3 +120,37 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
+
+
+@contextmanager
+def _without_terminal(on_closed: Callable[[], None]) -> Iterator[None]:
+    """Have `on_closed` called when the terminal is closed, from when on nothing is written to it.
+
+    The shell and the terminal may both send SIGHUP: the first one counts. Under `nohup` it stays ignored.
+    """
+
+    def closed(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _discard_terminal()
+        on_closed()
+
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGHUP, closed)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGHUP) is closed:
+            signal.signal(signal.SIGHUP, before)
+
+
+def _discard_terminal() -> None:
+    """Writing to a terminal that is gone would fail, in whatever line does it."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(stream).st_mode):
+                os.dup2(nowhere, stream)
+    os.close(nowhere)

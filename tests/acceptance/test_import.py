@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import pty
 import signal
 import sqlite3
 import subprocess
@@ -359,3 +360,27 @@ def test_results_do_not_wait_for_a_frozen_prefect_server(
     assert "Completed: 1 succeeded" in shown
     assert "Results:  results/tea/" in shown
     assert "next command" in errors
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_closed_terminal_stops_a_run_once(tmp_path: Path, ignored: bool) -> None:
+    """The shell and the terminal both send SIGHUP: what is open is followed to its end. Under `nohup` it goes on."""
+    (tmp_path / "tea.csv").write_text(ONE_ROW)
+    ours, theirs = pty.openpty()
+    program = ["nohup", str(PATTERNMILL)] if ignored else [str(PATTERNMILL)]
+    command = subprocess.Popen(
+        [*program, "import", "tea.csv"],
+        cwd=tmp_path,
+        env=clean_environment() | {"PREFECT_API_URL": "http://127.0.0.1:9/api"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        preexec_fn=lambda: os.login_tty(theirs),
+    )
+    os.close(theirs)
+    await_create(Shop(tmp_path))
+    command.send_signal(signal.SIGHUP)
+    os.close(ours)
+    assert command.wait(60) == (0 if ignored else 130)
+    manifest = json.loads((Shop(tmp_path).latest("tea") / "manifest.json").read_text())
+    assert manifest["outcome"] == ("Completed" if ignored else "Cancelled")
