@@ -28,6 +28,11 @@ def boot_id() -> str | None:
         return None
 
 
+def uptime() -> float:
+    """Seconds of a clock that nobody can set and that no suspension of the machine stops, where the system has one."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 def machine() -> str:
     """A name for this machine, or container: processes with another one cannot be seen from here."""
     # Processes in different PID namespaces (containers) cannot see one another.

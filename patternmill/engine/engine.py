@@ -221,6 +221,7 @@ class Engine:
                     known_job_id=attempt.job_id,
                     age=begun.sent_ago,
                     stopping=lambda: self.halt.forbids_sending(item.stage),
+                    permitted=self._attempts.confirm_lease,
                 )
                 attempt = await self._attempts.record_create(attempt, created)
                 job = created.job if isinstance(created, Accepted) else None

@@ -99,6 +99,10 @@ class Attempts:
             self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
             raise
 
+    async def confirm_lease(self) -> None:
+        """Wait until the run is known to have its lease still. Raises LeaseLost, or why nothing can be written."""
+        await self._writer.confirm_lease()
+
     async def begin_another(
         self, item: AttemptedItem, made: Made, last: Attempt, last_number: int
     ) -> BegunAttempt | None:

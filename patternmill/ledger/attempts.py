@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -14,7 +13,7 @@ from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
-from patternmill.processes import boot_id
+from patternmill.processes import boot_id, uptime
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
@@ -295,7 +294,7 @@ def _identity(attempt: Attempt) -> dict[str, Any]:
 def _uptime() -> str | None:
     """A clock that cannot be set while the machine is up: its boot, and the seconds since."""
     boot = boot_id()
-    return f"{boot} {time.clock_gettime(time.CLOCK_BOOTTIME):.3f}" if boot else None
+    return f"{boot} {uptime():.3f}" if boot else None
 
 
 def _seconds_since(uptime: str | None) -> float:

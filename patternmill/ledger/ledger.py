@@ -28,6 +28,7 @@ from patternmill.ledger.forecasts import ForecastTable
 from patternmill.ledger.leases import PartTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
+from patternmill.processes import uptime
 from patternmill.settings import Settings
 from patternmill.text import duration
 
@@ -119,6 +120,8 @@ _PAUSES = (0.2, 0.5, 1.0, 2.0, 3.0, 5.0)
 _PATIENCE = 60.0
 #: The same once a person has stopped the run.
 _PATIENCE_STOPPED = 10.0
+#: How long a commit shows that the lease is held: heartbeats are less apart, and takeovers wait longer for one.
+CONFIRMED_FOR = timedelta(seconds=6)
 #: Seconds after which a write is shown as waiting.
 _SHOWN_AFTER = 3.0
 
@@ -146,9 +149,12 @@ class LedgerWriter:
         linger: timedelta = timedelta(milliseconds=40),
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        uptime: Callable[[], float] = uptime,
     ) -> None:
         self._ledger = ledger
-        self._sleep, self._clock = sleep, clock
+        self._sleep, self._clock, self._uptime = sleep, clock, uptime
+        #: When the last commit began, which only the holder of the lease can make.
+        self._committed_at = uptime()
         #: When the write that is under way began.
         self._writing_since: float | None = None
         #: Since when the database is unavailable; reset once it answers.
@@ -172,6 +178,15 @@ class LedgerWriter:
             self._flusher = asyncio.create_task(self._flush())
         # A cancelled caller does not take its change back: it may be in the commit already.
         return cast(T, await asyncio.shield(waiting.done))
+
+    async def confirm_lease(self) -> None:
+        """Be sure that the lease is not another's by now: a process that was stopped for a while, or whose machine
+        was, goes on where it was.
+
+        Returns at once as long as commits, as of heartbeats, show it. Raises LeaseLost, or why nothing can be written.
+        """
+        while self._uptime() - self._committed_at > CONFIRMED_FOR.total_seconds():
+            await self.write(lambda ledger: None)
 
     def now(self) -> float:
         """The ledger's time, in Unix seconds: it never goes back."""
@@ -268,6 +283,7 @@ class LedgerWriter:
         return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
     def _commit_once(self, group: list[_Waiting]) -> None:
+        began = self._uptime()
         with self._ledger.transaction(self.lease):
             for waiting in group:
                 waiting.refusal = None
@@ -277,6 +293,7 @@ class LedgerWriter:
                     raise
                 except PatternmillError as refusal:
                     waiting.refusal = refusal
+        self._committed_at = began
 
 
 def _answer(waiting: _Waiting) -> None:

@@ -23,6 +23,7 @@ from patternmill.ledger.database import (
     unusable,
 )
 from patternmill.passwords import mask_passwords
+from patternmill.processes import uptime
 
 if TYPE_CHECKING:
     import psycopg
@@ -262,8 +263,8 @@ _LONGEST_ROUND = 1.0
 class ServerClock:
     """The server's clock, kept between measurements by a local one that cannot be set."""
 
-    def __init__(self, local: Callable[[], float] | None = None) -> None:
-        self._local = local or _uptime
+    def __init__(self, local: Callable[[], float] = uptime) -> None:
+        self._local = local
         self._offset = 0.0
         self._measured: float | None = None
 
@@ -282,11 +283,6 @@ class ServerClock:
         if self._measured is None or took <= _LONGEST_ROUND:
             self._offset = answered - (sent + took / 2)
         self._measured = self._local()
-
-
-def _uptime() -> float:
-    """Seconds since boot, those of a suspension too where the system counts them."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 _LOOK = 0.5

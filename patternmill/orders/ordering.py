@@ -326,6 +326,7 @@ class _Opening:
                     begun.attempt.body,
                     age=begun.sent_ago,
                     stopping=lambda: self.halt.forbids_sending(Stage.CHECKOUT),
+                    permitted=self._writer.confirm_lease,
                 )
                 await self._attempts.record_create(begun.attempt, await self._private(begun.attempt, end))
         found = await self._writer.run(lambda ledger: checkouts_of(ledger, self._spec))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -17,6 +17,7 @@ import orjson
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.offer_shapes import read_models
 from patternmill.errors import ConfigurationError
+from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
 from patternmill.service.direct_calls import only_reads
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
@@ -89,8 +90,10 @@ class _Sending:
     body: bytes
     known_job_id: str | None
     stopping: Callable[[], bool]
+    permitted: Callable[[], Awaitable[None]]
     #: A request that may have been executed; when that was by an earlier run, it was first sent before `began`.
     in_doubt: bool
+    #: By the uptime: a machine that is suspended does not make the service remember longer.
     began: float
     tries: int = 0
     first_sent: float = 0.0
@@ -104,6 +107,10 @@ class _Sending:
         return end
 
 
+async def _permitted() -> None:
+    """Where nobody else could send the same meanwhile."""
+
+
 class StudioApi:
     """All requests to the service, paced and resent. Safe for many tasks of one event loop."""
 
@@ -114,10 +121,11 @@ class StudioApi:
         pace: Pace | None = None,
         policy: ResendPolicy | None = None,
         clock: Clock = time.monotonic,
+        uptime: Clock = uptime,
     ) -> None:
         self._client = client
         self._policy = policy or ResendPolicy()
-        self._clock = clock
+        self._clock, self._uptime = clock, uptime
         pace = pace or Pace()
         #: The engine acquires it for each item, from before a create until its job ended.
         self.window = Window(pace.max_in_flight, clock=clock)
@@ -169,16 +177,17 @@ class StudioApi:
         known_job_id: str | None = None,
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
+        permitted: Callable[[], Awaitable[None]] = _permitted,
     ) -> CreateEnd:
         """Resend `body` until its outcome is known, waiting as the service requests.
 
         `operation`: where a stage has several. `age`: how long ago this very request was first sent by an earlier
-        run; None when it never was. `known_job_id`: the job that an earlier answer named for it.
-        Never raises for the service's faults.
+        run; None when it never was. `known_job_id`: the job that an earlier answer named for it. `permitted`: awaited
+        before each time that it is sent; what it raises ends this. Never raises for the service's faults.
         """
-        began = self._clock() - (age or timedelta(0)).total_seconds()
+        began = self._uptime() - (age or timedelta(0)).total_seconds()
         operation = operation or ON_WIRE[stage].create
-        sending = _Sending(stage, operation, body, known_job_id, stopping, age is not None, began)
+        sending = _Sending(stage, operation, body, known_job_id, stopping, permitted, age is not None, began)
         self._creating += 1
         try:
             return sending.with_exchange(await self._until_certain(sending))
@@ -297,7 +306,8 @@ class StudioApi:
 
     def _too_old(self, sending: _Sending) -> Unresolved | None:
         """In doubt for so long that the service may have forgotten the request, and would make it anew."""
-        if not sending.in_doubt or self._since(sending.began) <= self._policy.in_doubt_limit:
+        age = timedelta(seconds=self._uptime() - sending.began)
+        if not sending.in_doubt or age <= self._policy.in_doubt_limit:
             return None
         return Unresolved("in_doubt_too_long", "The service may have forgotten this request.", in_doubt=True)
 
@@ -308,8 +318,7 @@ class StudioApi:
             except TimeoutError:
                 break
             try:
-                # The wait for a slot may have been long.
-                if end := await self._await_turn(sending) or self._too_old(sending):
+                if end := await self._await_turn(sending) or await self._permission(sending):
                     return end
                 if self._jobs.may_send(claim):
                     return await self._send(sending, claim)
@@ -341,6 +350,11 @@ class StudioApi:
             message = "The service has not answered well for too long."
             return Stopped("service_away", message, sending.in_doubt)
         return _unsent(sending) if self._is_stopping(sending) else None
+
+    async def _permission(self, sending: _Sending) -> CreateEnd | None:
+        """None when it may be sent at once. The waits before may have been long, and so may this one."""
+        await sending.permitted()
+        return _unsent(sending) if self._is_stopping(sending) else self._too_old(sending)
 
     def _is_stopping(self, sending: _Sending) -> bool:
         return self._draining.begun or sending.stopping()

@@ -22,6 +22,7 @@ import cli.commands.import_
 import cli.launcher
 import patternmill.results.results_files  # noqa: F401
 from cli.main import run
+from patternmill.ledger import ledger
 from patternmill.runs import lease, pipeline
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.spec import RunSpec
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         _drain_for(timedelta(seconds=inject.drain))
     if inject.silence is not None:
         lease.TAKEOVER_AFTER = timedelta(seconds=inject.silence)
+        ledger.CONFIRMED_FOR = lease.TAKEOVER_AFTER / 2
     if inject.explode:
         _explode()
     for bug in inject.bug:

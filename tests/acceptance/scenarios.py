@@ -138,12 +138,14 @@ def holder_stood_still(folder: Path, zygote: Zygote, inject: Inject = NONE) -> l
     """The holder is stopped, another run takes over and makes everything, and the first one is continued."""
     with ServiceInThread(Plan(patterns=Times(median=0.6), products=Times(median=0.6)), folder) as service:
         room = room_in(folder, service, zygote, rows=24, window=6)
-        first = room.start(inject=(*HURRY, "--drain", "5", *inject))
+        hasty = (*HURRY, "--silence", "1.5")
+        # Two requests or more are on record, and wait until they may be sent.
+        first = room.start(inject=(*hasty, "--drain", "5", *inject), create_rate="2")
         wait_for(service.record, '"created"', count=4)
         _stop_between_writes(first, room.folder / room.home)
         # Requests that were sent have arrived by now.
         time.sleep(0.3)
-        second = room.start("--out", str(folder / "second"), inject=(*HURRY, "--silence", "1.5", *inject))
+        second = room.start("--out", str(folder / "second"), inject=(*hasty, *inject))
         wait_for(service.record, '"products/create"', count=12)
         continued = time.time()
         first.send(signal.SIGCONT)

@@ -295,6 +295,34 @@ def test_fenced_writer_writes_nothing_more(open_ledger: OpenLedger) -> None:
     assert asked_for(other) == {"before"}
 
 
+def test_lease_is_confirmed_after_a_standstill(open_ledger: OpenLedger) -> None:
+    """By a commit, which shows that another run took it over; as long as commits are recent, none is made for it."""
+    ledger, other = CountingLedger(open_ledger().database), open_ledger()
+    with ledger.transaction():
+        lease = ledger.claim_lease(STAGING, CATALOG, RUN, "me", over=None)
+    assert lease is not None
+    now = 0.0
+
+    async def main() -> None:
+        nonlocal now
+        writer = LedgerWriter(ledger, lease, linger=TIMES, uptime=lambda: now)
+        before = ledger.transactions
+        await writer.confirm_lease()
+        assert ledger.transactions == before
+        now = 13 * 3600.0
+        await writer.confirm_lease()
+        await writer.confirm_lease()
+        assert ledger.transactions == before + 1
+        now *= 2
+        with other.transaction():
+            other.claim_lease(STAGING, CATALOG, RunId("run-2"), "other", over=lease.fence)
+        with pytest.raises(LeaseLost):
+            await writer.confirm_lease()
+        await writer.close()
+
+    run(main())
+
+
 def test_separate_work_keeps_its_own_transactions(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """On the writer's thread, so that it never meets a group in the middle."""
 

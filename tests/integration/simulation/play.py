@@ -223,6 +223,7 @@ class _Player:
             pace=Pace(setup.window),
             policy=ResendPolicy(jitter=random.Random(f"{setup.seed}/jitter/{life}").random),
             clock=self.loop.time,
+            uptime=self.loop.time,
         )
         spec = self.shop.spec(
             max_in_flight=setup.window,

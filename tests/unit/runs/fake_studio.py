@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -103,8 +103,11 @@ class FakeStudioApi:
         known_job_id: str | None = None,
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
+        permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:
         await self._pause()
+        if permitted is not None:
+            await permitted()
         if self.draining or stopping():
             return InDoubt("stopped") if age is not None else NotBegun()
         said: dict[str, Any] = json.loads(body)

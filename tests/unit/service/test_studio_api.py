@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.errors import ConfigurationError, LeaseLost, ServiceStopped
 from patternmill.service.feedback_report import DeliveryState, feedback_report
 from patternmill.service.outcomes import (
     Accepted,
@@ -30,6 +30,7 @@ from patternmill.service.outcomes import (
     Unsuccessful,
     failed_exchange,
 )
+from patternmill.service.pacing import Clock
 from patternmill.service.resend import ResendPolicy
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
@@ -68,8 +69,9 @@ class Script:
         return [body for _, name, body in self.sent if name == operation]
 
 
-def _api(script: Script, **policy: Any) -> StudioApi:
-    return StudioApi(script, policy=ResendPolicy(jitter=lambda: 0.5, **policy), clock=virtual.clock)
+def _api(script: Script, uptime: Clock = virtual.clock, **policy: Any) -> StudioApi:
+    policies = ResendPolicy(jitter=lambda: 0.5, **policy)
+    return StudioApi(script, policy=policies, clock=virtual.clock, uptime=uptime)
 
 
 def _create(*answers: Answer, **given: Any) -> tuple[CreateEnd, Script, float]:
@@ -261,6 +263,62 @@ def test_request_that_grew_too_old_while_it_waited_for_a_slot_is_not_resent() ->
         assert isinstance(end, Unresolved)
         assert end.code == "in_doubt_too_long"
         assert script.bodies("patterns/create") == []
+
+    virtual.run(main())
+
+
+def test_machine_that_was_suspended_resends_nothing_too_old() -> None:
+    """The clock of the pauses stands still meanwhile, the memory of the service does not."""
+    suspended = 0.0
+
+    async def main() -> None:
+        script = Script({"patterns/create": [LOST]})
+        async with _api(
+            script, lambda: virtual.clock() + suspended, in_doubt_limit=timedelta(hours=12)
+        ) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY))
+            await asyncio.sleep(60)
+            nonlocal suspended
+            suspended = 13 * 3600.0
+            sent = len(script.sent)
+            end = await create
+        assert isinstance(end, Unresolved)
+        assert end.code == "in_doubt_too_long"
+        assert len(script.sent) == sent > 1
+
+    virtual.run(main())
+
+
+def test_each_sending_needs_a_permission_of_the_moment() -> None:
+    """A run whose lease was lost while it was stopped sends nothing more, whatever it waited for."""
+    permissions = 0
+
+    async def permitted() -> None:
+        nonlocal permissions
+        permissions += 1
+        if permissions == 3:
+            raise LeaseLost("Another run took over.")
+
+    async def main() -> None:
+        script = Script({"patterns/create": [LOST]})
+        async with _api(script) as api:
+            with pytest.raises(LeaseLost):
+                await api.create(Stage.PATTERN, BODY, permitted=permitted)
+        assert script.bodies("patterns/create") == [BODY] * 2
+
+    virtual.run(main())
+
+
+def test_a_stop_during_the_wait_for_permission_is_heeded() -> None:
+
+    async def main() -> None:
+        script = Script({"patterns/create": [says(200, JOB)]})
+        async with _api(script) as api:
+            create = asyncio.create_task(api.create(Stage.PATTERN, BODY, permitted=lambda: asyncio.sleep(5)))
+            await asyncio.sleep(1)
+            api.drain()
+            assert isinstance(await create, NotBegun)
+        assert script.sent == []
 
     virtual.run(main())
 
