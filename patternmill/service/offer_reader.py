@@ -17,9 +17,8 @@ from patternmill.catalog.offer_shapes import (
     read_unlisted_category,
 )
 from patternmill.service.jobs import LONGEST_ID
-from patternmill.service.pacing import RateLimiter
-from patternmill.service.questions import TRIES, Post, Questions, refuse_stopping, stopped
-from patternmill.service.resend import STOPPING, ResendPolicy, sentence
+from patternmill.service.questions import TRIES, Questions, refuse_stopping, stopped
+from patternmill.service.resend import STOPPING, sentence
 
 #: Of a question that may not lead to the next page, and of a text that may be no ID.
 GUESSES = 3
@@ -29,14 +28,12 @@ MOST_ASKED_FOR = 100
 AT_ONCE = 8
 
 
-async def read_offer(
-    post: Post, limiter: RateLimiter, policy: ResendPolicy, written: Collection[str] = ()
-) -> Offer:
+async def read_offer(questions: Questions, written: Collection[str] = ()) -> Offer:
     """The offer, as far as it can be read. Raises ServiceStopped when the key or the address is refused.
 
     `written`: categories that a person named. Those that an incomplete list lacks are looked up as IDs.
     """
-    reader = _Reader(post, limiter, policy)
+    reader = _Reader(questions)
     found = await reader.categories()
     if found is None:
         return replace(UNREADABLE_OFFER, note=f"{UNREADABLE_OFFER.note} {reader.why_unread}")
@@ -51,8 +48,8 @@ def _unlisted(offer: Offer, written: Collection[str]) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, post: Post, limiter: RateLimiter, policy: ResendPolicy) -> None:
-        self._ask = Questions(post, limiter, policy).ask
+    def __init__(self, questions: Questions) -> None:
+        self._ask = questions.ask
         self._free = asyncio.Semaphore(AT_ONCE)
         #: The requests for a next page that were sent, and the kind of request that led to one.
         self._tried: set[bytes] = set()

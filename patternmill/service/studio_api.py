@@ -90,7 +90,7 @@ class _Sending:
     body: bytes
     known_job_id: str | None
     stopping: Callable[[], bool]
-    permitted: Callable[[], Awaitable[None]]
+    permitted: Callable[[], Awaitable[None]] | None
     #: A request that may have been executed; when that was by an earlier run, it was first sent before `began`.
     in_doubt: bool
     #: By the uptime: a machine that is suspended does not make the service remember longer.
@@ -105,10 +105,6 @@ class _Sending:
         if isinstance(end, Unsuccessful) and self.last is not None:
             return replace(end, exchange=failed_exchange(self.operation, *self.last))
         return end
-
-
-async def _permitted() -> None:
-    """Where nobody else could send the same meanwhile."""
 
 
 class StudioApi:
@@ -134,6 +130,7 @@ class StudioApi:
         self._learned = defaultdict[str, RateLimiter](partial(RateLimiter, pace.create_rate, clock=clock))
         self._jobs = JobLimits(clock=clock)
         self._polls = RateLimiter(pace.poll_rate, clock=clock)
+        self._questions = Questions(self._post, self._polls, self._policy)
         self._breaker = Breaker(patience=self._policy.create_timeout.total_seconds(), clock=clock)
         self._poller = Poller(self._ask, self._polls, resend=self._policy, policy=pace.polls, clock=clock)
         self._draining, self._abandoned = Interrupt(), Interrupt()
@@ -177,13 +174,13 @@ class StudioApi:
         known_job_id: str | None = None,
         age: timedelta | None = None,
         stopping: Callable[[], bool] = lambda: False,
-        permitted: Callable[[], Awaitable[None]] = _permitted,
+        permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:
         """Resend `body` until its outcome is known, waiting as the service requests.
 
         `operation`: where a stage has several. `age`: how long ago this very request was first sent by an earlier
         run; None when it never was. `known_job_id`: the job that an earlier answer named for it. `permitted`: awaited
-        before each time that it is sent; what it raises ends this. Never raises for the service's faults.
+        each time before it is sent. Raises what that raises, and nothing for the service's faults.
         """
         began = self._uptime() - (age or timedelta(0)).total_seconds()
         operation = operation or ON_WIRE[stage].create
@@ -236,7 +233,7 @@ class StudioApi:
         `written`: categories as a person named them, which an incomplete list may lack though they are offered.
         Raises ServiceStopped when the key or the address is refused.
         """
-        return await read_offer(self._post, self._polls, self._policy, written)
+        return await read_offer(self._questions, written)
 
     async def send_feedback(self, report: FeedbackReport) -> Delivery:
         """Send a report, once: sent again after a lost answer it would be there twice."""
@@ -256,18 +253,15 @@ class StudioApi:
         return await self._client.post(operation, body)
 
     async def missing(self, operations: Iterable[str]) -> dict[str, str]:
-        """Those of the operations that the service does not have, each with how that is known. Makes nothing.
-
-        Raises ServiceStopped when the key is refused, or when no answer is clear.
-        """
-        return await missing_operations(Questions(self._post, self._polls, self._policy), operations)
+        """Operations that the service lacks, each with how that is known. Makes nothing. Raises ServiceStopped."""
+        return await missing_operations(self._questions, operations)
 
     async def models(self) -> Offer | None:
         """The models in the form of an offer; None when no list of them can be read.
 
         Raises ServiceStopped when the key is refused, or when no request reaches the service.
         """
-        answer = await Questions(self._post, self._polls, self._policy).ask(MODELS, {})
+        answer = await self._questions.ask(MODELS, {})
         refuse_stopping(answer)
         return read_models(answer.body) if answer.usable else None
 
@@ -353,7 +347,8 @@ class StudioApi:
 
     async def _permission(self, sending: _Sending) -> CreateEnd | None:
         """None when it may be sent at once. The waits before may have been long, and so may this one."""
-        await sending.permitted()
+        if sending.permitted is not None:
+            await sending.permitted()
         return _unsent(sending) if self._is_stopping(sending) else self._too_old(sending)
 
     def _is_stopping(self, sending: _Sending) -> bool:
