@@ -347,7 +347,7 @@ _UNFINISHED = {
     RowStatus.WAITING: RowOutcome(
         RowStatus.WAITING,
         "gave_up_waiting",
-        "The service's job did not end in the time allowed; its job ID is kept.",
+        "The run did not wait longer for the service's job, or failed before it ended; the job's ID is kept.",
         "Run the same command again: it asks for the same job.",
     ),
     RowStatus.IN_DOUBT: RowOutcome(
