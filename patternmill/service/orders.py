@@ -22,6 +22,12 @@ _PASSING = frozenset({408, 423, 425, 429, 499})
 _UNPAID = re.compile(
     r"(un|not[ _-]?)paid|(awaiting|pending|requires?)[ _-]?payment|payment[ _-]?(pending|required)"
 )
+#: What may be the status of a checkout without an order, or of a question that found none.
+_NO_ORDER = re.compile(
+    r"open|pending|draft|created|new|expired|cancel|fail|error|invalid|not[ _-]?found|none|missing"
+)
+#: Fields that an order has, and an answer about there being none has not.
+_ORDERS_OWN = re.compile(r"order|^id$|^number$|reference|confirm|receipt|invoice|paid|placed", re.IGNORECASE)
 #: Bounded, so that a long text takes no long time.
 _ADDRESS = re.compile(r"[a-z0-9+.-]{1,30}://\S+", re.IGNORECASE)
 REMOVED = "[removed]"
@@ -79,9 +85,27 @@ def _order(body: Any, checkout_id: str) -> ShownOrder | None:
             code="other_order",
         )
     status = _text(fields.get("status"))
-    if status is not None and _UNPAID.search(status.casefold()):
+    if any(map(_denies_order, (body, fields))) or not _has_order(body, fields, checkout_id):
         return None
     return ShownOrder(_text(fields.get("orderId")), status, _kept(body))
+
+
+def _denies_order(fields: dict[str, Any]) -> bool:
+    status = (_text(fields.get("status")) or "").casefold()
+    refused = any(fields.get(name) is False for name in ("ok", "success", "paid"))
+    return bool(fields.get("error") or fields.get("errors")) or refused or _UNPAID.search(status) is not None
+
+
+def _has_order(body: dict[str, Any], fields: dict[str, Any], checkout_id: str) -> bool:
+    """Whether something in the answer can only be of an order: that a checkout is paid is not believed for less."""
+    own = (value for one in (body, fields) for name, value in one.items() if _ORDERS_OWN.search(name))
+    if any(value and value != checkout_id and isinstance(value, str | int | float | dict) for value in own):
+        return True
+    status = (_text(fields.get("status")) or "").casefold()
+    if _NO_ORDER.search(status):
+        return False
+    has_lines = any(fields.get(name) and isinstance(fields[name], list) for name in ("lines", "items"))
+    return bool(status) or (has_lines and "checkoutUrl" not in fields)
 
 
 def without_addresses(text: str) -> str:

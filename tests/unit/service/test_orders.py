@@ -24,6 +24,11 @@ def answered(status: int, body: Any = None, **fields: Any) -> Answer:
         ({"orderId": "ord_1", "checkoutId": "chk_1"}, "ord_1", None),
         ({"number": 7}, None, None),
         ({"orderId": 7, "status": ["paid"]}, None, None),
+        ({"order": {"total": 12}}, None, None),
+        ({"checkoutId": "chk_1", "status": "processing"}, None, "processing"),
+        ({"orderId": "ord_1", "status": "pending"}, "ord_1", "pending"),
+        ({"checkoutId": "chk_1", "lines": [{"productId": "p", "quantity": 1}], "total": 12}, None, None),
+        ({"checkoutId": "chk_1", "paid": True}, None, None),
     ],
 )
 def test_order_bare_or_wrapped(body: dict[str, Any], order_id: str | None, status: str | None) -> None:
@@ -41,6 +46,30 @@ def test_order_bare_or_wrapped(body: dict[str, Any], order_id: str | None, statu
         *(answered(200, body) for body in ({}, None, [], "x", {"order": None}, {"order": {}})),
         *(answered(200, {"status": word}) for word in ("unpaid", "awaiting_payment", "payment required")),
         answered(200, {"order": {"orderId": "o", "status": "PENDING PAYMENT"}}),
+        *(
+            answered(200, body)
+            for body in (
+                {"error": {"message": "not paid yet"}},
+                {"error": "not_paid", "orderId": "o"},
+                {"order": {"error": {"code": 404}}},
+                {"message": "checkout not paid"},
+                {"ok": False, "code": "not_paid"},
+                {"success": False, "order": {"status": "shipped"}},
+                {"orders": []},
+                {"data": None},
+                {"items": [], "total": 0},
+                {"checkoutId": "chk_1"},
+                {"id": "chk_1", "status": "open"},
+                {"checkoutId": "chk_1", "status": "open", "paid": False},
+                {"checkoutId": "chk_1", "status": "pending", "lines": [{"productId": "p"}]},
+                {
+                    "checkoutId": "chk_1",
+                    "checkoutUrl": "https://pay.example/1",
+                    "lines": [{"productId": "p"}],
+                },
+                {"status": "not found"},
+            )
+        ),
     ],
 )
 def test_no_order_as_yet(answer: Answer) -> None:
