@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
+
+import orjson
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
@@ -25,6 +27,10 @@ from patternmill.text import plural
 FINAL_FAILURE = "failed_for_good"
 #: After these no attempt follows unless a person asks for one.
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
+
+
+#: Each content has a result of its own. A refinement may change its pattern in place, a picture may be known already.
+_ITS_OWN = frozenset({Stage.PATTERN, Stage.PRODUCT})
 
 
 class AttemptedItem(Protocol):
@@ -147,9 +153,7 @@ class Attempts:
         await self._keep_exchange(attempt, end)
         match end:
             case outcomes.Succeeded(result_id=made, picture_url=picture):
-                return await self._change(
-                    attempt, AttemptState.SUCCEEDED, result_id=made, picture_url=picture
-                )
+                return await self._succeed(item.stage, attempt, made, picture)
             case outcomes.Failed(message=message):
                 code = FINAL_FAILURE if self._options.is_final(message) else f"{item.stage}_failed"
                 return await self._change(attempt, AttemptState.FAILED, error_code=code, error=message)
@@ -210,6 +214,27 @@ class Attempts:
         message = f"The service answered with job {job.job_id}, which belongs to request {accepted}."
         return await self._hold(attempt, outcomes.Conflict("job_of_another_item", message))
 
+    async def _succeed(self, stage: Stage, attempt: Attempt, made: str, picture: str | None) -> Attempt:
+        """Write the result, unless the service named it for other content: one of the two would be the wrong one."""
+        content = _content_of(attempt)
+
+        def succeed(ledger: Ledger) -> Attempt | RequestId:
+            named = ledger.attempts_with_result(made, self._environment, stage) if stage in _ITS_OWN else []
+            other = next((one for one in named if _content_of(one) != content), None)
+            if other is not None:
+                return other.request_id
+            return ledger.change(
+                self._run_id, attempt.request_id, AttemptState.SUCCEEDED, result_id=made, picture_url=picture
+            )
+
+        succeeded = await self._writer.write(succeed)
+        if isinstance(succeeded, Attempt):
+            return succeeded
+        message = (
+            f"The service says that job {attempt.job_id} made {made}, which it made for request {succeeded}."
+        )
+        return await self._hold(attempt, outcomes.Conflict("result_of_another_item", message))
+
     def _request_of(self, ledger: Ledger, job: Job) -> RequestId | None:
         """The request that has the job already. The same picture may have the same ID, whoever uploads it."""
         immediate = Stage(job.kind) if job.is_immediate else None
@@ -253,6 +278,11 @@ def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(message, code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
+
+
+def _content_of(attempt: Attempt) -> dict[str, Any]:
+    """What was asked for: a service may give the same for the same."""
+    return {name: value for name, value in orjson.loads(attempt.body).items() if name != "requestId"}
 
 
 def is_passing(attempt: Attempt) -> bool:

@@ -229,6 +229,15 @@ class AttemptTables(SpendingTable, ItemTable):
         )
         return RequestId(found[0]) if found else None
 
+    def attempts_with_result(self, result_id: str, environment: str, stage: Stage) -> list[Attempt]:
+        """Those that a pattern, product or reference of an environment was made for."""
+        found = self.database.rows(
+            "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
+            "WHERE a.result_id = :result_id AND i.stage = :stage AND i.environment = :environment",
+            {"result_id": result_id, "stage": stage.value, "environment": environment},
+        )
+        return [attempt for (name,) in found if (attempt := self.attempt(RequestId(name))) is not None]
+
     def change(
         self,
         run_id: RunId,

@@ -9,7 +9,7 @@ from typing import Any
 from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError, ServiceStopped
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.reports.unsettled import Unsettled, request_of_result
+from patternmill.ledger.reports.unsettled import Unsettled
 from patternmill.service.jobs import Job
 
 LookUp = Callable[[str], Awaitable[Job | None]]
@@ -45,10 +45,11 @@ async def verified_job(job_id: str, item: Unsettled, look_up: LookUp | None) -> 
 
 def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
     result_id = job.result_id(item.stage)
-    other = request_of_result(ledger, result_id, item) if result_id is not None else None
-    if other is not None and other != item.attempt.request_id:
+    made = ledger.attempts_with_result(result_id, item.environment, item.stage) if result_id else []
+    other = next((one for one in made if one.request_id != item.attempt.request_id), None)
+    if other is not None:
         raise ConfigurationError(
-            f"Job {job.job_id} made {result_id}, which belongs to request {other}.", remedy=_REMEDY
+            f"Job {job.job_id} made {result_id}, which belongs to request {other.request_id}.", remedy=_REMEDY
         )
 
 

@@ -94,16 +94,6 @@ def _open_or_held(ledger: Ledger) -> Iterator[Unsettled]:
     )
 
 
-def request_of_result(ledger: Ledger, result_id: str, like: Unsettled) -> RequestId | None:
-    """The request that a pattern or product of the same environment was made for, if any is known."""
-    rows = ledger.database.rows(
-        "SELECT a.request_id FROM attempts a JOIN items i ON i.key = a.item_key "
-        "WHERE a.result_id = :result_id AND i.stage = :stage AND i.environment = :environment LIMIT 1",
-        {"result_id": result_id, "stage": like.stage.value, "environment": like.environment},
-    )
-    return RequestId(rows[0][0]) if rows else None
-
-
 def run_of(ledger: Ledger, request_id: RequestId) -> RunRecord | None:
     """The run that recorded a request."""
     rows = ledger.database.rows(

@@ -55,6 +55,10 @@ class Service:
     follows: list[str] = field(default_factory=list)
     jobs: dict[str, str] = field(default_factory=dict)
     names: dict[str, tuple[Stage, str]] = field(default_factory=dict)
+    #: By job: named by its name; one of other content that is called the same is a second one.
+    results: dict[str, str] = field(default_factory=dict)
+    #: What was asked for under each name.
+    contents: dict[tuple[Stage, str], list[bytes]] = field(default_factory=lambda: defaultdict(list))
     #: What the next creates, and the next ends of jobs, of a name are; then all is well.
     on_create: dict[str, list[CreateEnd]] = field(default_factory=lambda: defaultdict(list))
     on_follow: dict[str, list[JobEnd]] = field(default_factory=lambda: defaultdict(list))
@@ -74,6 +78,12 @@ class Service:
     def execute(self, create: Create) -> Job:
         job_id = self.jobs.setdefault(create.request_id, f"job-{len(self.jobs) + 1}")
         self.names[job_id] = (create.stage, create.name)
+        contents = self.contents[create.stage, create.name]
+        content = create.body.replace(create.request_id.encode(), b"")
+        if content not in contents:
+            contents.append(content)
+        number = contents.index(content)
+        self.results[job_id] = f"{create.stage}-of-{create.name}" + (f"-{number + 1}" if number else "")
         return Job(job_id, create.stage, "running", None, {})
 
 
@@ -134,7 +144,7 @@ class FakeStudioApi:
         assert kind is stage
         await self._at(lambda: self.service.told(name))
         scripted = self.service.on_follow[name]
-        return scripted.pop(0) if scripted else Succeeded(f"{stage}-of-{name}")
+        return scripted.pop(0) if scripted else Succeeded(self.service.results[job_id])
 
     async def _ended(self) -> bool:
         waits = [asyncio.ensure_future(event.wait()) for event in (self.jobs_may_end, self._abandoned)]
