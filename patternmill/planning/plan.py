@@ -66,6 +66,8 @@ class PlannedItem:
     rows: int
     #: What the row of a product chooses, as it spells it.
     written: Mapping[str, Any] | None = None
+    #: The number of the failed attempt that another one would follow; 0: of none.
+    after: int = 0
 
 
 @dataclass(frozen=True)
@@ -221,15 +223,13 @@ class _Planner:
         return PlannedRow(position, entry, chain.pattern.key, product.key, before)
 
     def planned(self) -> dict[ItemKey, PlannedItem]:
-        return {
-            key: PlannedItem(
-                item,
-                _strongest(reasons),
-                sum(reason in TO_DO for reason in reasons),
-                self._written.get(key),
-            )
-            for key, (item, reasons) in self._items.items()
-        }
+        return {key: self._planned(item, reasons) for key, (item, reasons) in self._items.items()}
+
+    def _planned(self, item: Item, reasons: list[Reason]) -> PlannedItem:
+        reason, last = _strongest(reasons), self.memory.last_attempts.get(item.key)
+        after = last.attempt if last is not None and reason in (Reason.TRIED_AGAIN, Reason.RETRIED) else 0
+        rows = sum(one in TO_DO for one in reasons)
+        return PlannedItem(item, reason, rows, self._written.get(item.key), after)
 
     def _product_reason(self, product: ProductItem, retried: bool) -> Reason:
         before = self.memory.products_by_sku.get(product.sku)

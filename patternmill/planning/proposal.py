@@ -67,9 +67,15 @@ class Proposal:
         return (items is not None and self.items > items) or (cost is not None and self.cost.worst > cost)
 
     def digest(self) -> str:
-        """SHA-256 of what would be made, why, and for which price each: an approval is bound to it."""
+        """SHA-256 of what would be made, why, and for which price each: an approval is bound to it.
+
+        After which attempt, too: what was approved and failed again is another plan.
+        """
         scope = self.plan.scope
-        items = sorted([key, self.plan.items[key].reason.value, self.price(key)] for key in self.to_do)
+        planned = ((key, self.plan.items[key]) for key in self.to_do)
+        items = sorted(
+            [key, it.reason.value, self.price(key), *([it.after] if it.after else [])] for key, it in planned
+        )
         content = ["v1", scope.environment, scope.catalog, self.edition, items]
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 

@@ -247,6 +247,8 @@ def folded(category: str, selections: Mapping[str, str]) -> tuple[str, dict[str,
 class LastAttempt(Protocol):
     @property
     def state(self) -> AttemptState: ...
+    @property
+    def attempt(self) -> int: ...
 
 
 @dataclass(frozen=True)

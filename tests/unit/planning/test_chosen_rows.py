@@ -20,6 +20,7 @@ ROWS = f"{HEADER}\nH-1,blue herons,Cushion,S,linen,\nH-2,blue herons,Mug,11oz,,\
 @dataclass(frozen=True)
 class Known:
     state: AttemptState
+    attempt: int = 1
 
 
 def plan(*skus: str, memory: Memory | None = None) -> Plan:

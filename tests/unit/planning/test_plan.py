@@ -42,6 +42,7 @@ class LastAttempt:
     """The last attempt at an item."""
 
     state: AttemptState
+    attempt: int = 1
 
 
 @dataclass

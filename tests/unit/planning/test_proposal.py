@@ -41,6 +41,20 @@ def test_digest_covers_items_reasons_and_prices() -> None:
     assert digests[0] == proposal(plan(FERN, HERON)).digest()
 
 
+def test_digest_of_a_retry_is_of_one_attempt() -> None:
+    """The same command, repeated after all has failed again, asks for another approval."""
+
+    def retried(attempt: int) -> str:
+        past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.FAILED)
+        past.last_attempts |= {
+            key: replace(last, attempt=attempt) for key, last in past.last_attempts.items()
+        }
+        return proposal(plan(HERON, past=past, retry=lambda row: True)).digest()
+
+    assert retried(2) == retried(2)
+    assert retried(2) != retried(4)
+
+
 def test_digest_ignores_made_and_refused_rows() -> None:
     """Rows that cost nothing may come and go."""
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.SUCCEEDED)

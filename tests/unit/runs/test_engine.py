@@ -386,7 +386,9 @@ def test_pattern_of_another_prompt_is_held(shop: Workshop, service: Service, oth
     assert ended.statuses["H-1"] is RowStatus.SUCCEEDED
 
 
-def test_product_of_another_row_is_held_but_not_the_same_of_the_same(shop: Workshop, service: Service) -> None:
+def test_product_of_another_row_is_held_but_not_the_same_of_the_same(
+    shop: Workshop, service: Service
+) -> None:
     """A service may make one product where two rows are the same but for their skus."""
     service.on_follow["F-1"] = [outcomes.Succeeded("product-of-H-1")]
     ended = shop.run(rows(("H-1", "herons"), ("F-1", "ferns")), max_in_flight=1)
