@@ -61,6 +61,7 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
     on; 130 interrupted.
     """
     from patternmill.ledger.ledger import open_ledger
+    from patternmill.runs.approval import may_need_approval
     from patternmill.runs.retry import select_rows
     from patternmill.runs.spec import retry_spec
     from patternmill.settings import in_environment, read_settings
@@ -70,12 +71,15 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
         chosen = select_rows(ledger, request)
         spec = retry_spec(request, chosen, settings)
         echo_lines(retry_lines(ledger, chosen, spec.options))
-    if plan_only or not chosen.rows:
+    if not chosen.rows:
         return EXIT_CODES[Outcome.COMPLETED]
+    from cli.launcher import run_request, show_plan
+
+    if plan_only:
+        # A plan is approved by its digest.
+        return show_plan(spec) if may_need_approval(spec) else EXIT_CODES[Outcome.COMPLETED]
     if not yes and not confirmed("Begin?", "Not begun"):
         return EXIT_REFUSED
-    from cli.launcher import run_request
-
     record = chosen.record
     named = {"run": record.run_id, "catalog": record.catalog, "environment": record.environment}
     return run_request(request.model_copy(update=named), spec, approve)

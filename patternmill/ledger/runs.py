@@ -353,7 +353,7 @@ _UNFINISHED = {
     RowStatus.IN_DOUBT: RowOutcome(
         RowStatus.IN_DOUBT,
         "in_doubt",
-        "A request was sent and its answer was lost, so that it is unknown whether the service has it.",
+        "A request was sent and not clearly answered, so that it is unknown whether the service carried it out.",
         "Run the same command again: it sends the same request, which is not bought twice. "
         "Once it is too old for that, decide with `patternmill settle`.",
     ),
