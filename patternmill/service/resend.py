@@ -45,6 +45,7 @@ REMEDIES = {
     "forbidden": "Check what PATTERNMILL_API_KEY is allowed to do.",
     "payment_required": "Settle the account in the studio console.",
     "wrong_address": "Check what the row names, and PATTERNMILL_STUDIO_URL: it ends with the version, such as /v1.",
+    "rate_limited": "It asks to wait for over an hour, as for a limit of the account. Run the same command again then.",
     "redirected": "Set PATTERNMILL_STUDIO_URL to the address that answers without a redirect.",
 }
 
