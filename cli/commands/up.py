@@ -85,7 +85,9 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
         if automations and not stop.is_set():
             echo_lines(apply_automations())
         if not stop.is_set():
-            _show_addresses(server, environment)
+            _show_addresses(
+                server, settings.studio_url or environment["PATTERNMILL_STUDIO_URL"], settings.home
+            )
         _wait(worker, stop)
     return 0
 
@@ -102,9 +104,20 @@ def _lasting_server(settings: Settings, port: int | None) -> Iterator[OwnServer]
 
 @contextmanager
 def _environment(settings: Settings) -> Iterator[dict[str, str]]:
-    """The environment of the worker and its runs: the server, and the service."""
+    """The environment of the worker and its runs: the server, the service, and the settings of this folder's file."""
+    # The worker is in another folder, and would read the file there: without the limits and prices of this one.
+    from dotenv import dotenv_values
+
+    from patternmill.settings import ENV_FILE, PREFIX
+
+    here = {
+        name: text
+        for name, text in dotenv_values(ENV_FILE).items()
+        if text and name.upper().startswith(PREFIX) and not os.environ.get(name)
+    }
     environment = {
         **os.environ,
+        **here,
         "PATTERNMILL_HOME": str(settings.home.resolve()),
         "PATTERNMILL_ENVIRONMENT": settings.environment,
         **folders_of_runs(settings),
@@ -213,14 +226,12 @@ def _deploy(environment: Mapping[str, str]) -> None:
         )
 
 
-def _show_addresses(server: OwnServer, environment: Mapping[str, str]) -> None:
+def _show_addresses(server: OwnServer, service: str, home: Path) -> None:
     echo(f"Prefect UI:   {server.ui_url}")
     echo(f"Deployments:  {server.ui_url}/deployments")
     echo(f"To log in:    {login_hint(server)}")
-    echo(f"Service:      {environment['PATTERNMILL_STUDIO_URL']}")
-    echo(
-        f"Paths of files are relative to {CHECKOUT}; the worker's log is in {environment['PATTERNMILL_HOME']}."
-    )
+    echo(f"Service:      {service}")
+    echo(f"Paths of files are relative to {CHECKOUT}; the worker's log is in {home.resolve()}.")
     echo("Ctrl-C stops.")
 
 

@@ -382,6 +382,7 @@ class Cost:
 
 
 def cost_of(plan: Plan, prices: Mapping[Stage, int], attempts: int, currency: str | None = None) -> Cost:
-    """What the plan's purchases come to; items begun earlier are paid for already."""
+    """What the plan's purchases come to. Of items begun earlier, the first attempt is paid for already."""
     expected = amount_of(plan.purchases(), prices)
-    return Cost(expected, expected * attempts, currency)
+    begun = amount_of(plan.counts({Reason.CONTINUED}), prices)
+    return Cost(expected, expected * attempts + begun * (attempts - 1), currency)

@@ -66,6 +66,12 @@ def test_digest_is_pinned() -> None:
     assert proposal(plan(HERON)).digest().startswith("58903795eb6b")
 
 
+def test_worst_cost_has_the_attempts_left_of_what_was_begun() -> None:
+    """A job that runs is paid for, and the attempt after its failure is not."""
+    past = Past().left(HERON, AttemptState.ACCEPTED)
+    assert proposal(plan(HERON, past=past)).cost == Cost(200, 450)
+
+
 def test_expected_and_worst_cost() -> None:
     """Two patterns and three products; at worst each has two attempts."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
