@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+
+from slugify import slugify
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.column_mapping import MAPPING, NO_MAPPING, ColumnMapping
@@ -25,7 +28,7 @@ from patternmill.catalog.sheet_choices import NO_CHOICES, SheetChoices
 from patternmill.engine.options import RunOptions
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.identifiers import RunId
-from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.parameters import RetireLimit
@@ -178,7 +181,7 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
     if origin is not None:
         refuse_other_catalog(origin, request.catalog)
     settings = _settings_for(request, settings, environment_of(origin, request.environment))
-    name, sure = (request.catalog, True) if request.catalog else catalog_name(source)
+    name, sure = (request.catalog, True) if request.catalog else catalog_name(source, settings)
     _require_folder_name(name)
     edition = origin.edition if request.edition is None and origin else request.edition
     choices = SheetChoices(encoding=request.encoding, worksheet=request.worksheet)
@@ -231,7 +234,11 @@ def _options(request: RunRequest, settings: Settings) -> RunOptions:
     )
 
 
-def catalog_name(file: Path) -> tuple[str, bool]:
+#: Letters of a catalog's name.
+_LONGEST_NAME = 63
+
+
+def catalog_name(file: Path, settings: Settings) -> tuple[str, bool]:
     """The catalog that a file belongs to when none is named, and whether that is sure.
 
     A file in a results folder belongs to the catalog of its run. Any other is taken for the catalog of its own
@@ -241,12 +248,32 @@ def catalog_name(file: Path) -> tuple[str, bool]:
     manifest = file.resolve().parent / MANIFEST
     if manifest.exists():
         return read_manifest(manifest).catalog, True
-    name = re.sub(r"[^a-z0-9]+", "-", source_stem(file).lower()).strip("-")[:63]
+    stem = source_stem(file)
+    name = _in_dashes(stem)
+    if not stem.isascii():
+        name = _earlier_name(settings, stem) or slugify(stem, max_length=_LONGEST_NAME)
     if not name:
         raise ConfigurationError(
             f"No catalog name can be made from {file.name!r}.", remedy="Name it with --catalog."
         )
     return name, False
+
+
+def _in_dashes(stem: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:_LONGEST_NAME]
+
+
+def _earlier_name(settings: Settings, stem: str) -> str | None:
+    """The catalog of the files of this name by an earlier version, which left out letters such as `ö`."""
+    spellings = [stem, *(unicodedata.normalize(form, stem) for form in ("NFC", "NFD"))]
+    with ledger_if_any(settings) as ledger:
+        if ledger is None:
+            return None
+        for name in map(_in_dashes, spellings):
+            sources = (Path(source_name(run.source)) for run in ledger.runs(catalog=name))
+            if any(source_stem(source) in spellings for source in sources):
+                return name
+    return None
 
 
 def _require_folder_name(catalog: str) -> None:

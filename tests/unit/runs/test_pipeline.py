@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -112,8 +113,8 @@ def test_copied_results_file_needs_its_catalog_named(imports: Imports, tmp_path:
     imports(imports.file(FOUR), "out")
     stray = tmp_path / "stray.csv"
     stray.write_bytes((tmp_path / "out/results.csv").read_bytes())
-    assert catalog_name(tmp_path / "out/failures.csv") == ("spring", True)
-    assert catalog_name(stray) == ("stray", False)
+    assert catalog_name(tmp_path / "out/failures.csv", imports.shop.settings) == ("spring", True)
+    assert catalog_name(stray, imports.shop.settings) == ("stray", False)
     with pytest.raises(InputRefused, match="which catalog"):
         imports(stray, "out-2", catalog_named=False)
 
@@ -243,19 +244,36 @@ def test_file_is_read_once(imports: Imports, tmp_path: Path) -> None:
     [
         ("Spring Catalog 2027.csv", "spring-catalog-2027"),
         ("a.csv", "a"),
-        ("été.csv", "t"),
+        ("été.csv", "ete"),
+        ("Größe.csv", "grosse"),
+        ("Grüße.csv", "grusse"),
+        ("Весна 2027.csv", "vesna-2027"),
+        ("目录.csv", "mu-lu"),
         ("X" * 99, "x" * 63),
+        ("é" * 99, "e" * 63),
     ],
 )
-def test_catalog_is_named_after_its_file(tmp_path: Path, file: str, name: str) -> None:
-    """In lower case and dashes."""
-    assert catalog_name(tmp_path / file) == (name, False)
+def test_catalog_is_named_after_its_file(shop: Workshop, tmp_path: Path, file: str, name: str) -> None:
+    """In lower case and dashes, in the letters of the alphabet: no two files become one for a letter left out."""
+    assert catalog_name(tmp_path / file, shop.settings) == (name, False)
 
 
-def test_file_name_without_usable_characters_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_catalog_that_an_earlier_version_named_keeps_its_name(
+    imports: Imports, tmp_path: Path, form: Literal["NFC", "NFD"]
+) -> None:
+    """It left out what is no plain letter; under another name the rows would be bought once more."""
+    imports(imports.file(FOUR, "Größe.csv"), "out", catalog="gr-e")
+    file = tmp_path / "new" / unicodedata.normalize(form, "Größe.csv")
+    assert catalog_name(file, imports.shop.settings) == ("gr-e", False)
+    assert catalog_name(tmp_path / "Größe.corrected.csv", imports.shop.settings) == ("gr-e", False)
+    assert catalog_name(tmp_path / "Grüße.csv", imports.shop.settings) == ("grusse", False)
+
+
+def test_file_name_without_usable_characters_is_refused(shop: Workshop, tmp_path: Path) -> None:
     """The person has to name the catalog."""
     with pytest.raises(ConfigurationError, match="--catalog"):
-        catalog_name(tmp_path / "目录.csv")
+        catalog_name(tmp_path / "—…—.csv", shop.settings)
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", " a", "", ".", "a" * 64, "a\nb"])
