@@ -28,7 +28,7 @@ from prefect_host.record import close_earlier_attempts
 from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
-from tasks.cancellation import explain_stop
+from tasks.cancellation import explain_stop, final_state
 from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
 from tasks.record_repair import complete_items
@@ -69,7 +69,7 @@ async def bulk_import(
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
     Args:
-        file: The CSV, as the worker sees its path: from the project's folder, or absolute.
+        file: The file with the rows, as the worker sees its path: from the project's folder, or absolute.
         catalog: The catalog that the rows belong to. Default: named after the file.
         environment: staging, production, or another configured environment; each has its own catalogs and purchases.
         budget: The most that one run spends, in minor units (50000 is €500.00); needs prices set. Default: no limit.
@@ -84,7 +84,7 @@ async def bulk_import(
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
-        out: Where the results go. Default: results/<catalog>/<run>.
+        out: Where the results go. Default: results/CATALOG/RUN.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
@@ -126,4 +126,5 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             if launched.get() is None:
                 # The command line does it when the flow has ended.
                 await complete_items(work.begun, spec.settings)
-            return state_of(work.ended.outcome, ending_message(work.ended))
+            state = state_of(work.ended.outcome, ending_message(work.ended))
+            return await final_state(state) if deployment.id is not None else state

@@ -65,7 +65,7 @@ async def catalog_refresh(
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
-        out: Where the results go: a folder or an address. Default: results/<catalog>/<run>.
+        out: Where the results go: a folder or an address. Default: results/CATALOG/RUN.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """

@@ -61,7 +61,7 @@ async def retry_failed(
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         spread: Spread the rows over this many workers. Default: this run drives all rows itself.
-        out: Where the results go. Default: results/<catalog>/<run>.
+        out: Where the results go. Default: results/CATALOG/RUN.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))

@@ -81,7 +81,7 @@ class _ProgressPage:
             logged(f"The run was {before}.")
 
     async def show(self) -> None:
-        share, text = _share(self._run), markdown(_progress_text(self._run))
+        share, text = _share(self._run), markdown(progress_text(self._run))
         if self._artifact is None:
             key = f"run-{self._run.name.replace('/', '-')}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
@@ -126,9 +126,9 @@ def _share(run: ActiveRun) -> float:
     return 100.0 * progress.ended / progress.to_do if progress.to_do else 100.0
 
 
-def _progress_text(run: ActiveRun) -> str:
-    progress = run.progress
-    left = run.time_left if progress.ended < progress.to_do else None
+def progress_text(run: ActiveRun) -> str:
+    progress, halted = run.progress, run.halt.reason
+    left = run.time_left if progress.ended < progress.to_do and not halted else None
     parts = [
         *([f"{duration_range(*left)} left"] if left else []),
         f"{progress.ended:,} of {plural(progress.to_do, 'row')} ended: {goods(progress.made_items)} "
@@ -142,6 +142,8 @@ def _progress_text(run: ActiveRun) -> str:
         parts.append(progress.notice)
     if run.waiting:
         parts.append(run.waiting)
+    if halted:
+        parts.append(halted.message.rstrip("."))
     return "; ".join(parts)
 
 

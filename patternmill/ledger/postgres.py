@@ -52,6 +52,9 @@ _KEEPALIVES = {
     "tcp_user_timeout": int(_ANSWER_WITHIN * 1000),
 }
 _BATCH = 1000
+_UNNAMED = "PostgreSQL"
+#: What the server says of a database, user or password that it refuses, in any of its languages.
+_REFUSAL = re.compile(r"FATAL: +(.+)")
 
 
 class PostgresDatabase:
@@ -64,7 +67,7 @@ class PostgresDatabase:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.name = "PostgreSQL"
+        self.name = _UNNAMED
         self._inside = False
         self._answer_within = _ANSWER_WITHIN
         self._clock = ServerClock()
@@ -85,8 +88,7 @@ class PostgresDatabase:
             missing = {name: value for name, value in _KEEPALIVES.items() if name not in address}
             connection = psycopg.connect(make_conninfo(self._url, **missing), autocommit=True)
         except psycopg.Error as error:
-            # The message of a failed connection may quote the address, and with it a password.
-            raise self._unavailable(f"cannot be reached ({type(error).__name__})") from None
+            raise self._unavailable(self._failure_to_connect(error)) from None
         watchdog = Watchdog(connection)
         try:
             with watchdog.awaiting(_CONNECT_WITHIN):
@@ -97,6 +99,13 @@ class PostgresDatabase:
             connection.close()
             raise self._unavailable(f"cannot be reached ({type(error).__name__})") from None
         return connection, watchdog
+
+    def _failure_to_connect(self, error: psycopg.Error) -> str:
+        """Only the server's own words are quoted: the rest may have the address, and with it a password."""
+        refusal = _REFUSAL.search(str(error))
+        if refusal is None or self.name == _UNNAMED:
+            return f"cannot be reached ({type(error).__name__})"
+        return f"refuses the connection: {mask_passwords(refusal[1])}"
 
     def _measure(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._clock.measure(
@@ -248,7 +257,7 @@ def _server_name(address: Mapping[str, Any]) -> str:
         for name, default in (("dbname", "default"), ("host", "localhost"), ("port", "5432"))
     )
     plain = re.fullmatch(r"[\w./:,-]+", host) and re.fullmatch(r"\d{1,5}(,\d{1,5})*", port)
-    return f"PostgreSQL ({database} on {host}:{port})" if plain else "PostgreSQL"
+    return f"{_UNNAMED} ({database} on {host}:{port})" if plain else _UNNAMED
 
 
 def _percent(sql: str) -> Any:

@@ -95,7 +95,7 @@ class ImportRequest(SheetRequest):
     """A file whose rows are to be made."""
 
     file: Path = Field(
-        description="The CSV, as the worker sees its path: from the project's folder, or absolute."
+        description="The file with the rows, as the worker sees its path: from the project's folder, or absolute."
     )
     catalog: str | None = Field(
         None, description="The catalog that the rows belong to. Default: named after the file."
@@ -103,7 +103,7 @@ class ImportRequest(SheetRequest):
     encoding: str | None = Field(
         None, description="The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance."
     )
-    out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
+    out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
 class RefreshRequest(SheetRequest):
@@ -127,7 +127,7 @@ class RefreshRequest(SheetRequest):
     out: str | None = Field(
         None,
         repr=False,
-        description="Where the results go: a folder or an address. Default: results/<catalog>/<run>.",
+        description="Where the results go: a folder or an address. Default: results/CATALOG/RUN.",
     )
 
 
@@ -148,7 +148,7 @@ class RetryRequest(RunRequest):
         (), description="Only rows with these error codes, as in failures.csv. Default: all."
     )
     sku: tuple[str, ...] = Field((), description="Only rows with these skus. Default: all.")
-    out: Path | None = Field(None, description="Where the results go. Default: results/<catalog>/<run>.")
+    out: Path | None = Field(None, description="Where the results go. Default: results/CATALOG/RUN.")
 
 
 class OrderRequest(BaseModel):

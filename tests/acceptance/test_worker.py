@@ -153,8 +153,10 @@ class Begun:
     creates: Callable[[], int]
 
 
-def begin_import(prefect: Prefect, service: Hostile, folder: Path, about: str, *, count: int = ROWS) -> Begun:
-    """Return once the import has a window of jobs in flight."""
+def begin_import(
+    prefect: Prefect, service: Hostile, folder: Path, about: str, *, count: int = ROWS, sent: int = WINDOW
+) -> Begun:
+    """Return once so many creates are sent: a window of jobs is in flight."""
     file = write_csv(folder / f"{about}.csv", some_rows(count, about=about))
 
     def creates() -> int:
@@ -166,7 +168,7 @@ def begin_import(prefect: Prefect, service: Hostile, folder: Path, about: str, *
     flow_run = prefect.begin(
         "bulk-import", file=str(file), out=str(folder / "out"), max_in_flight=WINDOW, environment="staging"
     )
-    eventually(lambda: creates() - before >= WINDOW, 90, lambda: prefect.state(flow_run))
+    eventually(lambda: creates() - before >= sent, 90, lambda: prefect.state(flow_run))
     return Begun(flow_run, folder / "out", lambda: creates() - before)
 
 
@@ -194,6 +196,23 @@ def test_cancelled_in_the_ui(
     assert_ended_in_order(prefect, begun, prefect.ended(begun.flow_run, within=30), drained_at)
     assert "Cancelled in the Prefect UI." in prefect.state(begun.flow_run)["message"]
     assert "SIGTERM" not in prefect.state(begun.flow_run)["message"]
+
+
+def test_cancelled_when_all_was_sent(
+    prefect: Prefect, service: Hostile, worker: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """Everything was made: the server calls it cancelled, and its name and numbers say what became of it."""
+    worker(PREFECT_WORKER)
+    patterns, products = 3, 4
+    begun = begin_import(prefect, service, tmp_path, "late", count=products, sent=patterns + products)
+    prefect.cancel(begun.flow_run)
+    state = prefect.ended(begun.flow_run, within=30)
+    time.sleep(3)
+    assert prefect.state(begun.flow_run) == state, "the worker replaced it"
+    assert (state["type"], state["name"]) == ("CANCELLED", "Completed"), state
+    assert state["message"] == (
+        "4 rows: 4 succeeded. Cancelled in the Prefect UI when nothing was left to be kept from being bought."
+    )
 
 
 def test_stopped_worker_drains(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from patternmill.errors import ConfigurationError, LedgerError, LedgerUnavailable
 from patternmill.identifiers import RequestId
@@ -86,6 +87,23 @@ def test_unreachable_server_is_reported_without_the_address(tmp_path: Path) -> N
         open_database("postgresql://user:canary-secret@127.0.0.1:1/nothing", tmp_path)
     assert "PATTERNMILL_LEDGER_URL" in str(caught.value)
     assert "canary-secret" not in f"{caught.value}{caught.value.__cause__!r}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"dbname": "patternmill_none"}, 'database "patternmill_none"'),
+        ({"user": "nobody_here"}, '"nobody_here"'),
+    ],
+)
+def test_wrong_name_is_not_called_unreachable(
+    postgres_url: str, changes: dict[str, str], refusal: str
+) -> None:
+    """The server is up, and says what is wrong; the password is not shown."""
+    address = make_conninfo(postgres_url, **{"password": "swordfish"} | changes)
+    with pytest.raises(LedgerUnavailable, match=f"refuses the connection: .*{refusal}") as refused:
+        PostgresDatabase(address)
+    assert "swordfish" not in str(refused.value)
 
 
 def test_unknown_kind_of_database_is_refused_without_the_address(tmp_path: Path) -> None:

@@ -1,0 +1,42 @@
+"""The final state of a run that a person cancels in the Prefect UI."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prefect.client.schemas.objects import StateType
+
+from patternmill.states import Outcome
+from tasks import cancellation
+from tasks.prefect_states import state_of
+
+
+@pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.COMPLETED_WITH_FAILURES, Outcome.FAILED])
+def test_cancelled_run_keeps_its_outcome_and_numbers(
+    outcome: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server lets it end as cancelled only, and would say no more than that."""
+
+    async def is_cancelled() -> bool:
+        return True
+
+    monkeypatch.setattr(cancellation, "is_cancelled", is_cancelled)
+    state = asyncio.run(cancellation.final_state(state_of(outcome, "4 rows: 4 succeeded")))
+    assert (state.type, state.name) == (StateType.CANCELLED, outcome.value)
+    assert str(state.message).startswith("4 rows: 4 succeeded. Cancelled in the Prefect UI when")
+
+
+def test_other_run_ends_as_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is asked where it is cancelled anyway."""
+    asked = []
+
+    async def is_cancelled() -> bool:
+        asked.append(True)
+        return False
+
+    monkeypatch.setattr(cancellation, "is_cancelled", is_cancelled)
+    for outcome in (Outcome.COMPLETED, Outcome.CANCELLED, Outcome.BUDGET_REACHED):
+        state = state_of(outcome, "4 rows")
+        assert asyncio.run(cancellation.final_state(state)) is state
+    assert len(asked) == 1
