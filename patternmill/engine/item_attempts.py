@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, Protocol, assert_never
-
-import orjson
+from typing import Protocol, assert_never
 
 from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import Halt, HaltReason, Progress
@@ -20,7 +18,15 @@ from patternmill.ledger.spending import SECOND_ATTEMPT
 from patternmill.planning.items import Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
-from patternmill.states import PASSING_REFUSALS, REOPENED, WRITTEN_OFF, AttemptState, Outcome, Stage
+from patternmill.states import (
+    OWN_RESULTS,
+    PASSING_REFUSALS,
+    REOPENED,
+    WRITTEN_OFF,
+    AttemptState,
+    Outcome,
+    Stage,
+)
 from patternmill.text import plural
 
 #: The error code of a failed job whose reason a setting marks as final.
@@ -216,11 +222,12 @@ class Attempts:
 
     async def _succeed(self, stage: Stage, attempt: Attempt, made: str, picture: str | None) -> Attempt:
         """Write the result, unless the service named it for other content: one of the two would be the wrong one."""
-        content = _content_of(attempt)
 
         def succeed(ledger: Ledger) -> Attempt | RequestId:
-            named = ledger.attempts_with_result(made, self._environment, stage) if stage in _ITS_OWN else []
-            other = next((one for one in named if _content_of(one) != content), None)
+            named = (
+                ledger.attempts_with_result(made, self._environment, stage) if stage in OWN_RESULTS else []
+            )
+            other = next((one for one in named if one.content != attempt.content), None)
             if other is not None:
                 return other.request_id
             return ledger.change(
@@ -278,11 +285,6 @@ def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(message, code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
-
-
-def _content_of(attempt: Attempt) -> dict[str, Any]:
-    """What was asked for: a service may give the same for the same."""
-    return {name: value for name, value in orjson.loads(attempt.body).items() if name != "requestId"}
 
 
 def is_passing(attempt: Attempt) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.states import AttemptState, Outcome, PartState, Stage, Verdict
 
@@ -32,6 +34,11 @@ class Attempt:
     ended_at: float | None = None
     #: When it was intended by a clock that cannot be set; None where the machine has none.
     uptime: str | None = None
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What was asked for, whatever the request's ID: a service may give the same for the same."""
+        return {name: value for name, value in orjson.loads(self.body).items() if name != "requestId"}
 
 
 @dataclass(frozen=True, slots=True)

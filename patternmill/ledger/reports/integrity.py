@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.spending import day_of
-from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState
+from patternmill.states import ATTEMPT_CHANGES, OWN_RESULTS, REOPENED, AttemptState, Stage
 from patternmill.text import money, plural
 
 Check = Callable[[Ledger], Iterator[str]]
@@ -41,6 +41,23 @@ def _jobs_are_of_one_request(ledger: Ledger) -> Iterator[str]:
         "HAVING count(*) > 1 ORDER BY a.job_id"
     ):
         yield f"Job {job_id} belongs to {plural(count, 'request')}."
+
+
+def _results_are_of_one_content(ledger: Ledger) -> Iterator[str]:
+    for result_id, environment, stage in ledger.database.rows(
+        "SELECT a.result_id, i.environment, i.stage FROM attempts a JOIN items i ON i.key = a.item_key "
+        "WHERE a.result_id IS NOT NULL GROUP BY a.result_id, i.environment, i.stage "
+        "HAVING count(*) > 1 ORDER BY a.result_id"
+    ):
+        if stage not in OWN_RESULTS:
+            continue
+        first, *others = ledger.attempts_with_result(result_id, environment, Stage(stage))
+        for other in others:
+            if other.content != first.content:
+                yield (
+                    f"The {stage} {result_id} is the result of request {first.request_id} and of request "
+                    f"{other.request_id}, which asked for something else."
+                )
 
 
 def _attempts_follow_failures(ledger: Ledger) -> Iterator[str]:
@@ -194,6 +211,7 @@ def _orders_have_checkouts(ledger: Ledger) -> Iterator[str]:
 CHECKS: dict[str, Check] = {
     "accepted requests have their jobs": _jobs_are_known,
     "no two requests share a job": _jobs_are_of_one_request,
+    "no two contents share a pattern or product": _results_are_of_one_content,
     "a further attempt follows a failed one": _attempts_follow_failures,
     "items follow what they are built on": _needs_come_first,
     "money booked is money asked for": _money_agrees,

@@ -19,6 +19,8 @@ from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, Past
 #: A fault, by the SQL that makes it, and what the check says of it.
 FAULTS = {
     "UPDATE attempts SET job_id = (SELECT min(job_id) FROM attempts) WHERE job_id IS NOT NULL": "belongs to",
+    "UPDATE attempts SET result_id = (SELECT min(result_id) FROM attempts) "
+    "WHERE result_id IS NOT NULL": "which asked for something else",
     "UPDATE attempts SET attempt = 3 WHERE attempt = 2": "is attempt 3, and the one before it did not fail",
     "UPDATE attempts SET attempt = 2 WHERE attempt = 1 AND state = 'held'": "is attempt 2, and the one before",
     "UPDATE spending SET amount = amount + 1": "booked on",
@@ -38,8 +40,18 @@ FAULTS = {
 
 def busy(past: Past) -> None:
     """A past with every state, a further attempt, and a request that was withdrawn."""
-    run = past.begin(HERON, HERON_MUG, FERN, FOX, REFUSED, "O-1,owls,Mug,11oz,,", "D-1,does,Mug,11oz,,")
+    run = past.begin(
+        HERON,
+        HERON_MUG,
+        FERN,
+        FOX,
+        REFUSED,
+        "O-1,owls,Mug,11oz,,",
+        "D-1,does,Mug,11oz,,",
+        "P-1,pikes,Mug,11oz,,",
+    )
     run.make("H-1")
+    run.make("P-1")
     run.attempt(run.product("H-2"), AttemptState.FAILED)
     run.attempt(run.product("H-2"), AttemptState.ACCEPTED, 2)
     run.attempt(run.pattern("F-1"), AttemptState.REJECTED)
