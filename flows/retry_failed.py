@@ -66,10 +66,7 @@ async def retry_failed(
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))
     if not selection.rows:
-        left_out = (
-            f"; superseded by later runs: {plural(len(selection.left_out), 'row')}"
-            if selection.left_out
-            else ""
-        )
-        return state_of(Outcome.COMPLETED, f"Nothing to retry in run {selection.record.run_id}{left_out}")
+        left_out = plural(len(selection.left_out), "row")
+        superseded = f" Superseded by later runs: {left_out}." if selection.left_out else ""
+        return state_of(Outcome.COMPLETED, selection.nothing_to_retry + superseded)
     return await import_rows(spec)

@@ -94,7 +94,7 @@ def retry_lines(ledger: Ledger, chosen: RetrySelection, options: RunOptions) -> 
     yield f"Run {record.run_id} of catalog {record.catalog} ({record.environment}), {record.source}"
     yield from chosen.left_out_lines(_MOST_LEFT_OUT)
     if not chosen.rows:
-        yield "Nothing to retry."
+        yield chosen.nothing_to_retry
         return
     yield from _row_lines(chosen)
     yield f"{plural(len(chosen.rows), 'row')}: {counted({s.value: n for s, n in chosen.by_status.items()})}"

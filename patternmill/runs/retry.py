@@ -95,11 +95,23 @@ class RetrySelection:
     file: CatalogFile = field(repr=False)
     rows: tuple[PresentRow, ...]
     left_out: tuple[LeftOut, ...] = ()
+    #: How many other rows have which status.
+    others: Mapping[RowStatus, int] = field(default_factory=dict)
 
     @property
     def by_status(self) -> Mapping[RowStatus, int]:
         found = Counter(row.outcome.status for row in self.rows)
         return {status: found[status] for status in RowStatus if found[status]}
+
+    @property
+    def nothing_to_retry(self) -> str:
+        """What is said where no row is chosen: what may be done about the others."""
+        remedies = (
+            f"{plural(self.others[status], 'row')} {status}. {_REMEDIES[status]}"
+            for status in (RowStatus.REFUSED, RowStatus.HELD)
+            if self.others.get(status)
+        )
+        return " ".join(("Nothing to retry.", *remedies))
 
     def left_out_lines(self, most: int) -> Iterator[str]:
         """What is left out and why, at most so many rows."""
@@ -174,6 +186,7 @@ def choose(ledger: Ledger, record: RunRecord, choice: RowFilter) -> RetrySelecti
         file,
         tuple(row for sku, row in fitting.items() if sku not in superseded),
         tuple(LeftOut(sku, superseded[sku]) for sku in fitting if sku in superseded),
+        Counter(row.outcome.status for row in present if row.sku not in fitting),
     )
 
 

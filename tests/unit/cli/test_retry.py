@@ -254,7 +254,21 @@ def test_nothing_to_retry_exits_with_0(past: Past, capsys: pytest.CaptureFixture
     run.make("H-1")
     run.end()
     assert main.run(["retry", "--yes"]) == 0
-    assert "Nothing to retry" in capsys.readouterr().out
+    assert "Nothing to retry.\n" in capsys.readouterr().out
+
+
+def test_rows_that_wait_for_a_person_are_named_with_what_to_do(
+    past: Past, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = past.begin(HERON, FOX, REFUSED)
+    run.make("H-1")
+    run.attempt(run.pattern("X-1"), AttemptState.HELD)
+    run.end()
+    assert main.run(["retry", "--yes"]) == 0
+    assert capsys.readouterr().out.endswith(
+        "Nothing to retry. 1 row refused. Correct them in failures.csv and import that. "
+        "1 row held. Decide about them with `patternmill settle`.\n"
+    )
 
 
 def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
