@@ -109,7 +109,7 @@ class RunEvents:
     def finished(self, results: Results) -> None:
         more = len(self._failed) - MOST_ITEMS
         if more > 0:
-            self.emit(MORE_ITEMS_FAILED, {"more": more, "told": MOST_ITEMS})
+            self.emit(MORE_ITEMS_FAILED, {"more": more, "reported": MOST_ITEMS})
         ending, out = self._run.ending, results.out.resolve()
         assert ending is not None, "it has ended"
         record, progress = ending.record, self._run.progress
