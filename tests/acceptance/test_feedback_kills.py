@@ -39,7 +39,7 @@ class ReportingRuns:
         return self._zygote.start(self.folder, arguments, environment).wait()
 
     def points(self) -> list[str]:
-        """Those passed by the run that was told to write them down."""
+        """Those passed by the run that was made to write them down."""
         return [line for line in (self.folder / "points").read_text().splitlines() if "#" in line]
 
     def reports(self) -> int:

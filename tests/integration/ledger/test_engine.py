@@ -26,10 +26,10 @@ def test_crashes_and_limits_buy_everything_once(url: str, tmp_path: Path) -> Non
         if chance.random() < 0.2:
             raise Crash
 
-    service.heard, service.told = crash, crash
+    service.at_create, service.at_job_end = crash, crash
     for _ in range(3):
         shop.crash(many(20), max_in_flight=4)
-    service.heard, service.told = (lambda _: None), (lambda _: None)
+    service.at_create, service.at_job_end = (lambda _: None), (lambda _: None)
     limited = shop.run(many(20), max_in_flight=4, limits=SpendingLimits(patterns=3))
     assert limited.outcome is Outcome.BUDGET_REACHED
     assert limited.counts[RowStatus.SUCCEEDED] < 20

@@ -119,9 +119,13 @@ def test_results_that_are_older_than_the_catalog(shop: Shop) -> None:
         ledger.database.execute("UPDATE catalog_rows SET retired_at = 1 WHERE sku = 'S-2'")
     with pytest.raises(InputRefused) as refused:
         shop.order("S-1", "S-2", "S-3", "S-9", results=first)
-    told = refused.value.message
-    assert "`S-1` was made anew since" in told and "no longer has `S-2`" in told and "no row `S-9`" in told
-    assert "S-3" not in told and len(shop.opened()) == 1
+    message = refused.value.message
+    assert (
+        "`S-1` was made anew since" in message
+        and "no longer has `S-2`" in message
+        and "no row `S-9`" in message
+    )
+    assert "S-3" not in message and len(shop.opened()) == 1
     with pytest.raises(InputRefused, match="was retired on"):
         shop.order("S-2")
     (listed,) = shop.order("S-1", "S-2", results=first, as_listed=True).checkouts

@@ -111,7 +111,7 @@ def test_settling_leaves_a_consistent_ledger(run: BegunRun, clock: Clock, decisi
     waiting = unsettled(run.ledger, LIMIT)
     assert len(waiting) == 2
     for item in waiting:
-        settlement = Settlement(item.attempt.request_id, decision, "told so", "A. Weaver")
+        settlement = Settlement(item.attempt.request_id, decision, "they said so", "A. Weaver")
         asyncio.run(settle(run.ledger, settlement, limit=LIMIT))
     assert unsettled(run.ledger, LIMIT) == []
     assert list(problems(run.ledger)) == []

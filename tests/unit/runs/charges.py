@@ -179,7 +179,7 @@ class Api(FakeStudioApi):
         await self._pause()
         kind, name = service.names[job_id]
         assert kind is stage
-        await self._at(lambda: service.told(name))
+        await self._at(lambda: service.at_job_end(name))
         return service.end_of(job_id, name)
 
 

@@ -33,7 +33,7 @@ ANSWER_LOST = InDoubt("the answer was lost")
 
 
 class Crash(Exception):
-    """Raised by `heard` or `told`: the process ends at this moment, and whatever it was doing with it."""
+    """Raised by `at_create` or `at_job_end`: the process ends at this moment, and whatever it was doing with it."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class Service:
     #: Reports that arrived, and what the next ones are answered; then all is well.
     reports: list[FeedbackReport] = field(default_factory=list)
     on_report: list[DeliveryState] = field(default_factory=list)
-    #: Called with each create that reached the service, and before each end of a job is told.
-    heard: Callable[[Create], None] = lambda create: None
-    told: Callable[[str], None] = lambda name: None
+    #: Called with each create that reached the service, and before each end of a job is answered.
+    at_create: Callable[[Create], None] = lambda create: None
+    at_job_end: Callable[[str], None] = lambda name: None
 
     @property
     def bought(self) -> list[str]:
@@ -124,7 +124,7 @@ class FakeStudioApi:
         name = said["selections"]["name"] if stage is Stage.PRODUCT else _name(said, operation)
         create = Create(stage, name, said["requestId"], body, age)
         self.service.creates.append(create)
-        await self._at(lambda: self.service.heard(create))
+        await self._at(lambda: self.service.at_create(create))
         scripted = self.service.on_create[name]
         end = scripted.pop(0) if scripted else None
         if end is None or end is ANSWER_LOST:
@@ -142,7 +142,7 @@ class FakeStudioApi:
             return GaveUp(job_id, "abandoned")
         kind, name = self.service.names[job_id]
         assert kind is stage
-        await self._at(lambda: self.service.told(name))
+        await self._at(lambda: self.service.at_job_end(name))
         scripted = self.service.on_follow[name]
         return scripted.pop(0) if scripted else Succeeded(self.service.results[job_id])
 

@@ -158,16 +158,16 @@ def test_approval_holds_after_a_crash(
 ) -> None:
     """What is left is another plan under the same approval: in all no more is bought than was approved."""
     approved = approve(shop, FOUR, items=items)
-    heard: list[Create] = []
+    received: list[Create] = []
 
     def crash(create: Create) -> None:
-        heard.append(create)
-        if len(heard) == moment:
+        received.append(create)
+        if len(received) == moment:
             raise Crash
 
-    service.heard = crash
+    service.at_create = crash
     shop.crash(FOUR, **TERMS)
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     if items is None:
         assert run(shop, FOUR).outcome is Outcome.COMPLETED
     else:
@@ -205,15 +205,15 @@ def test_retries_use_the_approval_up(shop: Workshop, service: Service) -> None:
 
 def test_begun_items_are_resumed_without_an_approval(shop: Workshop, service: Service) -> None:
     """It is paid for."""
-    heard: list[Create] = []
+    received: list[Create] = []
 
     def crash(create: Create) -> None:
-        heard.append(create)
+        received.append(create)
         raise Crash
 
-    service.heard = crash
+    service.at_create = crash
     shop.crash(rows(("H-1", "herons")))
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     terms = {"approve_above_items": 0}
     # The pattern is under way; its product would be bought.
     refused(shop, rows(("H-1", "herons")), **terms)

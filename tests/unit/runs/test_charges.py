@@ -193,11 +193,11 @@ class Charging(RuleBasedStateMachine):
             if left == 0:
                 raise Crash
 
-        def heard(create: Create) -> None:
+        def received(create: Create) -> None:
             self.service.hear(create)
             moment()
 
-        self.service.heard, self.service.told = heard, lambda name: moment()
+        self.service.at_create, self.service.at_job_end = received, lambda name: moment()
 
     async def _whole_run(self, catalog: str, options: dict[str, Any]) -> tuple[Run, list[RowResult]] | None:
         api, run = await self.shop.begin(catalog, **options)

@@ -119,14 +119,14 @@ def test_duplicates_of_a_crashed_run_are_refused(shop: Workshop, service: Servic
     """Its catalog is updated by the next run; until then the ledger's attempts show what was requested."""
     asked = []
 
-    def heard(create: Create) -> None:
+    def received(create: Create) -> None:
         asked.append(create)
         if len(asked) == 6:
             raise Crash
 
-    service.heard = heard
+    service.at_create = received
     shop.crash(SIX)
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     with pytest.raises(ConfigurationError, match="catalog 'spring' has"):
         run(shop, spec(shop), SIX)
 

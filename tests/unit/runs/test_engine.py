@@ -25,7 +25,7 @@ from patternmill.states import AttemptState, Outcome, RowStatus, Stage
 from .fake_studio import ANSWER_LOST, Crash, Create, FakeStudioApi, Service, failed
 from .workshop import Workshop, many, rows, until
 
-#: A limit or a stop that is heard between the intent and its create.
+#: A limit or a stop that comes between the intent and its create.
 
 
 def ignore(_: object) -> None:
@@ -75,7 +75,7 @@ def test_refused_row_is_counted_and_sends_nothing(shop: Workshop, service: Servi
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-@pytest.mark.parametrize("moment", ["as the request arrives", "before the end is told"])
+@pytest.mark.parametrize("moment", ["as the request arrives", "before the end is answered"])
 def test_crash_anywhere_buys_nothing_twice(
     shop: Workshop, service: Service, number: int, moment: str
 ) -> None:
@@ -88,10 +88,10 @@ def test_crash_anywhere_buys_nothing_twice(
         if calls == number:
             raise Crash
 
-    setattr(service, "heard" if moment.startswith("as") else "told", crash)
+    setattr(service, "at_create" if moment.startswith("as") else "at_job_end", crash)
     shop.crash(THREE)
     before = dict(service.jobs)
-    service.heard, service.told = ignore, ignore
+    service.at_create, service.at_job_end = ignore, ignore
     ended = shop.run(THREE)
     assert ended.outcome is Outcome.COMPLETED
     assert sorted(service.bought) == ALL_THREE
@@ -110,14 +110,14 @@ def test_many_crashes_at_random_moments(shop: Workshop, service: Service) -> Non
 
     crashes = 0
     for _ in range(30):
-        service.heard, service.told = crash, crash
+        service.at_create, service.at_job_end = crash, crash
         try:
             shop.crash(catalog, max_in_flight=4, chance=chance)
         except AssertionError:
             break
         crashes += 1
     shop.bury()
-    service.heard, service.told = ignore, ignore
+    service.at_create, service.at_job_end = ignore, ignore
     ended = shop.run(catalog, max_in_flight=4)
     assert crashes >= 3
     assert ended.outcome is Outcome.COMPLETED
@@ -131,9 +131,9 @@ def test_crashed_run_ended_with_its_last_activity(shop: Workshop, service: Servi
     def crash(create: Create) -> None:
         raise Crash
 
-    ignore, service.heard = service.heard, crash
+    ignore, service.at_create = service.at_create, crash
     shop.crash(ONE)
-    service.heard = ignore
+    service.at_create = ignore
     with shop.ledger() as ledger:
         (crashed,) = ledger.runs()
     shop.run(ONE)
@@ -476,7 +476,7 @@ def test_stopped_run_strands_at_most_a_window_of_patterns(
         if left == 0:
             raise Crash
 
-    service.told = crash
+    service.at_job_end = crash
     for _ in range(3):
         left = chance.randrange(3, 14)
         with suppress(AssertionError):
@@ -677,9 +677,9 @@ def test_run_is_on_record(shop: Workshop) -> None:
     def crash(_: Create) -> None:
         raise Crash
 
-    service.heard = crash
+    service.at_create = crash
     shop.crash(ONE)
-    service.heard = lambda _: None
+    service.at_create = lambda _: None
     ended = shop.run(ONE)
     with shop.ledger() as ledger:
         last, first = ledger.runs()

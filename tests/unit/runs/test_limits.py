@@ -101,15 +101,15 @@ def test_rest_of_the_daily_budget_buys_whole_rows(shop: Workshop, service: Servi
 def test_made_and_begun_patterns_get_their_products_first(shop: Workshop, service: Service) -> None:
     """Wherever they are in the file; what is begun costs nothing more."""
     shop.run(rows(("Z-9", "prompt 009")), limits=SpendingLimits(patterns=1), **PRICES)
-    heard: list[Create] = []
+    received: list[Create] = []
 
     def crash(create: Create) -> None:
-        heard.append(create)
+        received.append(create)
         raise Crash
 
-    service.heard = crash
+    service.at_create = crash
     shop.crash(rows(("S-008", "prompt 008")), **PRICES)
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     before = bought(service)
     ended = shop.run(many(10), max_in_flight=4, limits=SpendingLimits(run_amount=75), **PRICES)
     made = {sku for sku, status in ended.statuses.items() if status is RowStatus.SUCCEEDED}
@@ -176,16 +176,16 @@ def test_second_attempt_of_a_begun_pattern_leaves_the_money_of_products(
     shop: Workshop, service: Service
 ) -> None:
     """A pattern of an earlier run whose job fails in this one: its second attempt is no first purchase."""
-    heard: list[Create] = []
+    received: list[Create] = []
 
     def crash(create: Create) -> None:
-        heard.append(create)
-        if len(heard) == 2:
+        received.append(create)
+        if len(received) == 2:
             raise Crash
 
-    service.heard = crash
+    service.at_create = crash
     shop.crash(many(2), max_in_flight=2, **PRICES)
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     for number in range(2):
         service.on_follow[f"prompt {number:03}"] = [failed()]
     ended = shop.run(many(6), max_in_flight=6, limits=SpendingLimits(run_amount=220), **PRICES)

@@ -27,13 +27,13 @@ def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None
     """It buys no more, writes no more, and has the reason; the taker loses nothing."""
     taken = False
 
-    def heard(create: Create) -> None:
+    def received(create: Create) -> None:
         nonlocal taken
         if not taken and create.name == "prompt 003":
             taken = True
             take_over(shop)
 
-    service.heard = heard
+    service.at_create = received
 
     async def main() -> None:
         _, run = await shop.begin(many(30), max_in_flight=2)
@@ -44,7 +44,7 @@ def test_run_that_was_taken_over_stops(shop: Workshop, service: Service) -> None
 
     asyncio.run(asyncio.wait_for(main(), 30))
     assert len(service.bought) <= 10
-    service.heard = lambda _: None
+    service.at_create = lambda _: None
     assert shop.run(many(30)).outcome is Outcome.COMPLETED
     assert len(service.bought) == len(set(service.bought)) == 60
 

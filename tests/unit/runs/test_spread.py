@@ -1,4 +1,4 @@
-"""A run in parts, without processes: what a part is told, finds again in the ledger, and leaves to the next one."""
+"""A run in parts, without processes: what a part is assigned, finds again in the ledger, and leaves to the next one."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def test_part_has_its_share_and_the_runs_options(spreads: Spreads) -> None:
         run = await spreads.begun(many(6), max_in_flight=7, attempts=3)
         crew = spreads.crew(run)
         await crew.work(2)
-        told = [assignment(run.record.run_id, number, "staging") for number in (1, 2)]
+        assigned = [assignment(run.record.run_id, number, "staging") for number in (1, 2)]
         await run.end()
-        return told
+        return assigned
 
     first, second = asyncio.run(main())
     assert (first.settings.max_in_flight, second.settings.max_in_flight) == (4, 3)

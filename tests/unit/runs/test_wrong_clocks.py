@@ -30,9 +30,9 @@ def executed(shop: Workshop, service: Service) -> Workshop:
         service.execute(create)
         raise Crash
 
-    service.heard = die
+    service.at_create = die
     shop.crash(ONE, pattern_price=40)
-    service.heard = lambda create: None
+    service.at_create = lambda create: None
     return shop
 
 

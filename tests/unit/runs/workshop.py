@@ -115,7 +115,7 @@ class Workshop:
         return asyncio.run(asyncio.wait_for(main(), 30))
 
     def crash(self, catalog: str, *, chance: random.Random | None = None, **options: Any) -> None:
-        """A run that ends in the middle, where the service's `heard` or `told` raises Crash; nothing is closed."""
+        """A run that ends where the service's `at_create` or `at_job_end` raises Crash; nothing is closed."""
 
         async def main() -> Run:
             api, run = await self.begin(catalog, chance=chance, **options)
