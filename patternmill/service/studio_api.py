@@ -187,20 +187,17 @@ class StudioApi:
         sending = _Sending(stage, operation, body, known_job_id, stopping, permitted, age is not None, began)
         self._creating += 1
         try:
-            return sending.with_exchange(await self._until_certain(sending))
+            while True:
+                end = self._too_old(sending) or await self._send_in_turn(sending)
+                if not isinstance(end, ResendAfter):
+                    return sending.with_exchange(end)
+                sending.in_doubt = sending.in_doubt or end.in_doubt
+                sending.redirected = sending.redirected or end.redirected
+                with suppress(TimeoutError):
+                    async with self._draining.guard():
+                        await asyncio.sleep(end.delay.total_seconds())
         finally:
             self._creating -= 1
-
-    async def _until_certain(self, sending: _Sending) -> CreateEnd:
-        while True:
-            end = self._too_old(sending) or await self._send_in_turn(sending)
-            if not isinstance(end, ResendAfter):
-                return end
-            sending.in_doubt = sending.in_doubt or end.in_doubt
-            sending.redirected = sending.redirected or end.redirected
-            with suppress(TimeoutError):
-                async with self._draining.guard():
-                    await asyncio.sleep(end.delay.total_seconds())
 
     async def follow(
         self, job_id: str, stage: Stage, *, age: timedelta = timedelta(0), known: Job | None = None
