@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from patternmill.catalog.check_report import line_ranges
+from patternmill.catalog.option_columns import is_note
+from patternmill.catalog.order_marks import unwanted
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row, header_key
+from patternmill.catalog.rows import Row, column_letter, header_key
 from patternmill.catalog.slips import has_markup, is_date, is_doubtful
 from patternmill.text import money, more, plural, shown
 
@@ -86,6 +88,7 @@ def find_lint(
     is_text_file = layout is None or layout.delimiter is not None
     dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
     found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
+    found += _marked(rows, checked, price, buys, makes)
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
@@ -194,6 +197,39 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
     lines = tuple(row.line for row in doubtful)
     what = f"Text like that of a placeholder, in {_rows(lines)}: {_named(prompts)}"
     yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
+
+
+def _marked(
+    rows: Sequence[Row],
+    checked: CheckedCatalog,
+    price: PatternPrice,
+    buys: Callable[[Row], bool],
+    makes: Callable[[Row], bool],
+) -> Iterator[Lint]:
+    """Rows that a column which is only carried says not to order. The results of an earlier run are none of those."""
+    header = checked.file.header
+    for index in checked.file.columns.carried:
+        name = header[index].partition(":")[2] if is_note(header[index]) else header[index]
+        marks = unwanted(name, Counter(row.cells[index] for row in rows))
+        new = (
+            [row for row in rows if row.cells[index] in marks and (buys(row) or makes(row))] if marks else []
+        )
+        if not new:
+            continue
+        lines = tuple(row.line for row in new)
+        left_out = set(lines)
+        others = {_pattern(row) for row in checked.rows if row.line not in left_out}
+        saved = len({_pattern(row) for row in new if buys(row)} - others)
+        column = shown(header[index]) if header[index].strip() else column_letter(index)
+        marked = _named(dict.fromkeys(row.cells[index] for row in new))
+        what = f"Marked as not to be ordered by the column {column}, in {_rows(lines)}: {marked}"
+        saving = f" to save {price.of(saved)}" if saved else ""
+        advice = f"The column is not read, and they would be bought: delete the rows{saving}."
+        yield Lint(what, advice, lines, saved)
+
+
+def _pattern(row: Row) -> tuple[str, str | None, str | None]:
+    return row.prompt, row.model, row.reference
 
 
 def _dates(rows: Sequence[Row], count: int, makes: Callable[[Row], bool]) -> Iterator[Lint]:
