@@ -195,7 +195,7 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
         return
     prompts = dict.fromkeys(row.prompt for row in doubtful)
     lines = tuple(row.line for row in doubtful)
-    what = f"Text like that of a placeholder, in {_rows(lines)}: {_named(prompts)}"
+    what = f"Text that seems to describe no pattern, in {_rows(lines)}: {_named(prompts)}"
     yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
 
 

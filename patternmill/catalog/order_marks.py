@@ -88,10 +88,11 @@ _CANCELLED = _phrases(
     "cancelled, canceled, order cancelled, order canceled, storniert, annulé, annulée, cancelado, cancelada, "
     "anulado, annullato, annullata, geannuleerd, キャンセル"
 )
+#: Not `do not make it too dark`: instructions to a model are prompts.
 _DO_NOT = re.compile(
-    r"\b(?:(?:do not|don'?t|not to) (?:order|buy|make|produce|be ordered)\b|nicht (?:bestellen|kaufen|produzieren)\b"
-    r"|ne pas (?:commander|acheter|produire)\b|no (?:pedir|comprar|encargar)\b"
-    r"|non (?:ordinare|acquistare|comprare)\b|niet (?:bestellen|kopen)\b)",
+    r"\b(?:(?:do not|don'?t|not to|not to be) (?:order|buy|ordered)|nicht (?:bestellen|kaufen)"
+    r"|ne pas (?:commander|acheter)|no (?:pedir|comprar|encargar)|non (?:ordinare|acquistare|comprare)"
+    r"|niet (?:bestellen|kopen))\b",
     re.IGNORECASE,
 )
 _ZERO = re.compile(r"0+(?:[.,]0*)?")

@@ -91,7 +91,7 @@ def test_another_model_makes_another_pattern() -> None:
 
 def test_placeholder_text_is_named() -> None:
     (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
-    assert one.message == "Text like that of a placeholder, in rows 2, 4-5: `test`, `n/a`"
+    assert one.message == "Text that seems to describe no pattern, in rows 2, 4-5: `test`, `n/a`"
     assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
     assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
 
