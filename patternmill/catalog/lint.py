@@ -207,9 +207,10 @@ def _marked(
     makes: Callable[[Row], bool],
 ) -> Iterator[Lint]:
     """Rows that a column which is only carried says not to order. The results of an earlier run are none of those."""
-    header = checked.file.header
     for index in checked.file.columns.carried:
-        name = header[index].partition(":")[2] if is_note(header[index]) else header[index]
+        header = checked.file.header[index]
+        # A shop's `Status` is read as `note:Status`.
+        name = header.partition(":")[2] if is_note(header) else header
         marks = unwanted(name, Counter(row.cells[index] for row in rows))
         new = (
             [row for row in rows if row.cells[index] in marks and (buys(row) or makes(row))] if marks else []
@@ -220,11 +221,12 @@ def _marked(
         left_out = set(lines)
         others = {_pattern(row) for row in checked.rows if row.line not in left_out}
         saved = len({_pattern(row) for row in new if buys(row)} - others)
-        column = shown(header[index]) if header[index].strip() else column_letter(index)
+        column = shown(name.strip()) if name.strip() else column_letter(index)
         marked = _named(dict.fromkeys(row.cells[index] for row in new))
         what = f"Marked as not to be ordered by the column {column}, in {_rows(lines)}: {marked}"
         saving = f" to save {price.of(saved)}" if saved else ""
-        advice = f"The column is not read, and they would be bought: delete the rows{saving}."
+        which, them = ("row", "it") if len(lines) == 1 else ("rows", "them")
+        advice = f"The column is not read, and the {which} would be bought: delete {them}{saving}."
         yield Lint(what, advice, lines, saved)
 
 
