@@ -6,9 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges
 from patternmill.catalog.option_columns import is_note
 from patternmill.catalog.order_marks import unwanted
@@ -88,7 +89,7 @@ def find_lint(
     is_text_file = layout is None or layout.delimiter is not None
     dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
     found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
-    found += _marked(rows, checked, price, buys, makes)
+    found += _unwanted(rows, checked, price, buys, makes)
     return tuple(sorted(found, key=lambda one: -one.patterns))
 
 
@@ -199,35 +200,59 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
     yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
 
 
-def _marked(
+@dataclass(frozen=True)
+class _Marked:
+    """Rows that are not to be ordered, by what a person sees in the sheet and nobody reads."""
+
+    rows: Sequence[Row]
+    message: str
+    reason: str
+    #: What is quoted of a row.
+    text: Callable[[Row], str]
+
+
+def _marked(rows: Sequence[Row], file: CatalogFile) -> Iterator[_Marked]:
+    if file.struck:
+        struck = [row for row in rows if row.line in file.struck]
+        yield _Marked(struck, "Struck through in the worksheet", "The line is not read", lambda row: row.sku)
+    # The results of an earlier run are none of the carried columns.
+    for index in file.columns.carried:
+        header = file.header[index]
+        # A shop's `Status` is read as `note:Status`.
+        name = header.partition(":")[2].strip() if is_note(header) else header.strip()
+        marks = unwanted(name, Counter(row.cells[index] for row in rows))
+        if marks:
+            marked = [row for row in rows if row.cells[index] in marks]
+            column = shown(name) if name else column_letter(index)
+            message = f"Marked as not to be ordered by the column {column}"
+            yield _Marked(marked, message, "The column is not read", partial(_cell, index))
+
+
+def _cell(index: int, row: Row) -> str:
+    return row.cells[index]
+
+
+def _unwanted(
     rows: Sequence[Row],
     checked: CheckedCatalog,
     price: PatternPrice,
     buys: Callable[[Row], bool],
     makes: Callable[[Row], bool],
 ) -> Iterator[Lint]:
-    """Rows that a column which is only carried says not to order. The results of an earlier run are none of those."""
-    for index in checked.file.columns.carried:
-        header = checked.file.header[index]
-        # A shop's `Status` is read as `note:Status`.
-        name = header.partition(":")[2] if is_note(header) else header
-        marks = unwanted(name, Counter(row.cells[index] for row in rows))
-        new = (
-            [row for row in rows if row.cells[index] in marks and (buys(row) or makes(row))] if marks else []
-        )
+    for marked in _marked(rows, checked.file):
+        new = [row for row in marked.rows if buys(row) or makes(row)]
         if not new:
             continue
         lines = tuple(row.line for row in new)
         left_out = set(lines)
         others = {_pattern(row) for row in checked.rows if row.line not in left_out}
         saved = len({_pattern(row) for row in new if buys(row)} - others)
-        column = shown(name.strip()) if name.strip() else column_letter(index)
-        marked = _named(dict.fromkeys(row.cells[index] for row in new))
-        what = f"Marked as not to be ordered by the column {column}, in {_rows(lines)}: {marked}"
+        what = f"{marked.message}, in {_rows(lines)}: {_named(dict.fromkeys(map(marked.text, new)))}"
         saving = f" to save {price.of(saved)}" if saved else ""
         which, them = ("row", "it") if len(lines) == 1 else ("rows", "them")
-        advice = f"The column is not read, and the {which} would be bought: delete {them}{saving}."
-        yield Lint(what, advice, lines, saved)
+        yield Lint(
+            what, f"{marked.reason}, and the {which} would be bought: delete {them}{saving}.", lines, saved
+        )
 
 
 def _pattern(row: Row) -> tuple[str, str | None, str | None]:

@@ -258,6 +258,16 @@ def test_other_columns_mark_nothing(header: str, cells: list[str]) -> None:
     assert marked(header, *cells) == []
 
 
+def test_struck_rows_are_named() -> None:
+    """What a person crossed out in a workbook."""
+    found = file("herons", "ferns", "owls")
+    struck = replace(found, file=replace(found.file, struck=frozenset({3})))
+    assert list(lint_lines(find_lint(struck, EURO)))[1:3] == [
+        "  Struck through in the worksheet, in row 3: `A1`",
+        "    The line is not read, and the row would be bought: delete it to save 1 pattern, €0.40.",
+    ]
+
+
 def test_what_results_say_of_rows_is_no_mark() -> None:
     """A results file that comes back as the input: its own columns are not those of a person."""
     header = "sku,prompt,category,status,product_id,pattern_id,error_code,error"
