@@ -214,7 +214,9 @@ class _Marked:
 def _marked(rows: Sequence[Row], file: CatalogFile) -> Iterator[_Marked]:
     if file.struck:
         struck = [row for row in rows if row.line in file.struck]
-        yield _Marked(struck, "Struck through in the worksheet", "The line is not read", lambda row: row.sku)
+        yield _Marked(
+            struck, "Struck through in the worksheet", "Formatting is not read", lambda row: row.sku
+        )
     # The results of an earlier run are none of the carried columns.
     for index in file.columns.carried:
         header = file.header[index]

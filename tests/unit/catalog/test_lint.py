@@ -264,7 +264,7 @@ def test_struck_rows_are_named() -> None:
     struck = replace(found, file=replace(found.file, struck=frozenset({3})))
     assert list(lint_lines(find_lint(struck, EURO)))[1:3] == [
         "  Struck through in the worksheet, in row 3: `A1`",
-        "    The line is not read, and the row would be bought: delete it to save 1 pattern, €0.40.",
+        "    Formatting is not read, and the row would be bought: delete it to save 1 pattern, €0.40.",
     ]
 
 
