@@ -287,8 +287,8 @@ class _RowChecker:
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
         message = f"the sku {shown(sku)} is in row {named} too"
         remedy = (
-            "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku of"
-            " its own (case and spaces do not distinguish skus)"
+            "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
+            " of its own (case and spaces do not distinguish skus)"
         )
         return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
