@@ -18,7 +18,7 @@ def _phrases(text: str) -> frozenset[str]:
 
 #: By language: columns that ask whether a row is to be ordered. Not `ordered`, which asks whether it was.
 _ORDER = _names(
-    "order, order it, order now, order yes no, order y n, to order, to be ordered, please order, do order, "
+    "order, order it, order now, to order, to be ordered, please order, do order, "
     "reorder, buy, buy it, to buy, purchase, to purchase, include, included, produce, to produce, make, to "
     "make, create, to create, generate, wanted, needed, go, go no go, ok, approve, approved, approval, active, "
     "is active, enabled, use, in use, "
@@ -95,6 +95,8 @@ _DO_NOT = re.compile(
     r"|niet (?:bestellen|kopen))\b",
     re.IGNORECASE,
 )
+#: What a column may be called by: `Order (y/n)`, `Bestellen ja/nein`.
+_ANSWERS = re.compile(r"\W+(?:y(?:es)?|ja?|o(?:ui)?|s[iíì]?)\s*/\s*n(?:o|on|ein|ee)?\W*$", re.IGNORECASE)
 _ZERO = re.compile(r"0+(?:[.,]0*)?")
 _WORDS = re.compile(r"[^\W_]+")
 #: In characters, of what is looked at as a word.
@@ -113,7 +115,7 @@ def unwanted(header: str, cells: Mapping[str, int]) -> frozenset[str]:
 
     `cells`: with how many rows have each.
     """
-    key = name_key(header)
+    key = name_key(_ANSWERS.sub("", header))
     return frozenset((*filter(says_do_not_order, cells), *_unwanted_in(key, cells)))
 
 
