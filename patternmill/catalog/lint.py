@@ -76,9 +76,9 @@ def find_lint(
     buys: Callable[[Row], bool] = lambda row: True,
     makes: Callable[[Row], bool] = lambda row: True,
 ) -> tuple[Lint, ...]:
-    """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none.
+    """Rows that are not to be ordered, then the rest; of both the dearest first.
 
-    `makes`: the same of its product.
+    `buys`: whether a row's pattern would be bought; a finding that saves nothing is none. `makes`: of its product.
     """
     column = _silencing_column(checked)
     rows = (
@@ -89,8 +89,12 @@ def find_lint(
     is_text_file = layout is None or layout.delimiter is not None
     dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
     found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
-    found += _unwanted(rows, checked, price, buys, makes)
-    return tuple(sorted(found, key=lambda one: -one.patterns))
+    unwanted_rows = _unwanted(rows, checked, price, buys, makes)
+    return (*_dearest_first(unwanted_rows), *_dearest_first(found))
+
+
+def _dearest_first(found: Iterable[Lint]) -> list[Lint]:
+    return sorted(found, key=lambda one: -one.patterns)
 
 
 def lint_lines(found: Sequence[Lint]) -> Iterator[str]:

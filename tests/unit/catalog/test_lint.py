@@ -271,6 +271,13 @@ def test_struck_rows_are_named() -> None:
     ]
 
 
+def test_marks_are_named_before_what_is_only_dear() -> None:
+    """A list that is cut has them."""
+    prompts = [text for number in range(12) for text in (f"heron {number}", f"Heron {number}")]
+    found = file(*prompts, "owls", more=",order", cells=(*["yes"] * 24, "no"))
+    assert "`order`, in row 26" in list(lint_lines(find_lint(found, FREE)))[1]
+
+
 def test_what_results_say_of_rows_is_no_mark() -> None:
     """A results file that comes back as the input: its own columns are not those of a person."""
     header = "sku,prompt,category,status,product_id,pattern_id,error_code,error"
