@@ -59,6 +59,8 @@ class Lint:
     #: That would not be bought.
     patterns: int = 0
     is_spelling: bool = False
+    #: The sheet says that its rows are not to be ordered.
+    is_mark: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As `check --json` has it."""
@@ -113,13 +115,16 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
     """The same in a sentence, with counts."""
     if not found:
         return None
+    marked = len({line for one in found if one.is_mark for line in one.lines})
     spelled = sum(one.is_spelling for one in found)
-    parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    rest = len(found) - spelled
-    parts += [f"{rest:,} other" if spelled else plural(rest, "remark")] if rest else []
+    parts = [f"{plural(marked, 'row')} marked as not to be ordered"] if marked else []
+    parts += [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
+    rest = sum(not one.is_mark and not one.is_spelling for one in found)
+    parts += [f"{rest:,} other" if parts else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
-    return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."
+    named = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"Worth a look: {named}{saving}; `patternmill check` lists them."
 
 
 def _silencing_column(checked: CheckedCatalog) -> int | None:
@@ -256,9 +261,8 @@ def _unwanted(
         what = f"{marked.message}, in {_rows(lines)}: {_named(dict.fromkeys(map(marked.text, new)))}"
         saving = f" to save {price.of(saved)}" if saved else ""
         which, them = ("row", "it") if len(lines) == 1 else ("rows", "them")
-        yield Lint(
-            what, f"{marked.reason}, and the {which} would be bought: delete {them}{saving}.", lines, saved
-        )
+        advice = f"{marked.reason}, and the {which} would be bought: delete {them}{saving}."
+        yield Lint(what, advice, lines, saved, is_mark=True)
 
 
 def _pattern(row: Row) -> tuple[str, str | None, str | None]:

@@ -271,6 +271,18 @@ def test_struck_rows_are_named() -> None:
     ]
 
 
+def test_a_note_counts_the_rows_that_are_marked() -> None:
+    """It is all that a run shows of what it buys without a plan. A row that is marked twice is one."""
+    found = file("herons", "owls", "Owls", "test", more=",order,Qty", cells=("no,0", "no,2", "yes,1", "yes,1"))
+    assert (lint_note(find_lint(found, FREE), FREE) or "").startswith(
+        "Worth a look: 2 rows marked as not to be ordered, 1 prompt in several spellings and 1 other (up to "
+    )
+    found = file("herons", "owls", more=",order", cells=("no", "yes"))
+    assert (lint_note(find_lint(found, EURO), EURO) or "").startswith(
+        "Worth a look: 1 row marked as not to be ordered (up to 1 pattern, €0.40 to save); "
+    )
+
+
 def test_marks_are_named_before_what_is_only_dear() -> None:
     """A list that is cut has them."""
     prompts = [text for number in range(12) for text in (f"heron {number}", f"Heron {number}")]
