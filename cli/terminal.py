@@ -65,7 +65,7 @@ def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     shown = visible_lines(str(text))
     if (sys.stderr if err else sys.stdout).isatty():
         shown = fitted(shown, shutil.get_terminal_size().columns)
-    click.echo(shown, err=err, nl=nl)
+    click.echo(shown.replace(_NO_BREAK, " "), err=err, nl=nl)
 
 
 def echo_lines(lines: Iterable[object]) -> None:
@@ -96,6 +96,11 @@ _BEGINNING = re.compile(r"\s*(?:\S+(?: \S+)*?\s{2,})?")
 _COMMAND = re.compile(r"`patternmill [^`]*`|(?<=: )patternmill .*")
 #: Stands for a space at which no line ends.
 _NO_BREAK = "\ue000"
+
+
+def unbroken(text: object) -> str:
+    """A path, or what else is to be copied in one piece, for `echo`."""
+    return str(text).replace(" ", _NO_BREAK)
 
 
 def fitted(text: str, width: int) -> str:

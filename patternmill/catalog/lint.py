@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.check_report import line_ranges
+from patternmill.catalog.option_columns import is_note
+from patternmill.catalog.order_marks import unwanted
 from patternmill.catalog.row_checks import CheckedCatalog
-from patternmill.catalog.rows import Row, header_key
+from patternmill.catalog.rows import Row, column_letter, header_key
 from patternmill.catalog.slips import has_markup, is_date, is_doubtful
 from patternmill.text import money, more, plural, shown
 
@@ -56,6 +59,8 @@ class Lint:
     #: That would not be bought.
     patterns: int = 0
     is_spelling: bool = False
+    #: The sheet says that its rows are not to be ordered.
+    is_mark: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """As `check --json` has it."""
@@ -73,9 +78,9 @@ def find_lint(
     buys: Callable[[Row], bool] = lambda row: True,
     makes: Callable[[Row], bool] = lambda row: True,
 ) -> tuple[Lint, ...]:
-    """The dearest first. `buys`: whether a row's pattern would be bought; a finding that saves nothing is none.
+    """Rows that are not to be ordered, then the rest; of both the dearest first.
 
-    `makes`: the same of its product.
+    `buys`: whether a row's pattern would be bought; a finding that saves nothing is none. `makes`: of its product.
     """
     column = _silencing_column(checked)
     rows = (
@@ -86,7 +91,12 @@ def find_lint(
     is_text_file = layout is None or layout.delimiter is not None
     dates = _dates(rows, len(checked.rows), makes) if is_text_file else ()
     found = [*dates, *_markup(rows, buys), *_spellings(rows, price, buys), *_placeholders(rows, price, buys)]
-    return tuple(sorted(found, key=lambda one: -one.patterns))
+    unwanted_rows = _unwanted(rows, checked, price, buys, makes)
+    return (*_dearest_first(unwanted_rows), *_dearest_first(found))
+
+
+def _dearest_first(found: Iterable[Lint]) -> list[Lint]:
+    return sorted(found, key=lambda one: -one.patterns)
 
 
 def lint_lines(found: Sequence[Lint]) -> Iterator[str]:
@@ -105,13 +115,16 @@ def lint_note(found: Sequence[Lint], price: PatternPrice) -> str | None:
     """The same in a sentence, with counts."""
     if not found:
         return None
+    marked = len({line for one in found if one.is_mark for line in one.lines})
     spelled = sum(one.is_spelling for one in found)
-    parts = [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
-    rest = len(found) - spelled
-    parts += [f"{rest:,} other" if spelled else plural(rest, "remark")] if rest else []
+    parts = [f"{plural(marked, 'row')} marked as not to be ordered"] if marked else []
+    parts += [f"{plural(spelled, 'prompt')} in several spellings"] if spelled else []
+    rest = sum(not one.is_mark and not one.is_spelling for one in found)
+    parts += [f"{rest:,} other" if parts else plural(rest, "remark")] if rest else []
     saved = sum(one.patterns for one in found)
     saving = f" (up to {price.of(saved)} to save)" if saved else ""
-    return f"Worth a look: {' and '.join(parts)}{saving}; `patternmill check` lists them."
+    named = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"Worth a look: {named}{saving}; `patternmill check` lists them."
 
 
 def _silencing_column(checked: CheckedCatalog) -> int | None:
@@ -192,8 +205,68 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
         return
     prompts = dict.fromkeys(row.prompt for row in doubtful)
     lines = tuple(row.line for row in doubtful)
-    what = f"Text like that of a placeholder, in {_rows(lines)}: {_named(prompts)}"
+    what = f"Text that seems to describe no pattern, in {_rows(lines)}: {_named(prompts)}"
     yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """Rows that are not to be ordered, by what a person sees in the sheet and nobody reads."""
+
+    rows: Sequence[Row]
+    message: str
+    reason: str
+    #: What is quoted of a row.
+    text: Callable[[Row], str]
+
+
+def _marked(rows: Sequence[Row], file: CatalogFile) -> Iterator[_Marked]:
+    if file.struck:
+        struck = [row for row in rows if row.line in file.struck]
+        yield _Marked(
+            struck, "Struck through in the worksheet", "Formatting is not read", lambda row: row.sku
+        )
+    # The results of an earlier run are none of the carried columns.
+    for index in file.columns.carried:
+        header = file.header[index]
+        # A shop's `Status` is read as `note:Status`.
+        name = header.partition(":")[2].strip() if is_note(header) else header.strip()
+        marks = unwanted(name, Counter(row.cells[index] for row in rows))
+        if marks:
+            marked = [row for row in rows if row.cells[index] in marks]
+            column = shown(name) if name else column_letter(index)
+            message = f"Marked as not to be ordered by the column {column}"
+            yield _Marked(marked, message, "The column is not read", partial(_cell, index))
+
+
+def _cell(index: int, row: Row) -> str:
+    return row.cells[index]
+
+
+def _unwanted(
+    rows: Sequence[Row],
+    checked: CheckedCatalog,
+    price: PatternPrice,
+    buys: Callable[[Row], bool],
+    makes: Callable[[Row], bool],
+) -> Iterator[Lint]:
+    for marked in _marked(rows, checked.file):
+        new = [row for row in marked.rows if buys(row) or makes(row)]
+        if not new:
+            continue
+        lines = tuple(row.line for row in new)
+        left_out = set(lines)
+        others = {_pattern(row) for row in checked.rows if row.line not in left_out}
+        saved = len({_pattern(row) for row in new if buys(row)} - others)
+        what = f"{marked.message}, in {_rows(lines)}: {_named(dict.fromkeys(map(marked.text, new)))}"
+        saving = f" to save {price.of(saved)}" if saved else ""
+        which, them = ("row", "it") if len(lines) == 1 else ("rows", "them")
+        advice = f"{marked.reason}, and the {which} would be bought: delete {them}{saving}."
+        yield Lint(what, advice, lines, saved, is_mark=True)
+
+
+def _pattern(row: Row) -> tuple[str, str | None, str | None]:
+    return row.prompt, row.model, row.reference
 
 
 def _dates(rows: Sequence[Row], count: int, makes: Callable[[Row], bool]) -> Iterator[Lint]:

@@ -73,9 +73,11 @@ class OptionColumns:
 
     def fill_in(self, category: Category | None, option: Option) -> str:
         """How a row of the category chooses an option that it does not choose yet."""
-        place = self._right_place(category, option) if category is not None else None
-        if place is not None:
-            return f"fill in `option:{plain(option.name)}`" if self._file.columns.options else place
+        header = self._header_of(category, option) if category is not None else None
+        if header is not None:
+            return f"fill in {shown(header)}"
+        if category is not None and (place := self._right_place(category, option)):
+            return place
         for index, name in self._names.items():
             if category is not None and option in _named(category, name):
                 header = shown(self._file.header[index])
@@ -134,12 +136,20 @@ class OptionColumns:
 
     def _right_place(self, category: Category, option: Option) -> str | None:
         """Where the row's choice belongs, in a file that has a place for it; None: in a column of its own."""
-        if self._file.columns.selections is not None:
-            return f"write {shown(option.name)} into the selections"
+        index = self._file.columns.selections
+        if index is not None:
+            header = self._file.header[index]
+            place = "" if header_key(header) == "selections" else f", in the column {shown(header)}"
+            return f"write {shown(option.name)} into the selections{place}"
+        own = self._header_of(category, option)
+        return None if own is None else f"write it into the column {shown(own)}"
+
+    def _header_of(self, category: Category, option: Option) -> str | None:
+        """What the file itself calls the column of an option; a person may have confirmed it under any name."""
         for column in self._file.columns.options:
             found = category.find_option(tidy(column.name))
             if found is not None and found[1].name == option.name:
-                return f"write it into the column {shown(self._file.header[column.index])}"
+                return self._file.header[column.index]
         return None
 
     def _found_by_values(self) -> dict[_CategoryColumn, tuple[Option, ...]]:

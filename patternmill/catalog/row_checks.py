@@ -29,7 +29,6 @@ from patternmill.text import shown
 UNCHECKED = "Categories and options were not checked, because no offer was read."
 _MOST_LINES_NAMED = 5
 _CACHED = 4096
-_OWN_SKU = "write another sku in each row"
 _CELLS_MISFIT = "the row had surplus or missing cells in an earlier run"
 #: What a results file does not show of the row that was refused: its cells are as many as the header's, and all texts.
 _UNSEEN = {
@@ -273,7 +272,7 @@ class _RowChecker:
     def _sku_findings(self, record: Record, sku: str) -> list[Finding]:
         column = self._header[self._columns.sku]
         if is_blank(sku):
-            return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", _OWN_SKU)]
+            return [Finding(column, RowCode.EMPTY_SKU, "the sku is empty", "write a sku of its own")]
         unfit = unfit_finding(column, record.cells[self._columns.sku]) or shortened_number_finding(
             column, sku
         )
@@ -287,7 +286,10 @@ class _RowChecker:
         more = len(lines) - 1 - len(others[:_MOST_LINES_NAMED])
         named = ", ".join(others[:_MOST_LINES_NAMED]) + (f" and {more} more" if more > 0 else "")
         message = f"the sku {shown(sku)} is in row {named} too"
-        remedy = f"{_OWN_SKU} (case and spaces do not distinguish skus)"
+        remedy = (
+            "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku"
+            " of its own (case and spaces do not distinguish skus)"
+        )
         return [Finding(self._header[self._columns.sku], RowCode.DUPLICATE_SKU, message, remedy, sku)]
 
     def _prompt_findings(self, prompt: str, cell: str) -> list[Finding]:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from itertools import zip_longest
 
+from patternmill.catalog.order_marks import says_do_not_order
 from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.rows import Columns
 from patternmill.text import shown
@@ -58,7 +59,9 @@ _DOUBTFUL = _phrases(
     "prompt, prompts, your prompt here, enter prompt, description, text, placeholder, untitled, test, testing, "
     "a test, example, sample, dummy, foo, bar, baz, asdf, qwerty, abc, n a, n v, na, undefined, loading, nan, "
     "null, none, nil, unknown, empty, missing, pending, same, ditto, idem, same as above, see above, as above, "
-    "siehe oben, wie oben, dito"
+    "siehe oben, wie oben, dito, not applicable, not available, no prompt, no pattern, no design, no image, skip, "
+    "draft, deleted, removed, discontinued, on hold, k a, keine, keines, keine angabe, ohne, ohne muster, kein muster, "
+    "entfällt, gelöscht, aucun, aucune, sans motif, ninguno, ninguna, sin estampado, nessuno, nessuna, geen, n v t, nvt"
 )
 #: As programs shorten them: English, German, French, Spanish, Italian, Portuguese, Dutch, Scandinavian.
 _MONTHS = (
@@ -84,7 +87,19 @@ _TOTALS = _phrases(
 )
 #: A number with a unit, currency or percent sign around it.
 _AMOUNT = re.compile(r"[^\W\d_]{0,8}[^\w]{0,3}\d[\d.,'’\s]*[^\w]{0,3}[^\W\d_]{0,8}\.?")
-_FORMULA = re.compile(r"=[A-Z][A-Z.]*\(.*\)", re.DOTALL)
+#: A formula that is its own text: a function, a text, or a cell, of another worksheet too (`='Spring list'!$B$2`).
+_FORMULA = re.compile(
+    r"=[-+]?(?:[^\W\d_][\w.]*\(.*\)|\"[^\"]*\"\s*&.*)"
+    r"|[=+][-+]?(?:(?:'[^']+'|\$?\w+)[!.])?\$?[A-Z]{1,3}\$?\d{1,7}(?:[-+*/&:;,!].*)?",
+    re.DOTALL | re.IGNORECASE,
+)
+#: What stands for a picture, or numbers one.
+_ADDRESS = re.compile(r"(?:(?:https?|ftp|file)://|www\.)\S+", re.IGNORECASE)
+_FILE_NAME = re.compile(
+    r"(?:\S+ ){0,3}\S*\w\.(?:png|jpe?g|webp|gif|tiff?|svg|bmp|heic|psd|ai|eps|pdf|indd|xlsx?|docx?|csv|txt)",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"#?\d[\d.,' ]*")
 #: Of what shops write into descriptions.
 _MARKUP = re.compile(
     r"</?(?:p|br|b|i|u|em|strong|span|div|ul|ol|li|h[1-6]|a|img|table|tr|td)\b[^<>]*>|&(?:nbsp|amp|lt|gt|quot|#\d+);",
@@ -193,8 +208,12 @@ def has_markup(prompt: str) -> bool:
 
 
 def is_doubtful(prompt: str) -> bool:
-    """Whether a normalised prompt looks like a placeholder, though it may be meant."""
+    """Whether a normalised prompt seems to describe no pattern, though it may be meant."""
+    if says_do_not_order(prompt[:_LONGEST]) or any(one.fullmatch(prompt) for one in (_FORMULA, _ADDRESS)):
+        return True
     if len(prompt) > _LONGEST:
         return False
     words = " ".join(_WORDS.findall(prompt.casefold()))
-    return words in _DOUBTFUL or any(one.fullmatch(prompt) for one in (_IN_BRACKETS, _DATE, _FORMULA))
+    return words in _DOUBTFUL or any(
+        one.fullmatch(prompt) for one in (_IN_BRACKETS, _DATE, _FILE_NAME, _NUMBER)
+    )

@@ -23,6 +23,8 @@ _RELATIONS = "xl/_rels/workbook.xml.rels"
 #: Large at times, and not needed for cells.
 _NOT_READ = ("xl/pivotcache/", "xl/drawings/", "xl/charts/", "customxml/", "docprops/")
 _STYLES = frozenset({"numFmt", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "dxfs"})
+_FONTS = frozenset({"fonts", "font", "strike", "cellStyleXfs", "cellXfs", "xf", "cellStyles", "dxfs"})
+_LAST_COLUMN = 16_384
 #: Each takes memory, however small the file.
 _MOST_KEPT = 3_000_000
 _UNSTORED = Unfit("a formula whose result is not stored", "open the workbook in Excel, and save it again")
@@ -38,7 +40,8 @@ class ExcelWorkbook:
     def __init__(self, raw: bytes, reading: Reading) -> None:
         self._reading = reading
         self._parts = unzipped(raw, _is_read, reading)
-        self._formats = _format_codes(self._parts.get("xl/styles.xml", b""), reading)
+        styles = self._parts.get("xl/styles.xml", b"")
+        self._formats, self._struck_styles = _format_codes(styles, reading), _struck_styles(styles, reading)
         self._paths = _worksheet_paths(self._parts, reading)
         self._workbook = _guarded(lambda: calamine.load_workbook(zipped(self._parts)), reading)
         kind = calamine.SheetTypeEnum.WorkSheet
@@ -52,7 +55,7 @@ class ExcelWorkbook:
         part = self._parts.get(self._paths[name])
         if part is None:
             raise damaged(self._reading)
-        scan = _Scan(self._formats, self._reading)
+        scan = _Scan(self._formats, self._struck_styles, self._reading)
         scan.run(part)
         self._reading.check_cells(scan.rows, scan.columns)
         self._check_shared_texts(part, scan.shared)
@@ -64,7 +67,7 @@ class ExcelWorkbook:
             ((number, texts.of(number, row)) for number, row in enumerate(values, 1)), self._reading
         )
         unfit = merged_cells(scan.merged, rows, self._reading) | texts.unfit
-        return Sheet(rows, unfit, hidden_note(scan.hidden, rows))
+        return Sheet(rows, unfit, scan.struck, scan.hidden_columns, hidden_note(scan.hidden, rows))
 
     def _check_shared_texts(self, part: bytes, cells: int) -> None:
         """A text that is stored once and named by countless cells."""
@@ -119,6 +122,7 @@ class _Scan:
 
     #: By the index of a style.
     formats: tuple[str, ...]
+    struck_styles: frozenset[int]
     reading: Reading
     rows: int = 0
     columns: int = 0
@@ -131,6 +135,9 @@ class _Scan:
     #: With a result that is no text, or that no program has calculated yet.
     formulas: set[tuple[int, int]] = field(default_factory=set)
     hidden: set[int] = field(default_factory=set)
+    hidden_columns: set[int] = field(default_factory=set)
+    #: Cells with a line through their text.
+    struck: set[tuple[int, int]] = field(default_factory=set)
     merged: list[Area] = field(default_factory=list)
     _row: int = 0
     _column: int = -1
@@ -146,6 +153,7 @@ class _Scan:
         """The first element: every other has its prefix. One look-up for each, because there are millions."""
         prefix = name.removesuffix(local(name))
         handlers = {
+            f"{prefix}col": self._column_style,
             f"{prefix}row": self._begin_row,
             f"{prefix}c": self._begin_cell,
             f"{prefix}f": self._formula,
@@ -159,6 +167,11 @@ class _Scan:
                 handler(attributes)
 
         self._parser.StartElementHandler = start
+
+    def _column_style(self, attributes: Attributes) -> None:
+        if attributes.get("hidden") in ("1", "true"):
+            first, last = (int(attributes.get(name, 1)) for name in ("min", "max"))
+            self.hidden_columns |= {*range(max(first, 1) - 1, min(last, _LAST_COLUMN))}
 
     def _begin_row(self, attributes: Attributes) -> None:
         self._row, self._column = int(attributes.get("r", self._row + 1)), -1
@@ -184,6 +197,8 @@ class _Scan:
 
     def _value(self, _: Attributes) -> None:
         place = self._reached()
+        if self.struck_styles and int(self._cell.get("s", 0)) in self.struck_styles:
+            self.struck.add(place)
         kind = self._cell.get("t", "n")
         if kind == "s":
             self.shared += 1
@@ -204,7 +219,7 @@ class _Scan:
             self.rows = self._row
         if self._column >= self.columns:
             self.columns = self._column + 1
-        if len(self.codes) + len(self.formulas) + len(self.errors) > _MOST_KEPT:
+        if len(self.codes) + len(self.formulas) + len(self.errors) + len(self.struck) > _MOST_KEPT:
             raise self.reading.too_large(f"has more than {_MOST_KEPT:,} cells with formulas or formats")
         return self._row, self._column
 
@@ -268,6 +283,27 @@ def _format_codes(styles: bytes, reading: Reading) -> tuple[str, ...]:
             number = int(attributes.get("numFmtId", 0))
             codes.append(custom.get(number) or BUILT_IN.get(number, f"number format {number}"))
     return tuple(GENERAL if code.casefold() == GENERAL.casefold() else code for code in codes)
+
+
+def _struck_styles(styles: bytes, reading: Reading) -> frozenset[int]:
+    """The indexes of the cells' styles whose font draws a line through the text."""
+    fonts, found = 0, 0
+    struck: set[int] = set()
+    indexes: set[int] = set()
+    section = ""
+    for name, attributes in elements(styles, _FONTS, reading) if styles else ():
+        if name == "font":
+            fonts += section == "fonts"
+        elif name == "strike":
+            if section == "fonts" and attributes.get("val", "1") not in ("0", "false"):
+                struck.add(fonts - 1)
+        elif name != "xf":
+            section = name
+        elif section == "cellXfs":
+            if int(attributes.get("fontId", 0)) in struck:
+                indexes.add(found)
+            found += 1
+    return frozenset(indexes)
 
 
 def _worksheet_paths(parts: Mapping[str, bytes], reading: Reading) -> dict[str, str]:

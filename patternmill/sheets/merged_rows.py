@@ -77,7 +77,8 @@ def _rewritten(file: CatalogFile, changed: Mapping[int, Mapping[str, str]]) -> C
     raw = BYTE_ORDER_MARK + text.getvalue().encode("utf-8")
     merged = parse_catalog(raw, name=file.name, mapping=file.mapping, empty=True)
     places = {number: {indexes[name] for name in cells if name != SHAPE} for number, cells in changed.items()}
-    return replace(merged, layout=file.layout, faults=_left(file, places), notes=file.notes)
+    faults = _left(file, places)
+    return replace(merged, layout=file.layout, faults=faults, struck=file.struck, notes=file.notes)
 
 
 def _left(file: CatalogFile, places: Mapping[int, Collection[int]]) -> dict[int, tuple[Finding, ...]]:

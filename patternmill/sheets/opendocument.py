@@ -19,6 +19,7 @@ _MANIFEST = "meta-inf/manifest.xml"
 _ASIDE = frozenset({"annotation", "frame", "shapes", "forms", "ruby-text", "note"})
 _DISPLAYED_NUMBER = re.compile(r"-?\d[\d.,'\s]*")
 _MOST_SPACES = 1000
+_LAST_COLUMN = 16_384
 _NOUNS = {"date": "the date", "time": "the time", "percentage": "the percentage", "currency": "the amount"}
 
 
@@ -41,7 +42,7 @@ class OpenDocument:
         table = self._tables[name]
         rows = rectangular(table.rows, self._reading)
         unfit = merged_cells(table.merged, rows, self._reading) | table.unfit
-        return Sheet(rows, unfit, hidden_note(table.hidden_rows, rows))
+        return Sheet(rows, unfit, table.struck, table.hidden_columns, hidden_note(table.hidden_rows, rows))
 
 
 @dataclass
@@ -50,6 +51,11 @@ class _Table:
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     unfit: dict[tuple[int, int], Unfit] = field(default_factory=dict)
     hidden_rows: set[int] = field(default_factory=set)
+    hidden_columns: set[int] = field(default_factory=set)
+    #: Cells with a line through their text.
+    struck: set[tuple[int, int]] = field(default_factory=set)
+    #: The columns that were declared so far.
+    width: int = 0
     merged: list[Area] = field(default_factory=list)
     #: The rows read so far, with those that are written once and repeated.
     height: int = 0
@@ -65,10 +71,12 @@ class _Document:
         self.tables: dict[str, _Table] = {}
         self._table = _Table(hidden=False)
         self._hidden_styles: set[str] = set()
+        self._struck_styles: set[str] = set()
         self._style = ""
         self._row: list[str] = []
         self._row_attributes: Attributes = {}
         self._row_unfit: dict[int, Unfit] = {}
+        self._row_struck: set[int] = set()
         self._blanks = 0
         self._cell: Attributes = {}
         #: Of the cell that is read, with their characters and paragraphs counted.
@@ -79,7 +87,9 @@ class _Document:
         self._starts: dict[str, Callable[[Attributes], None]] = {
             "style": self._begin_style,
             "table-properties": self._table_properties,
+            "text-properties": self._text_properties,
             "table": self._begin_table,
+            "table-column": self._column,
             "table-row": self._begin_row,
             "table-cell": self._begin_cell,
             "covered-table-cell": self._begin_cell,
@@ -129,12 +139,23 @@ class _Document:
         if attributes.get("display") == "false":
             self._hidden_styles.add(self._style)
 
+    def _text_properties(self, attributes: Attributes) -> None:
+        if attributes.get("text-line-through-style", "none") != "none":
+            self._struck_styles.add(self._style)
+
+    def _column(self, attributes: Attributes) -> None:
+        table, repeated = self._table, _repeated(attributes, "number-columns-repeated")
+        first, table.width = table.width, min(table.width + repeated, _LAST_COLUMN)
+        if attributes.get("visibility") in ("collapse", "filter"):
+            table.hidden_columns |= {*range(first, table.width)}
+
     def _begin_table(self, attributes: Attributes) -> None:
         self._table = _Table(attributes.get("style-name") in self._hidden_styles)
         self.tables[attributes.get("name", f"{len(self.tables) + 1}")] = self._table
 
     def _begin_row(self, attributes: Attributes) -> None:
         self._row, self._row_unfit, self._blanks, self._row_attributes = [], {}, 0, attributes
+        self._row_struck = set()
 
     def _begin_cell(self, attributes: Attributes) -> None:
         self._cell, self._texts = attributes, []
@@ -157,8 +178,11 @@ class _Document:
         self._reading.check_columns(len(self._row) + self._blanks + repeated)
         self._row += [""] * self._blanks
         self._blanks = 0
+        places = range(len(self._row), len(self._row) + repeated)
         if unfit := _unfit(self._cell, text):
-            self._row_unfit |= dict.fromkeys(range(len(self._row), len(self._row) + repeated), unfit)
+            self._row_unfit |= dict.fromkeys(places, unfit)
+        if self._cell.get("style-name") in self._struck_styles:
+            self._row_struck.update(places)
         self._merge()
         self._row += [text] * repeated
 
@@ -181,6 +205,7 @@ class _Document:
         for number in range(first, first + repeated):
             table.rows.append((number, self._row))
             table.unfit |= {(number, index): unfit for index, unfit in self._row_unfit.items()}
+            table.struck |= {(number, index) for index in self._row_struck}
             if self._row_attributes.get("visibility") in ("collapse", "filter"):
                 table.hidden_rows.add(number)
 

@@ -111,7 +111,14 @@ def parse_sheet(
     canonical = table.canonical()
     reading.check_size(len(canonical))
     file = parse(canonical, name=table.name, encoding="utf-8")
-    return replace(file, layout=table.layout, faults=table.faults(file.columns), notes=table.notes)
+    columns = file.columns
+    return replace(
+        file,
+        layout=table.layout,
+        faults=table.faults(columns),
+        struck=table.struck_rows(columns),
+        notes=(*table.notes, *table.hidden_note(columns)),
+    )
 
 
 def read_table(

@@ -16,7 +16,7 @@ from patternmill.catalog.read_limits import Reading
 from patternmill.catalog.rows import Columns, column_letter, header_key
 from patternmill.catalog.sheet_choices import SheetChoices, SheetLayout
 from patternmill.sheets.csv_reader import has_content
-from patternmill.text import plain, plural
+from patternmill.text import plain, plural, shown
 
 #: So many rows of a file are looked at for the one that names the columns.
 _HEADER_WITHIN = 20
@@ -45,6 +45,10 @@ class Sheet:
     rows: tuple[NumberedRow, ...] = field(repr=False)
     #: By the row's number and the cell's index.
     unfit: Mapping[tuple[int, int], Unfit] = field(default_factory=dict, repr=False)
+    #: The same of texts with a line through them.
+    struck: Collection[tuple[int, int]] = field(default=(), repr=False)
+    #: By index.
+    hidden_columns: Collection[int] = ()
     #: In sentences: what a person may not expect.
     notes: tuple[str, ...] = ()
 
@@ -115,6 +119,25 @@ class Table:
                 finding = Finding(header[index], RowCode.NOT_TEXT, message, unfit.remedy)
                 found.setdefault(row, []).append(finding)
         return {row: tuple(findings) for row, findings in found.items()}
+
+    def struck_rows(self, columns: Columns) -> frozenset[int]:
+        """Those whose sku or prompt has a line through it."""
+        first = self.layout.header_row or 0
+        return frozenset(
+            row for row, index in self.sheet.struck if row > first and index in (columns.sku, columns.prompt)
+        )
+
+    def hidden_note(self, columns: Columns) -> tuple[str, ...]:
+        """Of columns that a catalog uses: what is bought by them nobody sees."""
+        hidden = sorted(columns.used.intersection(self.sheet.hidden_columns))
+        if not hidden:
+            return ()
+        named = ", ".join(
+            f"{shown(self.header[index])} ({column_letter(index)})" for index in hidden[:_MOST_NAMED]
+        )
+        return (
+            f"{plural(len(hidden), 'column')} hidden in the worksheet, and read like the others: {named}.",
+        )
 
     def address(self, row: int, index: int) -> str:
         """As spreadsheets write it: `Artikel!B7`; of other files the row alone has a meaning."""

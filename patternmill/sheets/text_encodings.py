@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import itertools
 import re
+from collections.abc import Iterator, Sequence
 
 from patternmill.catalog.problems import FileCode, refusal
 from patternmill.errors import InputRefused
@@ -111,18 +112,62 @@ _SAMPLE = 1 << 20
 
 
 def _proposals(raw: bytes) -> list[str]:
-    """Each likely encoding with some of the file's words as it reads them, the likeliest first."""
+    """Each likely encoding with the words of the file that it reads otherwise than the others, the likeliest first."""
     found = (match.group() for match in itertools.islice(_WORD.finditer(raw[:_SAMPLE]), _WORDS_JUDGED))
-    words = list(dict.fromkeys(word[:_LONGEST_WORD] for word in found))
-    readings = []
-    for codec, where in (*_LIKELY, _JAPANESE):
-        read = [word.decode(codec, "replace") for word in words]
-        natural = sum(map(_is_natural, read))
-        shown = ", ".join(f"“{plain(word)}”" for word in read[:_WORDS_SHOWN])
-        # What is not Japanese reads as single characters of it here and there.
-        if codec != _JAPANESE[0] or 2 * natural > len(words):
-            readings.append((-natural, f"`--encoding {codec}` ({where}) reads {shown}"))
-    return [text for _, text in sorted(readings, key=lambda reading: reading[0])]
+    first = list(dict.fromkeys(word[:_LONGEST_WORD] for word in found))
+    words = list(dict.fromkeys([*first, *_words_of_each_byte(raw)]))
+    # What is not Japanese reads as single characters of it here and there.
+    is_japanese = 2 * _natural(first, _JAPANESE[0]) > len(first)
+    likely = [*_LIKELY, _JAPANESE] if is_japanese else [*_LIKELY]
+    likely.sort(key=lambda one: -_natural(words, one[0]))
+    telling = _telling(words, [codec for codec, _ in likely])
+    alike: dict[str, list[str]] = {}
+    for codec, where in likely:
+        read = ", ".join(f"“{plain(word.decode(codec, 'replace'))}”" for word in telling)
+        alike.setdefault(read, []).append(f"{codec} ({where})")
+    return [_proposal(read, names) for read, names in alike.items()]
+
+
+def _proposal(read: str, names: Sequence[str]) -> str:
+    codec, space, where = names[0].partition(" ")
+    same = f", as {' and '.join(names[1:])} does" if names[1:] else ""
+    return f"`--encoding {codec}`{space}{where} reads {read}{same}"
+
+
+def _telling(words: Sequence[bytes], codecs: Sequence[str]) -> list[bytes]:
+    """The words to choose by: one at least for each two encodings that do not read the whole file alike."""
+    differing = {
+        word: {
+            pair
+            for pair in itertools.combinations(codecs, 2)
+            if word.decode(pair[0], "replace") != word.decode(pair[1], "replace")
+        }
+        for word in words
+    }
+    chosen: list[bytes] = []
+    every = set().union(*differing.values())
+    left = set(every)
+    while differing and len(chosen) < _WORDS_SHOWN:
+        best = max(differing, key=lambda word: (len(differing[word] & left), len(differing[word])))
+        told_apart = differing.pop(best)
+        if not left and told_apart != every:
+            break
+        left -= told_apart
+        chosen.append(best)
+    return chosen
+
+
+def _words_of_each_byte(raw: bytes) -> Iterator[bytes]:
+    """For each byte that is none of ASCII the first word with it, however far down: encodings differ in few of them."""
+    for byte in range(0x80, 0x100):
+        if (at := raw.find(byte)) >= 0:
+            begin = max(at - _LONGEST_WORD // 2, 0)
+            around = _WORD.finditer(raw[begin : at + _LONGEST_WORD // 2])
+            yield next(match.group() for match in around if match.end() > at - begin)
+
+
+def _natural(words: Sequence[bytes], codec: str) -> int:
+    return sum(_is_natural(word.decode(codec, "replace")) for word in words)
 
 
 def _is_natural(word: str) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from patternmill.catalog.lint import PatternPrice, find_lint, lint_lines, lint_note, spelling_key
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.catalog.sheet_choices import SheetLayout
+from patternmill.text import shown
 
 from .samples import checked
 
@@ -90,7 +91,7 @@ def test_another_model_makes_another_pattern() -> None:
 
 def test_placeholder_text_is_named() -> None:
     (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
-    assert one.message == "Text like that of a placeholder, in rows 2, 4-5: `test`, `n/a`"
+    assert one.message == "Text that seems to describe no pattern, in rows 2, 4-5: `test`, `n/a`"
     assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
     assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
 
@@ -170,6 +171,134 @@ def test_html_in_prompts_is_named() -> None:
     (one,) = find_lint(found, FREE)
     assert one.message.startswith("HTML in the prompt, in rows 2, 5-6: `<p>Blue <b>herons</b></p>`")
     assert find_lint(found, FREE, buys=lambda row: False) == ()
+
+
+def marked(header: str, *cells: str) -> list[tuple[tuple[int, ...], str]]:
+    """The lines and messages of what is found in a sheet with a column of these cells."""
+    rows = [f'A{number},herons on {number} reeds,Mug,"{cell}"' for number, cell in enumerate(cells)]
+    found = find_lint(checked("\n".join((f'sku,prompt,category,"{header}"', *rows)) + "\n"), FREE)
+    return [(one.lines, one.message) for one in found]
+
+
+def test_rows_that_their_sheet_says_are_not_to_be_ordered_are_named() -> None:
+    found = file("herons", "ferns", "ferns", "owls", more=",Bestellen?", cells=("ja", "nein", "ja", "Nein"))
+    lint = find_lint(found, EURO)
+    assert list(lint_lines(lint))[1:3] == [
+        "  Marked as not to be ordered by the column `Bestellen?`, in rows 3, 5: `nein`, `Nein`",
+        "    The column is not read, and the rows would be bought: delete them to save 1 pattern, €0.40.",
+    ]
+    assert (lint[0].lines, lint[0].patterns) == ((3, 5), 1)
+    assert find_lint(found, EURO, buys=lambda row: False, makes=lambda row: False) == ()
+    (made,) = find_lint(found, EURO, buys=lambda row: False)
+    assert made.advice == "The column is not read, and the rows would be bought: delete them."
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "lines"),
+    [
+        ("order", ["yes", "no", ""], (3,)),
+        ("Order?", ["1", "0", "1"], (3,)),
+        ("order", ["TRUE", "FALSE", "TRUE"], (3,)),
+        ("To order", ["x", "on hold", "✗"], (3, 4)),
+        ("Commander ?", ["oui", "Non", "oui"], (3,)),
+        ("¿Pedir?", ["sí", "no", "sí"], (3,)),
+        ("Da ordinare", ["sì", "no", "sì"], (3,)),
+        ("Te bestellen", ["ja", "nee", "ja"], (3,)),
+        ("Einkaufen J/N", ["J", "N", "J"], (3,)),
+        ("Order (yes/no)", ["y", "n", "y"], (3,)),
+        ("Commander oui / non", ["o", "n", "o"], (3,)),
+        ("Freigegeben", ["ja", "nein", "ja"], (3,)),
+        ("Do not order", ["", "x", "no"], (3,)),
+        ("Nicht bestellen", ["", "1", "0"], (3,)),
+        ("Cancelled", ["no", "yes", "no"], (3,)),
+        ("Qty", ["12", "0", "3"], (3,)),
+        ("Menge", ["12", "0,00", "3"], (3,)),
+        ("Quantité", ["12", "0", "3"], (3,)),
+        ("Aantal", ["0", "", ""], (2,)),
+        ("note:Status", ["active", "Draft", "archived"], (3, 4)),
+        ("State", ["ok", "cancelled", "ok"], (3,)),
+        ("Artikelstatus", ["neu", "gestrichen", "neu"], (3,)),
+        ("Statut", ["actif", "annulé", "brouillon"], (3, 4)),
+        ("Remarks", ["new", "Please DO NOT order!", "Don’t buy, says Ann"], (3, 4)),
+        ("", ["", "nicht bestellen", "storniert"], (3, 4)),
+    ],
+)
+def test_marks_are_known_in_the_languages_of_the_columns(
+    header: str, cells: list[str], lines: tuple[int, ...]
+) -> None:
+    ((found, message),) = marked(header, *cells)
+    assert found == lines
+    assert (shown(header.removeprefix("note:")) if header else "column D") in message
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("order", ["1", "2", "3"]),
+        ("order", ["0", "1", "2"]),
+        ("No", ["1", "2", "0"]),
+        ("Nr.", ["1", "2", "3"]),
+        ("No.", ["no", "n", "0"]),
+        ("Ordered", ["no", "no", "yes"]),
+        ("Bestellt", ["nein", "nein", "ja"]),
+        ("order", ["yes", "", "yes"]),
+        ("order", ["MO-12", "MO-13", "none"]),
+        ("note:Status", ["active", "active", "active"]),
+        ("note:Status", ["new", "pending", "ordered"]),
+        ("Qty", ["1", "10", "100"]),
+        ("Qty", ["0", "0", "0"]),
+        ("Variant Inventory Qty", ["5", "0", "0"]),
+        ("Stock", ["5", "0", "0"]),
+        ("Cancelled", ["", "no", "0"]),
+        ("Gift card", ["false", "no", "0"]),
+        ("Remarks", ["order in May", "draft by Ann", "no rush"]),
+        ("Title", ["Order of the Phoenix", "Archived roses", "No. 5"]),
+        ("picked", ["yes", "no", "no"]),
+    ],
+)
+def test_other_columns_mark_nothing(header: str, cells: list[str]) -> None:
+    """Places in a row of numbers, stocks, what was ordered already, and what other columns say no to."""
+    assert marked(header, *cells) == []
+
+
+def test_struck_rows_are_named() -> None:
+    """What a person crossed out in a workbook."""
+    found = file("herons", "ferns", "owls")
+    struck = replace(found, file=replace(found.file, struck=frozenset({3})))
+    assert list(lint_lines(find_lint(struck, EURO)))[1:3] == [
+        "  Struck through in the worksheet, in row 3: `A1`",
+        "    Formatting is not read, and the row would be bought: delete it to save 1 pattern, €0.40.",
+    ]
+
+
+def test_a_note_counts_the_rows_that_are_marked() -> None:
+    """It is all that a run shows of what it buys without a plan. A row that is marked twice is one."""
+    found = file("herons", "owls", "Owls", "test", more=",order,Qty", cells=("no,0", "no,2", "yes,1", "yes,1"))
+    assert (lint_note(find_lint(found, FREE), FREE) or "").startswith(
+        "Worth a look: 2 rows marked as not to be ordered, 1 prompt in several spellings and 1 other (up to "
+    )
+    found = file("herons", "owls", more=",order", cells=("no", "yes"))
+    assert (lint_note(find_lint(found, EURO), EURO) or "").startswith(
+        "Worth a look: 1 row marked as not to be ordered (up to 1 pattern, €0.40 to save); "
+    )
+
+
+def test_marks_are_named_before_what_is_only_dear() -> None:
+    """A list that is cut has them."""
+    prompts = [text for number in range(12) for text in (f"heron {number}", f"Heron {number}")]
+    found = file(*prompts, "owls", more=",order", cells=(*["yes"] * 24, "no"))
+    assert "`order`, in row 26" in list(lint_lines(find_lint(found, FREE)))[1]
+
+
+def test_what_results_say_of_rows_is_no_mark() -> None:
+    """A results file that comes back as the input: its own columns are not those of a person."""
+    header = "sku,prompt,category,status,product_id,pattern_id,error_code,error"
+    assert find_lint(checked(f"{header}\nA,herons,Mug,cancelled,,,x,do not order\n"), FREE) == ()
+
+
+def test_marked_rows_are_silenced() -> None:
+    found = file("herons", "ferns", more=",order,note:lint", cells=("no,ok", "no,"))
+    assert [one.lines for one in find_lint(found, FREE)] == [(3,)]
 
 
 @pytest.mark.parametrize("header", ["note:lint", " Note : Lint"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import time
+from dataclasses import replace
 
 import pytest
 
+from patternmill.catalog.column_mapping import ColumnMapping
 from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.catalog.row_checks import CheckedCatalog
+from patternmill.catalog.row_checks import CheckedCatalog, check_rows
+from patternmill.sheets.csv_reader import parse_catalog
 
 from .samples import checked, codes
 
@@ -110,6 +113,24 @@ def test_required_option_in_another_column_is_one_problem() -> None:
         2: REFUSED,
         3: ["missing_option"],
     }
+
+
+def test_missing_option_is_filled_in_under_the_name_that_its_column_has() -> None:
+    """A column `option:size` next to `Größe`, which was confirmed as that, would be refused (`mapping_changed`)."""
+    names = {"Art.": "sku", "Text": "prompt", "Typ": "category", "Größe": "option:size"}
+    text = "Art.,Text,Typ,Größe\nA,herons,Mug,11oz\nB,ferns,Mug,\n"
+    (missing,) = mapped(text, names).problems
+    assert (missing.code, missing.remedy) == ("missing_option", "fill in `Größe`")
+    assert codes(mapped(text.replace("Mug,\n", "Mug,15oz\n"), names)) == {}
+    chosen = "Art.,Text,Typ,Auswahl\nB,ferns,Mug,\n"
+    (missing,) = mapped(chosen, {**names, "Größe": "carried", "Auswahl": "selections"}).problems
+    assert missing.remedy == "write `size` into the selections, in the column `Auswahl`"
+
+
+def mapped(text: str, columns: dict[str, str]) -> CheckedCatalog:
+    """As a person confirmed the columns."""
+    mapping = replace(ColumnMapping.of(columns), is_strict=True)
+    return check_rows(parse_catalog(text.encode(), name="spring", mapping=mapping), OFFER, prompt_limit=100)
 
 
 def test_json_selections_are_checked_alike() -> None:

@@ -63,6 +63,10 @@ def test_duplicate_skus_are_all_refused_and_name_one_another() -> None:
         "the sku `a` is in row 2, 5 too",
         "the sku `A` is in row 2, 3 too",
     ]
+    assert {problem.remedy for problem in found.problems} == {
+        "if that is a mistake, keep one of these rows and delete the others; if you want them all, give each a sku of"
+        " its own (case and spaces do not distinguish skus)"
+    }
 
 
 def test_rows_without_an_offer_pass_with_a_note() -> None:

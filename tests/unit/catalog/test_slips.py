@@ -152,9 +152,127 @@ def test_other_numbers_and_signs_are_not_doubtful(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["b", "a test of courage", "herons [blue]", "none of the above birds", "12", "prompt 012"]
+    "prompt",
+    ["b", "a test of courage", "herons [blue]", "none of the above birds", "12 herons", "prompt 012"],
 )
 def test_other_prompts_are_not_doubtful(prompt: str) -> None:
+    assert not is_doubtful(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *(
+            "=B2",
+            "=$B$2",
+            "=Sheet1!B2",
+            "='Spring list'!B2",
+            "=B2&C2",
+            '=B2&", blue"',
+            "=A1:A3",
+            "=+B2",
+            "+B2",
+        ),
+        *(
+            '="herons "&C2',
+            "=$Liste.B2",
+            "=GLÄTTEN(B2)",
+            "=concat(a1;b1)",
+            f"=CONCATENATE(B2,{'C2,' * 30}D2)",
+        ),
+        *(
+            "DO NOT ORDER",
+            "do not order - blue herons",
+            "Don\u2019t order!",
+            "nicht bestellen",
+            "ne pas commander",
+        ),
+        *(
+            "cancelled",
+            "CANCELED.",
+            "storniert",
+            "annulé",
+            "discontinued",
+            "deleted",
+            "on hold",
+            "skip",
+            "draft",
+        ),
+        *(
+            "not applicable",
+            "k.A.",
+            "keine",
+            "ohne Muster",
+            "no pattern",
+            "aucun",
+            "ninguno",
+            "nessuno",
+            "n.v.t.",
+        ),
+        *("https://example.com/herons", "http://x.test/" + "a" * 90 + ".png", "www.example.com/herons.jpg"),
+        *(
+            "herons.png",
+            "HERONS 2.JPG",
+            "prints/herons_v2.tif",
+            "C:\\prints\\herons.psd",
+            "logo.ai",
+            "brief.docx",
+        ),
+        *("1", "12", "007", "#12", "3.5", "1 234"),
+    ],
+)
+def test_what_describes_no_pattern_is_doubtful(prompt: str) -> None:
+    """A formula that was typed as text, a note to a colleague, an address, a file, a number: few are meant."""
+    assert is_doubtful(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        *(
+            "No. 5 roses",
+            "1920s art deco fans",
+            "3 herons",
+            "100% wool plaid",
+            "24/7",
+            "007 in gold",
+            "#LOVE!",
+        ),
+        *(
+            "=) smiling faces",
+            "+ and - signs",
+            "a = b",
+            "equals =B2",
+            "++",
+            "B2 bomber",
+            "+plus size dots",
+            "=heart=",
+        ),
+        *(
+            "herons, see example.com",
+            "an order of knights",
+            "cancelled stamps, red ink",
+            "order and chaos",
+            "no herons",
+        ),
+        *(
+            "a .png of herons",
+            "herons.png in the style of Morris on a dark blue ground",
+            "St. Ives",
+            "Dr. Seuss dots",
+        ),
+        *(
+            "keine Angst, kleine Reiher",
+            "skip rope",
+            "draft horses",
+            "1970s",
+            "herons, do not make it dark",
+            "route 66",
+            "U2",
+        ),
+    ],
+)
+def test_prompts_with_numbers_signs_and_such_words_are_not_doubtful(prompt: str) -> None:
     assert not is_doubtful(prompt)
 
 

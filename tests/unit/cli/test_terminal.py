@@ -8,7 +8,7 @@ import re
 import pytest
 
 import cli.terminal
-from cli.terminal import Steps, echo, fitted
+from cli.terminal import Steps, echo, fitted, unbroken
 from patternmill.text import visible_lines
 from tests.hostile.texts import HOSTILE_TEXTS
 
@@ -47,6 +47,15 @@ def test_paths_stay_whole() -> None:
     """To be copied."""
     path = "results/spring-catalog-of-the-year/20261122-135743-688520/results.csv"
     assert fitted(f"Results:  {path}", 60).split() == ["Results:", path]
+
+
+def test_paths_with_spaces_stay_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where they are marked as one; without a terminal the mark is a space too."""
+    path = "/home/ada/My Spring Orders 2026 from the shop (final)/spring.corrected.csv"
+    line = f"4 cells in 3 rows corrected in a copy, {unbroken(path)}"
+    echo(line)
+    assert capsys.readouterr().out == f"4 cells in 3 rows corrected in a copy, {path}\n"
+    assert fitted(line, 60) == f"4 cells in 3 rows corrected in a copy,\n{path}"
 
 
 class Terminal(io.StringIO):

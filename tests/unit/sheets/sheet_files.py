@@ -102,8 +102,8 @@ def xml_row(number: int, cells: Sequence[str], attributes: str = "") -> str:
     return f'<row r="{number}"{attributes}>{inner}</row>'
 
 
-def open_document(rows: str, hidden: str = "") -> bytes:
-    """An .ods of one worksheet, from the XML of its rows; or of two, of which one is hidden."""
+def open_document(rows: str, hidden: str = "", styles: str = "") -> bytes:
+    """An .ods of one worksheet, from the XML of its rows; or of two, of which one is hidden. `styles`: of cells."""
     spaces = " ".join(
         f'xmlns:{prefix}="urn:oasis:names:tc:opendocument:xmlns:{prefix}:1.0"'
         for prefix in ("office", "table", "text", "style")
@@ -113,7 +113,7 @@ def open_document(rows: str, hidden: str = "") -> bytes:
             "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
             "content.xml": f"<office:document-content {spaces}><office:automatic-styles>"
             '<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>'
-            "</office:automatic-styles><office:body><office:spreadsheet>"
+            f"{styles}</office:automatic-styles><office:body><office:spreadsheet>"
             f'<table:table table:name="Artikel">{rows}</table:table>'
             f'<table:table table:name="Alt" table:style-name="ta2">{hidden}</table:table>'
             "</office:spreadsheet></office:body></office:document-content>",

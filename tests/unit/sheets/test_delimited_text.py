@@ -57,6 +57,38 @@ def test_likeliest_encoding_is_proposed_first(word: str, codec: str) -> None:
     assert remedy.index(codec) == min(map(remedy.index, ("cp1252", "cp1250", "mac_roman")))
 
 
+POLISH = [
+    "Grüne Reiher über Wasser",
+    "weiße Blüten",
+    *["Fächer in Grün"] * 300,
+    "źdźbła w świetle",
+    "Łódź nocą",
+]
+
+
+@pytest.mark.parametrize("between", [0, 2 << 20])
+def test_proposals_show_words_that_they_read_differently(between: int) -> None:
+    """Here the first hundreds read alike in both of Windows: nobody could choose by them. However far down they are."""
+    prompts = [*POLISH[:-2], "x" * between, *POLISH[-2:]]
+    raw = "\n".join(("sku,prompt,category", *(f"A{i},{text},Mug" for i, text in enumerate(prompts)))).encode(
+        "cp1250"
+    )
+    remedy = refused(raw).remedy or ""
+    assert "cp1250` (Windows, Central Europe) reads “świetle”, “źdźbła”, “Łódź”" in remedy
+    assert "cp1252` (Windows, Western Europe) reads “œwietle”, “ŸdŸb³a”, “£ódŸ”" in remedy
+    assert remedy.index("cp1250") < remedy.index("cp1252")
+    assert "über" not in remedy
+
+
+def test_encodings_that_read_the_whole_file_alike_are_one_proposal() -> None:
+    remedy = refused("sku,prompt,category\nA,grüne Fächer,Mug\n".encode("cp1252")).remedy or ""
+    assert (
+        "`--encoding cp1252` (Windows, Western Europe) reads “grüne”, “Fächer”,"
+        " as cp1250 (Windows, Central Europe) does; `--encoding mac_roman`" in remedy
+    )
+    assert remedy.count("--encoding") == 2
+
+
 def test_japanese_encoding_is_proposed_where_it_reads_as_japanese() -> None:
     japanese = refused("sku,prompt,category\nA,鷺と葦の水辺,Mug\nB,青い波,Mug\n".encode("cp932")).remedy or ""
     assert japanese.startswith(

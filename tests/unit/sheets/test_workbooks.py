@@ -8,6 +8,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from openpyxl.styles import Font
 
 from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.problems import FileCode
@@ -165,6 +166,48 @@ def test_rows_keep_their_numbers_whatever_the_workbook_leaves_out() -> None:
     file = read(raw_workbook(f'<row r="3">{without}</row>{hidden}{mug}', shared))
     assert [(record.line, record.cells) for record in file.records] == [(5, ("A", "blue herons", "Mug"))]
     assert "1 row hidden in the worksheet, and read like the others: 5." in file.notes
+
+
+def test_struck_rows_of_a_workbook_are_known() -> None:
+    """By the line through their sku or prompt; one through a price, an empty cell or a part of a text is none."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (HEADER, *(("A", "herons", "Mug", "11oz", "9.90") for _ in range(5))):
+        sheet.append(row)
+    for cell in ("A2", "B2", "B3", "A1", "E4", "F5"):
+        sheet[cell].font = Font(strike=True, bold=True)
+    sheet["B6"].font = Font(strike=False, italic=True)
+    assert read(saved(book)).struck == {2, 3}
+
+
+def test_struck_rows_of_an_open_document_are_known() -> None:
+    struck = '<table:table-cell table:style-name="ce1"><text:p>A-9</text:p></table:table-cell>'
+    row = ods_row([struck, *ROWS[0][1:]], 'table:number-rows-repeated="2"')
+    kept = ods_row([*ROWS[1][:4], struck])
+    styles = (
+        '<style:style style:name="ce1"><style:text-properties style:text-line-through-style="solid"/></style:style>'
+        '<style:style style:name="ce2"><style:text-properties style:text-line-through-style="none"/></style:style>'
+    )
+    assert read(open_document("".join((ods_row(HEADER), row, kept)), styles=styles)).struck == {2, 3}
+
+
+def test_hidden_columns_that_are_used_are_named() -> None:
+    """A column that nobody sees is bought by all the same. One that is only carried is no matter."""
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in TABLE:
+        sheet.append(row)
+    sheet.column_dimensions["D"].hidden = sheet.column_dimensions["E"].hidden = True
+    assert read(saved(book)).notes == (
+        "1 column hidden in the worksheet, and read like the others: `option:size` (D).",
+    )
+    columns = '<table:table-column/><table:table-column table:visibility="collapse" table:number-columns-repeated="2"/>'
+    file = read(open_document(columns + "".join(map(ods_row, TABLE))))
+    assert file.notes == (
+        "2 columns hidden in the worksheet, and read like the others: `prompt` (B), `category` (C).",
+    )
 
 
 def test_merged_cells_have_their_text_in_the_first() -> None:
