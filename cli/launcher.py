@@ -18,6 +18,7 @@ from cli.terminal import echo_lines, report_error, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
 from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.files import keep_private
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
 from patternmill.ledger.reports.run_lookup import runs_with_lease
@@ -84,6 +85,8 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     unusable input, before any server is started.
     """
     spec = replace(spec, file=confirmed_input(spec))
+    if spec.settings.ledger_url is None:
+        keep_private(spec.settings.home)
     _refuse_spread_over_embedded_studio(spec)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import click
 
-from cli.terminal import FittingFormatter, echo, report_error
+from cli.terminal import FittingFormatter, echo, prepare_streams, report_error
 from patternmill import __version__
 from patternmill.errors import (
     ApprovalNeeded,
@@ -126,6 +127,9 @@ def patternmill() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, whose callback returns its exit code, and end the process with it."""
+    prepare_streams()
+    # As Ctrl-C, until a run is there to be stopped: what was started is ended, and the exit code is that of a stop.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     collect_rarely()
     code = run(arguments)
     collect_no_more()
@@ -143,9 +147,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         echo("Interrupted.", err=True)
         return EXIT_CODES[Outcome.CANCELLED]
-    except BrokenPipeError:
-        _discard_stdout()
-        return EXIT_FAILED
     except PatternmillError as error:
         report_error(error.message, error.remedy)
         return EXIT_REFUSED if isinstance(error, NOTHING_SPENT) else EXIT_FAILED
@@ -180,11 +181,6 @@ def _unexpected(error: Exception) -> int:
         f"{where} The ledger has all requests: run the command again to resume.",
     )
     return EXIT_FAILED
-
-
-def _discard_stdout() -> None:
-    """Else the interpreter complains about the closed pipe at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

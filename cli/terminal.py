@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -10,12 +12,16 @@ import textwrap
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from patternmill.errors import ConfigurationError
 from patternmill.files import FileMark, write_whole
 from patternmill.text import visible_lines
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _ERASE_LINE = "\r\x1b[K"
 
@@ -57,6 +63,37 @@ class Steps:
 
 #: Of this process.
 steps = Steps()
+
+
+class _Output(io.FileIO):
+    """Discards what has no reader any more: a command does what it was asked for after `| head`, too."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def prepare_streams() -> None:
+    """Let no standard stream that is closed, now or later, change what the command does.
+
+    In place of one that the caller has closed, the next file to be opened would get its number, and what is written
+    there.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # It gets the lowest number that is free, which is this one.
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(nowhere, "w" if number else "r", encoding="utf-8", closefd=False))
+    sys.stdout, sys.stderr = _without_broken_pipes(sys.stdout), _without_broken_pipes(sys.stderr)
+
+
+def _without_broken_pipes(stream: TextIO) -> TextIO:
+    buffer = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(
+        buffer, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering)
+    )
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:

@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from patternmill.errors import ConfigurationError
+
 LATEST = "latest"
 _NO_DIRECTORY_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 _READ_SIZE = 1 << 20
@@ -146,8 +148,20 @@ _OURS = (
 
 
 def keep_private(home: Path) -> None:
-    """Make the home; in one that exists, take all rights of group and others."""
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the home; in one that exists, take all rights of group and others.
+
+    Raises ConfigurationError when this user cannot write there.
+    """
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reason = "" if os.access(home, os.W_OK | os.X_OK) else os.strerror(errno.EACCES)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+    if reason:
+        raise ConfigurationError(
+            f"The home folder {home.resolve()}, where the ledger is kept, cannot be written: {reason}.",
+            remedy="Set PATTERNMILL_HOME to a folder that you may write, or go to one that has it.",
+        )
     _restrict(home)
     for pattern in _OURS:
         for path in home.glob(pattern):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
-from patternmill.errors import PatternmillError
+from patternmill.errors import ConfigurationError, PatternmillError
 from patternmill.files import keep_private, write_whole
 from prefect_host.own_server import API_URL, OwnServer, server_answers, use_server
 
@@ -100,7 +100,7 @@ class PrefectConnection:
         self.delivered = True
 
     def __enter__(self) -> Self:
-        with suppress(OSError):
+        with suppress(ConfigurationError):
             keep_private(self._home)
         if not self._named:
             try:

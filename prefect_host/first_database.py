@@ -27,7 +27,8 @@ def stage_first_database(directory: Path, template: Path) -> bool:
     """Whether a server's directory has a database now; without one, Prefect makes it as it starts."""
     if (directory / DATABASE).exists():
         return True
-    if not (template / DATABASE).exists():
+    if not os.access(template / DATABASE, os.R_OK):
+        # Another user's installation keeps it for that user alone.
         return False
     try:
         # The database last: with it, the directory has all.
@@ -73,7 +74,7 @@ def keeping_first_database(app: ASGIApp, directory: Path, template: Path) -> ASG
 
 def main() -> None:
     """Make it now, so that the first command does not wait for it; where that fails, it does."""
-    if (template_folder() / DATABASE).exists():
+    if os.access(template_folder() / DATABASE, os.R_OK):
         return
     with suppress(PatternmillError, OSError), TemporaryDirectory() as home, OwnServer(Path(home)):
         pass

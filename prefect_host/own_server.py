@@ -160,7 +160,7 @@ class OwnServer:
     @property
     def has_database(self) -> bool:
         """Whether it has, or gets a copy of, the database that Prefect would take seconds to make."""
-        return any((place / DATABASE).exists() for place in (self.directory, template_folder()))
+        return any(os.access(place / DATABASE, os.R_OK) for place in (self.directory, template_folder()))
 
     @property
     def is_running(self) -> bool:

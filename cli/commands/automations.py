@@ -42,7 +42,6 @@ def command(file: Path) -> int:
     Example:
       PREFECT_API_URL=http://prefect.example:4200/api PATTERNMILL_NOTIFY_URL=https://... patternmill automations
 
-    \b
     Exit codes: 0 applied, 1 the server does not answer, 2 a setting is wrong.
     """
     if not os.environ.get("PREFECT_API_URL"):

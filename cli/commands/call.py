@@ -39,7 +39,6 @@ def command(operation: str, body: str, environment: str | None, yes: bool) -> in
       patternmill call products/get '{"productId": "prod_4c1f"}' --environment production
       patternmill call orders/get @checkout.json
 
-    \b
     Exit codes: 0 answered with success; 3 the service refused the request (4xx); 1 it failed (5xx), did not answer, or
     not in JSON; 2 not sent: the operation, the body or a setting is wrong, or it was not confirmed.
     """

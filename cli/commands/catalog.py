@@ -39,7 +39,6 @@ def command(name: str, form: str | None, out: str | None, environment: str | Non
       patternmill catalog spring --out spring.parquet
       patternmill catalog spring --format jsonl --current | jq -r '[.sku, .product_id] | @tsv'
 
-    \b
     Exit codes: 0 written; 2 there is no such catalog here, or a setting is wrong; 1 failed.
     """
     from patternmill.ledger.ledger import open_ledger

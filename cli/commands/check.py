@@ -48,7 +48,6 @@ def command(everything: bool, as_json: bool, fixing: bool, yes: bool, **asked: A
       patternmill check spring.xlsx --fix
       patternmill check spring.csv --json
 
-    \b
     Exit codes: 0 every row is valid (with --fix: in the copy); 3 some rows are refused (an import leaves them
     out); 2 the file is refused as a whole, nobody has confirmed which of its columns is which, a setting is
     wrong, or there is no terminal to ask on.

@@ -67,7 +67,6 @@ def command(
       patternmill conformance http://127.0.0.1:8321/v1 --spend 3 --yes --json conformance.json
       patternmill conformance --environment staging --watch
 
-    \b
     Exit codes: 0 nothing deviates; 1 something deviates; 2 the service could not be asked, or the spending was not
     confirmed; 5 with --watch, something changed since the last report; 130 interrupted.
     """

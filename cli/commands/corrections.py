@@ -58,7 +58,6 @@ def command(
       patternmill corrections spring --undo SPR-CUS-004
       patternmill corrections spring --write spring.xlsx
 
-    \b
     Exit codes: 0 shown, undone or written; 2 there is no such correction or catalog here, or a setting is wrong.
     """
     from patternmill.ledger.ledger import open_ledger

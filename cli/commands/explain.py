@@ -35,7 +35,6 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
       patternmill explain SPR-CUS-001
       patternmill explain job_4c1f --environment production
 
-    \b
     Exit codes: 0 shown; 2 nothing has that name, or a setting is wrong.
     """
     from patternmill.catalog.rows import tidy

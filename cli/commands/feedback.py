@@ -46,7 +46,6 @@ def command(text: str | None, yes: bool, **named: str | None) -> int:
       patternmill feedback --sku SPR-CUS-001
       patternmill feedback --job job_4c1f --text "This prompt worked yesterday." --yes
 
-    \b
     Exit codes: 0 sent, or nothing failed; 1 not delivered (feedback is unavailable, or the report was refused); 2 not
     confirmed, or nothing to report; 3 its answer was lost, so that it may have arrived.
     """

@@ -25,7 +25,6 @@ def command() -> None:
       patternmill ledger export --out ledger.jsonl
       patternmill ledger verify results/spring/latest
 
-    \b
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger, or a setting is wrong.
     """
 
@@ -40,7 +39,6 @@ def check() -> int:
     Example:
       patternmill ledger check && echo ok
 
-    \b
     Exit codes: 0 all is well; 1 something is wrong, a line each; 2 there is no ledger here.
     """
     from patternmill.ledger.ledger import open_ledger
@@ -83,7 +81,6 @@ def export(form: str, table: str | None, out: Path | None) -> int:
       patternmill ledger export --out ledger.jsonl
       patternmill ledger export --format csv --table attempts --out attempts.csv
 
-    \b
     Exit codes: 0 written; 2 there is no ledger here, or csv without a table; 1 failed.
     """
     from patternmill.ledger.ledger import open_ledger
@@ -120,7 +117,6 @@ def verify(directory: Path) -> int:
     Example:
       patternmill ledger verify results/spring/latest
 
-    \b
     Exit codes: 0 every file is as it was written; 1 one is missing or was changed, or there is no manifest.
     """
     from patternmill.results import summary

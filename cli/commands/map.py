@@ -61,7 +61,6 @@ def command(
       patternmill map spring.csv --yes --out spring.mapping.toml
       patternmill map spring.csv --show
 
-    \b
     Exit codes: 0 remembered, or shown; 2 not confirmed, or the file cannot be read.
     """
     header_row = asked.pop("header_row")

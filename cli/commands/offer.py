@@ -24,7 +24,6 @@ def command(categories: tuple[str, ...], environment: str | None, as_json: bool)
       patternmill offer Cushion "tote bag" --environment production
       patternmill offer --json
 
-    \b
     Exit codes: 0 shown; 2 the service could not be asked, or has no such category.
     """
     from cli.offered import offer_of

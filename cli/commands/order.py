@@ -51,7 +51,6 @@ def command(
       patternmill order --sku SPR-CUS-001 --again
       patternmill order --address chk_4c1f
 
-    \b
     Exit codes: 0 every checkout is open, or ordered where that was waited for; 3 some are not; 2 refused or not
     approved, and nothing was opened; 1 failed; 4 somebody else orders from this catalog just now; 130 interrupted.
     """

@@ -32,7 +32,6 @@ def command(request: RefreshRequest, approve: str | None, plan_only: bool) -> in
       patternmill refresh https://example.com/spring.csv --catalog spring
       patternmill refresh s3://sheets/spring.csv.gz --catalog spring --out s3://results/spring
 
-    \b
     Exit codes: 0 every row has its product; 3 completed with failures, or rows wait to be retired; 2 refused
     before anything was spent, or not approved; 1 failed; 4 another run of this catalog goes on; 130 interrupted.
     """

@@ -68,7 +68,6 @@ def command(kills: int, rows: int | None, seed: int | None, out: Path, **asked: 
       patternmill rehearse spring.csv
       patternmill rehearse large.csv --rows 500 --kills 20 --out rehearsals
 
-    \b
     Exit codes: 0 the certificate is clean; 1 it is not; 2 the file or a setting is wrong; 130 interrupted.
     """
     from cli.file_rehearsal import FileRehearsal

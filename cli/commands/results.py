@@ -32,7 +32,6 @@ def command(run: str, out: Path | None, catalog: str | None, environment: str | 
       patternmill results latest --catalog spring
       patternmill results 20260301-0930 --out /tmp/again
 
-    \b
     Exit codes: 0 the files are written; 2 there is no such run, or a setting is wrong; 1 failed.
     """
     from patternmill.ledger.ledger import open_ledger

@@ -55,7 +55,6 @@ def command(request: RetryRequest, yes: bool, approve: str | None, plan_only: bo
       patternmill retry --status failed --code product_failed --plan-only
       patternmill retry 20260301-0930 --sku SPR-CUS-001 --yes
 
-    \b
     Exit codes: 0 every row has its product, or there is nothing to retry; 3 completed with failures; 2 refused,
     not confirmed or approved, or only shown because there is no terminal; 1 failed; 4 another run of this catalog goes
     on; 130 interrupted.

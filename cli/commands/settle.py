@@ -144,7 +144,6 @@ def command(**values: Any) -> int:
       patternmill settle 6f1c…80 --write-off --reason "refunded" --by "A. Weaver"
       patternmill settle --all --code job_unknown --older-than 12h --write-off --reason "lost in their outage"
 
-    \b
     Exit codes: 0 listed or decided; 2 nothing to decide or not confirmed, and nothing was changed;
     3 some of many were left; 4 a run has the catalog's lease; 1 failed.
     """

@@ -55,7 +55,6 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
       patternmill status
       patternmill status --catalog spring --all
 
-    \b
     Exit codes: 0 shown; 2 there is no ledger here, or a setting is wrong.
     """
     from patternmill.ledger.ledger import open_ledger

@@ -36,7 +36,6 @@ def command(context: click.Context, port: int, pace: str, environment: str | Non
 
     What it has is shown in a browser: its console, to log in to with a key, is at /console.
 
-    \b
     Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
     """
     if context.invoked_subcommand is not None:

@@ -41,7 +41,6 @@ def command(categories: tuple[str, ...], out: Path, rows: int, environment: str 
       patternmill template Cushion Mug
       patternmill template "tote bag" --out bags.xlsx --rows 2000
 
-    \b
     Exit codes: 0 written; 2 there is a file of that name, the service could not be asked, or has no such category.
     """
     from cli.offered import offer_of

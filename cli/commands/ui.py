@@ -28,7 +28,6 @@ def command(port: int | None) -> int:
     Example:
       patternmill ui --port 4200
 
-    \b
     Exit codes: 0 stopped by Ctrl-C, 1 the server did not start or ended, 2 a setting is wrong.
     """
     from cli.launcher import repair_records

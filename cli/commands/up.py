@@ -63,7 +63,6 @@ def command(port: int | None, limit: int | None, automations: bool) -> int:
     Example, and then Run -> Custom run of `bulk-import` in the UI:
       patternmill up --port 4200
 
-    \b
     Exit codes: 0 stopped by Ctrl-C, 1 something did not start or ended, 2 a setting is wrong.
     """
     from cli.launcher import repair_records

@@ -55,7 +55,6 @@ def command(pool: str, name: str | None, limit: int | None, lifeline: bool) -> i
     Example:
       PREFECT_API_URL=http://prefect.example:4200/api patternmill worker --pool patternmill
 
-    \b
     Exit codes: 0 stopped by a signal, 1 it ended by itself (the server does not answer, refuses the password, ...)
     or was stopped by a second signal, 2 a setting is wrong. A supervisor should start it again after 1.
     """

@@ -107,7 +107,7 @@ _FEW = 2
 
 def says_do_not_order(text: str) -> bool:
     """Whether it is a remark that the row is not to be ordered, whatever it stands in."""
-    return _DO_NOT.search(text.replace("\u2019", "'")) is not None or _said(text) in _CANCELLED
+    return _DO_NOT.search(text.replace("\u2019", "'")) is not None or _plain(text) in _CANCELLED
 
 
 def unwanted(header: str, cells: Mapping[str, int]) -> frozenset[str]:
@@ -123,9 +123,9 @@ def _unwanted_in(key: str, cells: Mapping[str, int]) -> Iterator[str]:
     if key in _QUANTITY:
         yield from _zeros(cells)
     elif key in _STATUS:
-        yield from (cell for cell in cells if _said(cell) in _OUT)
+        yield from (cell for cell in cells if _plain(cell) in _OUT)
     elif key in _ORDER:
-        yield from (cell for cell in cells if _is_no(cell) or _said(cell) in _OUT)
+        yield from (cell for cell in cells if _is_no(cell) or _plain(cell) in _OUT)
         yield from (cell for cell in cells if _ZERO.fullmatch(cell.strip()) and _are_flags(cells))
     elif key in _DO_NOT_ORDER:
         yield from (cell for cell in cells if _is_yes(cell))
@@ -143,18 +143,18 @@ def _zeros(cells: Mapping[str, int]) -> Iterator[str]:
 def _are_flags(cells: Mapping[str, int]) -> bool:
     """Not where numbers go on counting: `order` is a place in a row of them too."""
     return all(
-        cell.strip() in ("", "0", "1", "-") or _is_no(cell) or _is_yes(cell) or _said(cell) in _OUT
+        cell.strip() in ("", "0", "1", "-") or _is_no(cell) or _is_yes(cell) or _plain(cell) in _OUT
         for cell in cells
     )
 
 
 def _is_no(cell: str) -> bool:
-    return cell.strip() in _NO_SIGNS or _said(cell) in _NO
+    return cell.strip() in _NO_SIGNS or _plain(cell) in _NO
 
 
 def _is_yes(cell: str) -> bool:
-    return cell.strip() in _YES_SIGNS or _said(cell) in _YES
+    return cell.strip() in _YES_SIGNS or _plain(cell) in _YES
 
 
-def _said(cell: str) -> str:
+def _plain(cell: str) -> str:
     return " ".join(_WORDS.findall(cell.casefold())) if len(cell) <= _LONGEST else ""

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from patternmill.errors import ConfigurationError
 from patternmill.files import keep_private, lasting_secret, private_folder
 from patternmill.ledger.database import open_database
+from tests.other_user import without_root
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +73,14 @@ def test_secret_is_made_once(tmp_path: Path) -> None:
     assert secret.startswith("user:")
     assert len(secret) > 40
     assert (mode(path), list(tmp_path.iterdir())) == ("600", [path])
+
+
+def test_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """With what to do: it is a setting."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"cannot be written.*PATTERNMILL_HOME"):
+        keep_private(tmp_path / "file" / "home")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o500)
+    with without_root(), pytest.raises(ConfigurationError, match="Permission denied"):
+        keep_private(home)

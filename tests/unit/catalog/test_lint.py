@@ -273,7 +273,9 @@ def test_struck_rows_are_named() -> None:
 
 def test_a_note_counts_the_rows_that_are_marked() -> None:
     """It is all that a run shows of what it buys without a plan. A row that is marked twice is one."""
-    found = file("herons", "owls", "Owls", "test", more=",order,Qty", cells=("no,0", "no,2", "yes,1", "yes,1"))
+    found = file(
+        "herons", "owls", "Owls", "test", more=",order,Qty", cells=("no,0", "no,2", "yes,1", "yes,1")
+    )
     assert (lint_note(find_lint(found, FREE), FREE) or "").startswith(
         "Worth a look: 2 rows marked as not to be ordered, 1 prompt in several spellings and 1 other (up to "
     )

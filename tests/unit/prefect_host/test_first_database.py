@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from prefect_host.first_database import (
     stage_first_database,
 )
 from prefect_host.own_server import DATABASE
+from tests.other_user import without_root
 
 
 @pytest.fixture
@@ -33,6 +35,19 @@ def made(tmp_path: Path) -> Path:
         database.execute("INSERT INTO block_type VALUES ('secret')")
         database.commit()
     return directory
+
+
+def test_template_of_another_user_is_not_read(made: Path) -> None:
+    """Prefect makes the database then, as in a first installation."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        fresh, template = Path(folder, "fresh"), Path(folder, "share")
+        fresh.mkdir(mode=0o755)
+        keep_first_database(made, template)
+        template.chmod(0)
+        with without_root():
+            assert not stage_first_database(fresh, template)
+        template.chmod(0o700)
 
 
 def names(directory: Path) -> list[tuple[str]]:

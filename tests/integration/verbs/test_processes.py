@@ -1,0 +1,78 @@
+"""Commands as processes: whose streams are closed, whose reader leaves, or that are stopped before there is a run."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROWS = "sku,prompt,category,option:size,option:finish\nA-1,red foxes,mug,11oz,matte\n"
+PATTERNMILL = f"{sys.executable} -m cli.main"
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+
+def clean_environment() -> dict[str, str]:
+    foreign = ("PATTERNMILL", "PREFECT")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return kept | {"PYTHONPATH": str(CHECKOUT)}
+
+
+def shell(folder: Path, command: str, streams: str) -> tuple[str, str]:
+    """The exit code, and what the command wrote on its error output if that is still there."""
+    (folder / "rows.csv").write_text(ROWS, encoding="utf-8")
+    done = subprocess.run(
+        ["sh", "-c", f"{{ {PATTERNMILL} {command}; echo $? > code; }} {streams}"],
+        cwd=folder,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return (folder / "code").read_text().strip(), done.stderr
+
+
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", "2>&1 | true"], ids=["closed", "left"])
+def test_import_ends_as_its_rows_did(streams: str, tmp_path: Path) -> None:
+    """It goes on without a reader, and its files are whole: no message runs into one of them."""
+    code, errors = shell(tmp_path, "import rows.csv --out results", streams)
+    assert (code, "Traceback" in errors) == ("0", False), errors
+    with (tmp_path / "results" / "results.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [row["status"] for row in csv.DictReader(file)] == ["succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("command", "streams"), [("check rows.csv", "<&-"), ("--help", "| true"), ("offer", "| head -1")]
+)
+def test_quick_verbs_end_quietly(command: str, streams: str, tmp_path: Path) -> None:
+    assert shell(tmp_path, command, streams) == ("0", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stop_before_the_run_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    """What was started for it is ended too."""
+    (tmp_path / "rows.csv").write_text(ROWS, encoding="utf-8")
+    command = subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "import", "rows.csv"],
+        cwd=tmp_path,
+        env=clean_environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stderr is not None
+    while "Prefect server" not in (line := command.stderr.readline()):
+        assert line, "it ended by itself"
+    started = psutil.Process(command.pid).children(recursive=True)
+    command.send_signal(number)
+    _, rest = command.communicate(timeout=60)
+    # Where it interrupts the definition of a dataclass, the interpreter ends by SIGINT, which is 130 to a shell.
+    assert command.returncode in (130, -signal.SIGINT)
+    assert rest.splitlines()[-1:] == ["Interrupted."]
+    assert started
+    assert not psutil.wait_procs(started, timeout=10)[1]
