@@ -62,16 +62,10 @@ def run(command: Sequence[str], env: Mapping[str, str], folder: Path, *, timeout
 class FakeService:
     """The service of one measurement, fresh for each, so that none finds another's requests there."""
 
-    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float, seed: int = 1) -> None:
-        self._command = [sys.executable, "-m", "benchmarks.fake", "--seed", str(seed)]
-        self._command += [
-            "--pattern-seconds",
-            str(pattern_seconds),
-            "--product-seconds",
-            str(product_seconds),
-            "--sigma",
-            str(sigma),
-        ]
+    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float) -> None:
+        self._command = [sys.executable, "-m", "benchmarks.fake", "--sigma", str(sigma)]
+        self._command += ["--pattern-seconds", str(pattern_seconds)]
+        self._command += ["--product-seconds", str(product_seconds)]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -121,17 +115,8 @@ class PrefectServer:
 
     def start(self) -> None:
         """Start it, or start it again after `kill`."""
-        command = [
-            sys.executable,
-            "-m",
-            "prefect",
-            "server",
-            "start",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-        ]
+        command = [sys.executable, "-m", "prefect", "server", "start"]
+        command += ["--host", "127.0.0.1", "--port", str(self.port)]
         self._log = (self._folder / "prefect-server.log").open("ab")
         self._process = subprocess.Popen(
             command,
@@ -160,8 +145,8 @@ class PrefectServer:
             **self._settings,
         }
 
-    def _await_health(self, patience: float = 90.0) -> None:
-        until = time.monotonic() + patience
+    def _await_health(self) -> None:
+        until = time.monotonic() + 90.0
         while time.monotonic() < until:
             with suppress(OSError, urllib.error.URLError):
                 get_json(f"{self.api_url}/health")

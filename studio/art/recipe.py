@@ -242,7 +242,7 @@ def subject(mention: Mention, palette: Palette, style: str, place: int, plain: b
     main = own[0] if own else natural or palette.inks[place % len(palette.inks)]
     if not own and natural is None and mention.subject in motifs.BLOOMS and is_green(main):
         main = next((ink for ink in palette.turned(main) if not is_green(ink)), main)
-    rest = [ink for ink in (*own[1:], *palette.turned(main)[1:])]
+    rest = [*own[1:], *palette.turned(main)[1:]]
     leaf = _leaf(palette, main)
     line = line_colour(palette, main)
     accents = [ink for ink in rest if colours.distance(ink, main) > 0.08] or rest
