@@ -39,7 +39,7 @@ from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.service import outcomes
-from patternmill.service.orders import ShownOrder, checkout_address, without_addresses
+from patternmill.service.orders import KEY_REFUSED, ShownOrder, checkout_address, without_addresses
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import in_environment, read_settings
 from patternmill.states import AttemptState, Outcome, Stage
@@ -51,8 +51,6 @@ T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=30)
 #: So many orders are asked for again when a person wants to know what has become of them.
 _LATEST = 20
-#: Answers that waiting does not change.
-_KEY_REFUSED = frozenset({"unauthorized", "forbidden", "proxy_unauthorized"})
 
 
 @dataclass(frozen=True)
@@ -251,7 +249,7 @@ class Ordering:
         try:
             found = await self.refresh(record)
         except ServiceStopped as stopped:
-            if stopped.code in _KEY_REFUSED:
+            if stopped.code in KEY_REFUSED.values():
                 raise
             return record
         before = record.order.status if record.order is not None else None
