@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from types import TracebackType
 from typing import Self, TypeVar
 
 from patternmill.engine.item_attempts import Attempts
@@ -123,9 +122,7 @@ class Ordering:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
         await self._api.close()
 
