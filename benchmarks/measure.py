@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -62,16 +61,10 @@ def run(command: Sequence[str], env: Mapping[str, str], folder: Path, *, timeout
 class FakeService:
     """The service of one measurement, fresh for each, so that none finds another's requests there."""
 
-    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float, seed: int = 1) -> None:
-        self._command = [sys.executable, "-m", "benchmarks.fake", "--seed", str(seed)]
-        self._command += [
-            "--pattern-seconds",
-            str(pattern_seconds),
-            "--product-seconds",
-            str(product_seconds),
-            "--sigma",
-            str(sigma),
-        ]
+    def __init__(self, pattern_seconds: float, product_seconds: float, sigma: float) -> None:
+        self._command = [sys.executable, "-m", "benchmarks.fake", "--sigma", str(sigma)]
+        self._command += ["--pattern-seconds", str(pattern_seconds)]
+        self._command += ["--product-seconds", str(product_seconds)]
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
@@ -88,9 +81,7 @@ class FakeService:
     def stats(self, window: int) -> dict[str, Any]:
         return dict(get_json(f"{self.address}/stats?window={window}"))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -121,17 +112,8 @@ class PrefectServer:
 
     def start(self) -> None:
         """Start it, or start it again after `kill`."""
-        command = [
-            sys.executable,
-            "-m",
-            "prefect",
-            "server",
-            "start",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(self.port),
-        ]
+        command = [sys.executable, "-m", "prefect", "server", "start"]
+        command += ["--host", "127.0.0.1", "--port", str(self.port)]
         self._log = (self._folder / "prefect-server.log").open("ab")
         self._process = subprocess.Popen(
             command,
@@ -160,8 +142,8 @@ class PrefectServer:
             **self._settings,
         }
 
-    def _await_health(self, patience: float = 90.0) -> None:
-        until = time.monotonic() + patience
+    def _await_health(self) -> None:
+        until = time.monotonic() + 90.0
         while time.monotonic() < until:
             with suppress(OSError, urllib.error.URLError):
                 get_json(f"{self.api_url}/health")
@@ -185,9 +167,7 @@ class PrefectServer:
                 return
             before = now
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         try:
             self._process.wait(20)

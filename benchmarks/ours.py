@@ -12,17 +12,8 @@ UNPACED = {"PATTERNMILL_CREATE_RATE": "100000", "PATTERNMILL_POLL_RATE": "100000
 
 def command(file: Path, out: Path, window: int) -> list[str]:
     patternmill = Path(sys.executable).with_name("patternmill")
-    return [
-        str(patternmill),
-        "import",
-        str(file),
-        "--out",
-        str(out),
-        "--catalog",
-        "bench",
-        "--max-in-flight",
-        str(window),
-    ]
+    options = ["--out", str(out), "--catalog", "bench", "--max-in-flight", str(window)]
+    return [str(patternmill), "import", str(file), *options]
 
 
 def environment(service_url: str, prefect_api_url: str, home: Path, *, paced: bool) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.scenarios import OURS, PLAIN, Scenario
@@ -30,9 +30,6 @@ class Measurement:
     @property
     def over_shortest(self) -> float | None:
         return self.service["span"] / self.service["shortest"] if self.service["shortest"] else None
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 COLUMNS = (

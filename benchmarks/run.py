@@ -10,7 +10,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -157,7 +157,7 @@ def main() -> int:
     measurements = measure_all(scenarios, args.contender)
     text = written(scenarios, measurements, " ".join(["python -m benchmarks.run", *sys.argv[1:]]))
     RESULTS.mkdir(exist_ok=True)
-    facts = {"machine": machine(), "measurements": [m.to_json() for m in measurements]}
+    facts = {"machine": machine(), "measurements": [asdict(m) for m in measurements]}
     (RESULTS / "latest.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
     (RESULTS / "latest.md").write_text(text, "utf-8")
     print(text)

@@ -33,7 +33,6 @@ SHARD_ROWS = Settings.model_fields["shard_rows"].default
 ITEM_TASK_RUNS_UP_TO = Settings.model_fields["item_task_runs_up_to"].default
 POSTGRES = "127.0.0.1:5432"
 REDIS_PORT = "6379"
-FINAL = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
 #: How the ledger's state of an item reads in the Prefect UI.
 READS = {"succeeded": "COMPLETED", "failed": "FAILED", "rejected": "FAILED", "held": "FAILED"}
 

@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peer", type=Path, help="another checkout, whose CSV is measured beside")
+    parser.add_argument("--peer", type=Path, help="another checkout, whose CSV is measured too")
     options = parser.parse_args(arguments)
     checkouts = [CHECKOUT, *([options.peer.resolve()] if options.peer else [])]
     measured = measure(checkouts, options.rows, options.rounds)

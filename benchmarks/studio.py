@@ -31,7 +31,7 @@ Rates = dict[str, float]
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.studio", description=__doc__)
-    parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="another checkout to measure beside")
+    parser.add_argument("--peer", type=Path, metavar="CHECKOUT", help="another checkout to measure too")
     parser.add_argument("--requests", type=int, default=4000, help="creates, and as many polls")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)

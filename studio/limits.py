@@ -13,7 +13,7 @@ from studio.errors import too_many
 
 PERIODS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LIMIT = re.compile(
-    r"(?P<name>[a-z/]+)=(?P<count>[1-9]\d{0,8})(?:/(?P<period>[smh]))?(?P<silent>,undeclared)?"
+    r"(?P<name>[a-z/]+)=(?P<count>[1-9]\d{0,8})(?:/(?P<period>[smh]))?(?P<undeclared>,undeclared)?"
 )
 #: Operations that a limit may name together.
 GROUPS = {
@@ -53,7 +53,7 @@ def read_limit(text: str) -> Limit:
             f"{text!r} is no limit: write NAME=COUNT/s, /m or /h, or NAME=COUNT for jobs at once"
         )
     period = None if found["period"] is None else PERIODS[found["period"]]
-    return Limit(found["name"], int(found["count"]), period, declared=found["silent"] is None)
+    return Limit(found["name"], int(found["count"]), period, declared=found["undeclared"] is None)
 
 
 class Limits:

@@ -94,8 +94,8 @@ def show_functions(functions: Sequence[Function]) -> None:
     documented = sum(function.is_documented for function in functions) / len(functions)
     show("  documented", f"{documented:.0%}")
     counted = [function for function in functions if not function.is_flow]
-    given = percentiles([function.arguments for function in counted])
-    show("  arguments: median / p90 / max", "{} / {} / {}".format(*given), f"target: at most {ARGUMENTS}")
+    arguments = percentiles([function.arguments for function in counted])
+    show("  arguments: median / p90 / max", "{} / {} / {}".format(*arguments), f"target: at most {ARGUMENTS}")
     show_each(
         f"{function.place} {function.name}: {function.arguments} arguments"
         for function in counted

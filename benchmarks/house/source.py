@@ -75,10 +75,8 @@ def _dotted(path: Path) -> str:
 
 
 def _function(node: _Definition, path: str, *, is_method: bool) -> Function:
-    given = node.args
-    arguments = (
-        len(given.posonlyargs + given.args + given.kwonlyargs) + bool(given.vararg) + bool(given.kwarg)
-    )
+    args = node.args
+    arguments = len(args.posonlyargs + args.args + args.kwonlyargs) + bool(args.vararg) + bool(args.kwarg)
     decorators = {_name_of(decorator) for decorator in node.decorator_list}
     return Function(
         name=node.name,

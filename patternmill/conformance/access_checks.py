@@ -118,8 +118,8 @@ async def json_answers(session: Session) -> CheckResult:
 
 
 async def no_redirects(session: Session) -> CheckResult:
-    away = [one for one in session.probe.exchanges if one.answer.status in REDIRECTS]
-    faults = dict.fromkeys(f"{one.operation} answers {one.answer.status}" for one in away)
+    redirected = [one for one in session.probe.exchanges if one.answer.status in REDIRECTS]
+    faults = dict.fromkeys(f"{one.operation} answers {one.answer.status}" for one in redirected)
     return by_faults(list(faults), "answered where they were asked")
 
 

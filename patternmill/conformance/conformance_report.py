@@ -68,15 +68,7 @@ class ConformanceReport(_Model):
 
 
 def line_of(check: Check, result: CheckResult) -> CheckLine:
-    return CheckLine(
-        check=check.id,
-        section=check.section,
-        statement=check.statement,
-        outcome=result.outcome,
-        detail=result.detail,
-        reason=result.reason,
-        answers=result.answers,
-    )
+    return CheckLine(check=check.id, section=check.section, statement=check.statement, **vars(result))
 
 
 def line_texts(line: CheckLine, width: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Jobs: what is free to ask, and the whole way of a pattern job and of a product job within the spending limit."""
+"""Jobs: what is free to ask, and a pattern job and a product job from create to end, within the spending limit."""
 
 from __future__ import annotations
 

@@ -47,17 +47,13 @@ _FIRST_REQUESTS: tuple[tuple[str, dict[str, str]], ...] = (
 Shown = Callable[[CheckLine], None]
 
 
-def _unseen(line: CheckLine) -> None:
-    """For callers that read the report alone."""
-
-
 async def check_service(
     settings: Settings,
     *,
     spend: int = 0,
     feedback: bool = False,
     rate: float = RATE,
-    shown: Shown = _unseen,
+    shown: Shown = lambda line: None,
 ) -> ConformanceReport:
     """Ask the service of the settings every check; `shown` gets each result as it is known.
 
@@ -71,7 +67,7 @@ async def check_service(
         return await run_suite(session, shown)
 
 
-async def run_suite(session: Session, shown: Shown = _unseen) -> ConformanceReport:
+async def run_suite(session: Session, shown: Shown = lambda line: None) -> ConformanceReport:
     """Raises ServiceStopped when the service cannot be reached or refuses the key."""
     begun = datetime.now(UTC)
     await _require_reachable(session)

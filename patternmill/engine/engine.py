@@ -72,7 +72,7 @@ class Engine:
         self.halt = Halt()
         self.progress = Progress.of(plan)
         self.shards = cut_into_shards(plan, options.shard_rows)
-        self._api = api
+        self._api, self._writer = api, writer
         self._attempts = Attempts(record, writer, options, self.halt, self.progress)
         self._retried = frozenset(key for key, it in plan.items.items() if it.reason is Reason.RETRIED)
         #: Result IDs: what earlier runs made that products are built on, and all that this one has made.
@@ -221,7 +221,7 @@ class Engine:
                     known_job_id=attempt.job_id,
                     age=begun.sent_ago,
                     stopping=lambda: self.halt.forbids_sending(item.stage),
-                    permitted=self._attempts.confirm_lease,
+                    permitted=self._writer.confirm_lease,
                 )
                 attempt = await self._attempts.record_create(attempt, created)
                 job = created.job if isinstance(created, Accepted) else None

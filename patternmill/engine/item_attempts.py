@@ -35,10 +35,6 @@ FINAL_FAILURE = "failed_for_good"
 FINAL_CODES = frozenset({FINAL_FAILURE, WRITTEN_OFF})
 
 
-#: Each content has a result of its own. A refinement may change its pattern in place, a picture may be known already.
-_ITS_OWN = frozenset({Stage.PATTERN, Stage.PRODUCT})
-
-
 class AttemptedItem(Protocol):
     """What there are attempts at: an item of a run, or a checkout."""
 
@@ -110,10 +106,6 @@ class Attempts:
             stages = tuple(Stage)[: list(Stage).index(item.stage) + 1]
             self._halt.begin(reason, stages=() if reached.code == SECOND_ATTEMPT else stages)
             raise
-
-    async def confirm_lease(self) -> None:
-        """Wait until the run is known to have its lease still. Raises LeaseLost, or why nothing can be written."""
-        await self._writer.confirm_lease()
 
     async def begin_another(
         self, item: AttemptedItem, made: Made, last: Attempt, last_number: int

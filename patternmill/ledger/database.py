@@ -135,10 +135,8 @@ class Tables:
 
     def _update(self, table: str, key: Mapping[str, Any], **values: Any) -> None:
         """Change the record with this key, its columns by name."""
-        changes, where = (
-            ", ".join(f"{name} = :{name}" for name in values),
-            " AND ".join(f"{name} = :{name}" for name in key),
-        )
+        changes = ", ".join(f"{name} = :{name}" for name in values)
+        where = " AND ".join(f"{name} = :{name}" for name in key)
         self.database.execute(f"UPDATE {table} SET {changes} WHERE {where}", {**values, **key})  # noqa: S608
 
     def _row(self, sql: str, **params: Any) -> tuple[Any, ...] | None:

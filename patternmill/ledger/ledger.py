@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
@@ -227,7 +228,7 @@ class LedgerWriter:
             group, self._waiting = self._waiting, []
             loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self._thread, self._commit, group)
+                await loop.run_in_executor(self._thread, self._patiently, partial(self._commit, group))
             except Exception as error:
                 self.broken = _broken(error)
                 _refuse(group + self._waiting, self.broken)
@@ -235,9 +236,6 @@ class LedgerWriter:
                 return
             for waiting in group:
                 _answer(waiting)
-
-    def _commit(self, group: list[_Waiting]) -> None:
-        self._patiently(lambda: self._commit_once(group))
 
     def _patiently(self, work: Callable[[], T]) -> T:
         """Do work again whose database became unavailable, also when its commit was done and only the answer was lost.
@@ -282,7 +280,7 @@ class LedgerWriter:
             return until
         return min(until, max(self._unavailable_since, self._shortened_at) + _PATIENCE_STOPPED)
 
-    def _commit_once(self, group: list[_Waiting]) -> None:
+    def _commit(self, group: list[_Waiting]) -> None:
         began = self._uptime()
         with self._ledger.transaction(self.lease):
             for waiting in group:

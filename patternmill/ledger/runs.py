@@ -13,7 +13,6 @@ from typing import Any
 from patternmill.catalog.changes import Content
 from patternmill.catalog.problems import RowCode
 from patternmill.catalog.row_checks import Entry
-from patternmill.catalog.rows import Row
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RunId
 from patternmill.ledger.attempts import ATTEMPT_COLUMNS, ItemTable, attempt_from
@@ -240,16 +239,12 @@ def last_attempt(attempts: Attempts, key: ItemKey | None) -> Attempt | None:
 def entry_text(entry: Entry) -> str:
     """What was understood of a row, or why it was refused; as JSON."""
     if entry.row is not None:
-        return json.dumps(row_content(entry.row), ensure_ascii=False)
+        return json.dumps(Content.of(entry.row).as_json(), ensure_ascii=False)
     problems = [
         {"code": problem.code.value, "message": problem.message, "remedy": problem.remedy}
         for problem in entry.problems
     ]
     return json.dumps({"problems": problems}, ensure_ascii=False)
-
-
-def row_content(row: Row) -> dict[str, Any]:
-    return Content.of(row).as_json()
 
 
 def outcome_of_row(row: RunRow, attempts: Attempts, outcome: Outcome | None) -> RowOutcome:

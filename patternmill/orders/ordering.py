@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from types import TracebackType
 from typing import Self, TypeVar
 
 from patternmill.engine.item_attempts import Attempts
@@ -39,7 +38,7 @@ from patternmill.runs.lease import LeaseHeartbeat, acquire_lease, release_lease
 from patternmill.runs.plan_record import moment
 from patternmill.runs.safeguards import refuse_known_other_service
 from patternmill.service import outcomes
-from patternmill.service.orders import ShownOrder, checkout_address, without_addresses
+from patternmill.service.orders import KEY_REFUSED, ShownOrder, checkout_address, without_addresses
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import in_environment, read_settings
 from patternmill.states import AttemptState, Outcome, Stage
@@ -51,8 +50,6 @@ T = TypeVar("T")
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=30)
 #: So many orders are asked for again when a person wants to know what has become of them.
 _LATEST = 20
-#: Answers that waiting does not change.
-_KEY_REFUSED = frozenset({"unauthorized", "forbidden", "proxy_unauthorized"})
 
 
 @dataclass(frozen=True)
@@ -125,9 +122,7 @@ class Ordering:
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
         await self._api.close()
 
@@ -251,7 +246,7 @@ class Ordering:
         try:
             found = await self.refresh(record)
         except ServiceStopped as stopped:
-            if stopped.code in _KEY_REFUSED:
+            if stopped.code in KEY_REFUSED.values():
                 raise
             return record
         before = record.order.status if record.order is not None else None

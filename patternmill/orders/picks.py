@@ -1,4 +1,4 @@
-"""What a person picked to be ordered, and the products that it stands for; all that is wrong is named at once."""
+"""What a person picked to be ordered, and the products of those rows; all that is wrong is named at once."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _repeated(picks: Iterable[Pick]) -> Iterator[str]:
             yield f"{pick.place}: {shown(pick.sku)} is picked more than once; write it once, with the sum"
 
 
-# The products that the picks stand for, by the ledger and not by a file's word.
+# The products that were picked, by the ledger and not by what a file says.
 
 
 def picked_lines(

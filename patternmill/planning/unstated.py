@@ -51,7 +51,7 @@ _BY_ENVIRONMENT = TypeAdapter(dict[str, dict[str, Any]])
 
 
 def read_unstated(file: Path | None, environment: str) -> Unstated:
-    """What a JSON file says about an environment; without one, or without a word about it, the choices above.
+    """What a JSON file says about an environment; without one, or without an entry about it, the choices above.
 
     What the file names, the service is taken to have. Raises ConfigurationError.
     """

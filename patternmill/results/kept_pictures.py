@@ -40,13 +40,13 @@ def picture_cache(home: Path) -> Path:
 
 
 class PictureDisplay(Protocol):
-    """Where it is said how far the drawing is."""
+    """Where people see how far the drawing is."""
 
     def print(self, text: str) -> None:
         """A line that stays."""
 
     def step(self, text: str) -> None:
-        """What is being done now, in place of what was said before."""
+        """What is being done now, in place of what was shown before."""
 
 
 class PictureKeeper:

@@ -1,6 +1,6 @@
 """What a run came to: its rows in numbers, what went wrong by cause, and the manifest, by which its files are checked.
 
-The manifest has schema version 1. A field may be added within a version; one that changes its meaning or goes away
+The manifest has schema version 1. A field may be added within a version; one that changes its meaning or is removed
 makes the next.
 """
 

@@ -18,7 +18,7 @@ from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import RETRY_OF
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import RunRecord, RunRow
-from patternmill.ledger.reports.run_lookup import runs_with_lease
+from patternmill.ledger.reports.run_lookup import runs_with_lease, without_retries
 from patternmill.results.row_files import RowResult, input_file, row_result, with_corrections
 
 #: The name in a run's options: by position, the row of an earlier run that a row is, where their skus do not show it.
@@ -223,10 +223,8 @@ def _of_retry(
     record: RunRecord, places: Sequence[Place], by_id: Mapping[RunId, RunRecord]
 ) -> Sequence[Place]:
     """A retry repeats the rows of its run, so that they are in its own files too."""
-    root = record
-    while root.options.get(RETRY_OF) in by_id:
-        root = by_id[root.options[RETRY_OF]]
-    if root is not record and all(run_id == root.run_id for run_id, _ in places):
+    origin = without_retries(record, by_id)
+    if origin is not record and all(run_id == origin.run_id for run_id, _ in places):
         return [(record.run_id, position) for _, position in places]
     return places
 

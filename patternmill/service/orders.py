@@ -12,12 +12,12 @@ from patternmill.addresses import is_web_address
 from patternmill.errors import ServiceStopped
 from patternmill.service.outcomes import Answer
 from patternmill.service.redaction import clean
-from patternmill.service.resend import sentence
+from patternmill.service.resend import PASSING, RATE_LIMITED, STOPPING, sentence
 
 #: The key is wrong. Any other refusal may mean that the checkout is not paid: the interface does not show which does.
-_KEY_REFUSED = {401: "unauthorized", 403: "forbidden", 407: "proxy_unauthorized"}
+KEY_REFUSED = {status: STOPPING[status] for status in (401, 403, 407)}
 #: Refusals that are about the moment, and not about the checkout.
-_PASSING = frozenset({408, 423, 425, 429, 499})
+_PASSING = PASSING | {RATE_LIMITED}
 #: Words of a service that answers for an unpaid checkout as for an order.
 _UNPAID = re.compile(
     r"(un|not[ _-]?)paid|(awaiting|pending|requires?)[ _-]?payment|payment[ _-]?(pending|required)"
@@ -65,8 +65,8 @@ def read_order(answer: Answer, checkout_id: str) -> ShownOrder | None:
     status = answer.status
     if answer.usable:
         return _order(answer.body, checkout_id)
-    if status in _KEY_REFUSED:
-        raise ServiceStopped(without_addresses(sentence(answer)), code=_KEY_REFUSED[status])
+    if status in KEY_REFUSED:
+        raise ServiceStopped(without_addresses(sentence(answer)), code=KEY_REFUSED[status])
     if status is not None and 400 <= status < 500 and status not in _PASSING:
         return None
     raise ServiceStopped(without_addresses(sentence(answer)), code="order_not_shown")

@@ -122,9 +122,6 @@ class Failed(Unsuccessful):
 class GaveUp:
     """The job did not end in time; the next run polls it again."""
 
-    job_id: str
-    reason: str
-
 
 CreateEnd = Accepted | Refused | Conflict | Unresolved | Stopped | InDoubt | NotBegun
 JobEnd = Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped

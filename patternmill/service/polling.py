@@ -26,7 +26,6 @@ from patternmill.service.outcomes import (
 from patternmill.service.pacing import Clock, RateLimiter
 from patternmill.service.resend import AskAgain, Polled, ResendPolicy, decide_poll, end_of_job
 from patternmill.states import Stage
-from patternmill.text import duration
 
 logger = logging.getLogger("patternmill.service")
 
@@ -131,7 +130,7 @@ class Poller:
         if known is not None and (end := end_of_job(known, stage)):
             return end
         if self._abandoned:
-            return _gave_up(job_id)
+            return GaveUp()
         self._start()
         job = self._enter(job_id, stage, age.total_seconds())
         try:
@@ -144,7 +143,7 @@ class Poller:
         """End every wait, now and later, without another poll."""
         self._abandoned = True
         for job in [job for jobs in self._jobs.values() for job in jobs]:
-            self._end(job, _gave_up(job.job_id))
+            self._end(job, GaveUp())
 
     async def close(self) -> None:
         """Abandon what is left, and stop."""
@@ -325,8 +324,7 @@ class Poller:
             return Unresolved(
                 "result_missing", f"Job {job.job_id} succeeded, and the service never said what it made."
             )
-        waited = duration(self._clock() - job.accepted_at)
-        return GaveUp(job.job_id, f"Job {job.job_id} had not ended after {waited}.")
+        return GaveUp()
 
     def _end(self, job: Followed, end: JobEnd) -> None:
         if not job.end.done():
@@ -348,7 +346,3 @@ class Poller:
         for job in self._jobs[stage]:
             if job.failures == 0 and not job.end.done() and job.turn and job.due > self._clock():
                 self._plan(job)
-
-
-def _gave_up(job_id: str) -> GaveUp:
-    return GaveUp(job_id, f"The run ended before job {job_id} did.")

@@ -16,7 +16,6 @@ from patternmill.service.outcomes import (
     Conflict,
     ExchangeResult,
     Failed,
-    GaveUp,
     Refused,
     Stopped,
     Succeeded,
@@ -131,7 +130,7 @@ class AskAgain:
 
 
 CreateDecision = ResendAfter | Accepted | Refused | Stopped | Conflict | Unresolved
-PollDecision = AskAgain | Succeeded | Failed | GaveUp | Unresolved | Conflict | Stopped
+PollDecision = AskAgain | Succeeded | Failed | Unresolved | Conflict | Stopped
 
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:

@@ -24,10 +24,10 @@ def from_oklch(lightness: float, chroma: float, hue: float) -> Colour:
     return "#" + "".join(f"{round(255 * _encode(min(1.0, max(0.0, one)))):02x}" for one in rgb)
 
 
-def shift(colour: Colour, *, lighter: float = 0, chroma: float = 1, turn: float = 0) -> Colour:
-    """The colour `lighter` by a part of the whole range, its chroma multiplied, its hue turned by degrees."""
+def shift(colour: Colour, *, lighter: float = 0, chroma: float = 1) -> Colour:
+    """The colour `lighter` by a part of the whole range, its chroma multiplied."""
     lightness, was, hue = to_oklch(colour)
-    return from_oklch(lightness + lighter, was * chroma, hue + turn)
+    return from_oklch(lightness + lighter, was * chroma, hue)
 
 
 def mix(one: Colour, other: Colour, share: float) -> Colour:

@@ -148,7 +148,7 @@ def _part(patch: Patch, left: float, top: float, width: float, height: float, x:
 
 
 def _mirrored(sheet: Sheet) -> Sheet:
-    """The tile, its mirror images beside it: twice as wide and high. Drawings are repeated, not mirrored."""
+    """The tile, its mirror images next to it: twice as wide and high. Drawings are repeated, not mirrored."""
     patches = [
         replace(
             one,

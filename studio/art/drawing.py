@@ -50,7 +50,7 @@ def serve(orders: IO[str], answers: IO[str]) -> None:
 
 
 def _answer(order: Order) -> Answer:
-    """One bad order must not end the process: whatever goes wrong is said to who asked."""
+    """One bad order must not end the process: whatever goes wrong is reported to who asked."""
     try:
         return TASKS[order["task"]](order)
     except Exception as error:
@@ -95,6 +95,6 @@ def _bound() -> None:
 
 if __name__ == "__main__":
     _bound()
-    # What is made goes first; its pictures are drawn beside it.
+    # What is made goes first; its pictures are drawn meanwhile.
     os.nice(5)
     serve(sys.stdin, sys.stdout)

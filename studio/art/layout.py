@@ -89,7 +89,6 @@ HEXAGONAL: MappingProxyType[str, tuple[int, tuple[float, float] | None]] = Mappi
 )
 #: All of whose places are common ones: a drawing on a mirror would have to be its own mirror image.
 MIRRORED = frozenset({"pmg", "cmm", "p4g", "p3m1", "p31m", "p6m"})
-SMALLEST = 7.0
 
 
 @dataclass(frozen=True)

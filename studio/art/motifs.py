@@ -1,4 +1,4 @@
-"""All drawings by name, and what is known about them: which have a right way up, and what goes well beside them."""
+"""All drawings by name, and what is known about them: which have a right way up, and what goes well with them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ UPRIGHT = frozenset(
     }
 ).union(menagerie.UPRIGHT, critters.UPRIGHT, wares.UPRIGHT, produce.UPRIGHT)  # fmt: skip
 
-#: What stands beside a drawing when the prompt names nothing else.
+#: What goes with a drawing when the prompt names nothing else.
 COMPANIONS = MappingProxyType(
     {
         **dict.fromkeys(("peony", "rose_flower", "poppy", "daisy", "blossom", "sunflower"), ("sprig", "leaf")),

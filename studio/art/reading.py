@@ -15,7 +15,7 @@ REACH = 3
 
 @dataclass(frozen=True)
 class Mention:
-    """A subject, and the colours that were said just before it."""
+    """A subject, and the colours that were named just before it."""
 
     subject: str
     colours: tuple[Colour, ...] = ()

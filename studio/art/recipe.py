@@ -17,7 +17,7 @@ from studio.art.reading import Mention, Reading, read_prompt
 from studio.art.references import Traits, guided
 
 Anything = TypeVar("Anything")
-#: Colours that go well beside warm and beside cool ones.
+#: Colours that go well with warm and with cool ones.
 WARM_FRIENDS = ("#2f6b6e", "#d8a94a", "#7f9a6f", "#2f4f78", "#e9b7a6", "#7a4a3a")
 #: What these fields are in when nobody says.
 USUAL_COLOURS = {
@@ -103,16 +103,16 @@ def recipe_for(
     covering = [one for one in mentions if one.subject in fields.NAMES]
     covering.sort(key=lambda one: one.subject in words.COMMON_FIELDS)
     ground_field = covering[0] if covering else None
-    standing = [one for one in mentions if one.subject in motifs.NAMES][:3]
-    palette = _palette(reading, dice, ground_field if not standing else None)
+    drawn = [one for one in mentions if one.subject in motifs.NAMES][:3]
+    palette = _palette(reading, dice, ground_field if not drawn else None)
     plain = not reading.colours and not reading.moods
     chosen = style or reading.style or dice.pick(("flat", "flat", "flat", "print"))
     return Recipe(
         seed=seed_of(prompt, seed),
         palette=palette,
         field=None if ground_field is None else ground_field.subject,
-        subjects=tuple(subject(one, palette, chosen, place, plain) for place, one in enumerate(standing)),
-        layout=_layout(reading, dice, standing, wider=seed is not None or style is not None),
+        subjects=tuple(subject(one, palette, chosen, place, plain) for place, one in enumerate(drawn)),
+        layout=_layout(reading, dice, drawn, wider=seed is not None or style is not None),
         scale=min(2.0, max(0.45, reading.scale)),
         style=chosen,
         texture=reading.texture or _texture(chosen, dice),
@@ -136,28 +136,28 @@ def _mentions(reading: Reading, dice: Dice) -> list[Mention]:
 def _palette(reading: Reading, dice: Dice, covering: Mention | None) -> Palette:
     """Ground and inks. `covering` is the field, when nothing else is on it: then its own colours are the ground's."""
     mood = _mood(reading, dice)
-    said = list(dict.fromkeys(reading.colours))
-    if not said and reading.ground is None:
+    named = list(dict.fromkeys(reading.colours))
+    if not named and reading.ground is None:
         usual = USUAL_COLOURS.get(covering.subject) if covering is not None and not reading.moods else None
         ground, *inks = usual.split() if usual else mood
         return Palette(ground, _apart(inks, ground))
-    own = None if covering is None else _own_ground(covering.subject, said)
+    own = None if covering is None else _own_ground(covering.subject, named)
     if own is not None and reading.ground is None:
-        said.remove(own)
-    ground = reading.ground or own or _ground_for(said, mood if reading.moods else None, dice)
-    others = mood[1:] if reading.moods else _companions(said or list(mood[1:3]), ground, dice)
+        named.remove(own)
+    ground = reading.ground or own or _ground_for(named, mood if reading.moods else None, dice)
+    others = mood[1:] if reading.moods else _companions(named or list(mood[1:3]), ground, dice)
     if (
         covering is not None
         and not reading.moods
-        and len(set(said)) + (reading.ground is not None or own is not None) > 1
+        and len(set(named)) + (reading.ground is not None or own is not None) > 1
     ):
-        others = _shades(said, ground)
-    return Palette(ground, _apart(_distinct([*said, *others], ground), ground))
+        others = _shades(named, ground)
+    return Palette(ground, _apart(_distinct([*named, *others], ground), ground))
 
 
-def _shades(said: list[Colour], ground: Colour) -> list[Colour]:
-    """Tones of the colours said, and no others: what was ordered in navy and white has nothing pink in it."""
-    return [colours.mix(one, ground, share) for share in (0.35, 0.6) for one in said]
+def _shades(named: list[Colour], ground: Colour) -> list[Colour]:
+    """Tones of the named colours, and no others: what was ordered in navy and white has nothing pink in it."""
+    return [colours.mix(one, ground, share) for share in (0.35, 0.6) for one in named]
 
 
 def _mood(reading: Reading, dice: Dice) -> tuple[Colour, ...]:
@@ -167,27 +167,27 @@ def _mood(reading: Reading, dice: Dice) -> tuple[Colour, ...]:
     return tuple(dice.pick(words.MOODS[name]).split())
 
 
-def _own_ground(field: str, said: list[Colour]) -> Colour | None:
+def _own_ground(field: str, named: list[Colour]) -> Colour | None:
     """The ground of a field in two or more colours is one of them: the palest, else the darkest."""
-    if len(said) < 2:
+    if len(named) < 2:
         return None
     if field == "plaid":
-        return said[0]
-    palest, darkest = max(said, key=colours.lightness), min(said, key=colours.lightness)
+        return named[0]
+    palest, darkest = max(named, key=colours.lightness), min(named, key=colours.lightness)
     if colours.lightness(palest) > 0.78:
         return palest
     return darkest if colours.lightness(darkest) < 0.45 else None
 
 
-def _ground_for(said: list[Colour], mood: tuple[Colour, ...] | None, dice: Dice) -> Colour:
+def _ground_for(named: list[Colour], mood: tuple[Colour, ...] | None, dice: Dice) -> Colour:
     """A ground that nobody named: the mood's, a named neutral, or a pale or a dark cousin of the first colour."""
     if mood is not None:
         return mood[0]
-    neutral = [one for one in said if colours.to_oklch(one)[1] < 0.035 and colours.lightness(one) > 0.8]
-    if neutral and len(said) > 1:
-        said.remove(neutral[0])
+    neutral = [one for one in named if colours.to_oklch(one)[1] < 0.035 and colours.lightness(one) > 0.8]
+    if neutral and len(named) > 1:
+        named.remove(neutral[0])
         return neutral[0]
-    first_lightness, _, hue = colours.to_oklch(said[0])
+    first_lightness, _, hue = colours.to_oklch(named[0])
     if first_lightness > 0.72 and dice.chance(0.55):
         return colours.from_oklch(0.3, 0.045, hue + dice.between(-40, 40))
     return dice.pick(
@@ -200,19 +200,19 @@ def _ground_for(said: list[Colour], mood: tuple[Colour, ...] | None, dice: Dice)
     )
 
 
-def _companions(said: list[Colour], ground: Colour, dice: Dice) -> list[Colour]:
-    """Colours that go with those said: a lighter or darker cousin, and friends; none loud beside quiet ones."""
-    first = said[0]
+def _companions(named: list[Colour], ground: Colour, dice: Dice) -> list[Colour]:
+    """Colours that go with the named ones: a lighter or darker cousin, and friends; none loud next to quiet ones."""
+    first = named[0]
     level, chroma, hue = colours.to_oklch(first)
     cousin = colours.from_oklch(level + (0.2 if level < 0.6 else -0.22), chroma * 0.8, hue)
     second = colours.mix(first, ground, 0.45)
-    loudness = max(colours.to_oklch(one)[1] for one in said)
+    loudness = max(colours.to_oklch(one)[1] for one in named)
     if loudness < 0.035:
         return [cousin, second]
     friends = WARM_FRIENDS if _turn(hue, 50) < 90 else COOL_FRIENDS
     start = int(dice.between(0, len(friends)))
     chosen = [friends[(start + step) % len(friends)] for step in range(len(friends))]
-    apart = [one for one in chosen if all(colours.distance(one, other) > 0.12 for other in [*said, ground])]
+    apart = [one for one in chosen if all(colours.distance(one, other) > 0.12 for other in [*named, ground])]
     quiet = min(1.0, (loudness + 0.05) / 0.12)
     return [cousin, *(colours.shift(one, chroma=quiet) for one in apart[:2]), second]
 
@@ -231,18 +231,18 @@ def _apart(inks: Sequence[Colour], ground: Colour) -> tuple[Colour, ...]:
     seen = [colours.apart(ink, ground, 0.2 if place < 2 else 0.12) for place, ink in enumerate(inks)]
     while len(seen) < 4:
         step = 0.16 if colours.lightness(seen[-1]) < 0.6 else -0.16
-        seen.append(colours.apart(colours.shift(seen[len(seen) - 1], lighter=step), ground, 0.1))
+        seen.append(colours.apart(colours.shift(seen[-1], lighter=step), ground, 0.1))
     return tuple(seen[:6])
 
 
 def subject(mention: Mention, palette: Palette, style: str, place: int, plain: bool) -> Subject:
-    """`plain`: nobody said a colour or a mood, so that a lemon is yellow whatever the palette."""
+    """`plain`: nobody named a colour or a mood, so that a lemon is yellow whatever the palette."""
     own = [colours.apart(one, palette.ground, 0.14) for one in mention.colours]
     natural = _natural(mention.subject, palette, plain)
     main = own[0] if own else natural or palette.inks[place % len(palette.inks)]
     if not own and natural is None and mention.subject in motifs.BLOOMS and is_green(main):
         main = next((ink for ink in palette.turned(main) if not is_green(ink)), main)
-    rest = [ink for ink in (*own[1:], *palette.turned(main)[1:])]
+    rest = [*own[1:], *palette.turned(main)[1:]]
     leaf = _leaf(palette, main)
     line = line_colour(palette, main)
     accents = [ink for ink in rest if colours.distance(ink, main) > 0.08] or rest
@@ -297,10 +297,10 @@ def line_colour(palette: Palette, main: Colour) -> Colour:
     return colours.from_oklch(level - 0.25 if level > 0.5 else level + 0.3, chroma * 0.9, hue)
 
 
-def _layout(reading: Reading, dice: Dice, standing: list[Mention], *, wider: bool) -> str:
-    upright = bool(standing) and standing[0].subject in motifs.UPRIGHT
+def _layout(reading: Reading, dice: Dice, drawn: list[Mention], *, wider: bool) -> str:
+    upright = bool(drawn) and drawn[0].subject in motifs.UPRIGHT
     if upright and reading.layout is not None:
-        upright = standing[0].subject not in motifs.TURNABLE
+        upright = drawn[0].subject not in motifs.TURNABLE
     allowed = layout.UPRIGHT if upright else layout.NAMES
     if reading.layout in allowed:
         return str(reading.layout)

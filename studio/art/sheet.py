@@ -81,7 +81,7 @@ def sheet_for(recipe: Recipe) -> Sheet:
 
 def to_svg(sheet: Sheet, shift: tuple[float, float] = (0.0, 0.0)) -> str:
     """The whole tile as SVG, moved by `shift`. What crosses an edge is drawn again on the other side."""
-    content = "".join(_ground(sheet, shift)) + "".join(_standing(sheet, shift))
+    content = "".join(_ground(sheet, shift)) + "".join(_drawn(sheet, shift))
     size = f'width="{number(sheet.width)}" height="{number(sheet.height)}"'
     ground = f'<rect {size} fill="{sheet.recipe.palette.ground}"/>'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{ground}{content}</svg>'
@@ -149,7 +149,7 @@ def _covering(start: float, length: float, period: float) -> list[float]:
     return [step for step in (first - period, first) if step + length > 1e-9 and step < period]
 
 
-def _standing(sheet: Sheet, shift: tuple[float, float]) -> Iterable[str]:
+def _drawn(sheet: Sheet, shift: tuple[float, float]) -> Iterable[str]:
     if not sheet.recipe.subjects:
         return
     drawings = {

@@ -5,6 +5,8 @@ Each drawing covers more than the tile, and what it draws repeats exactly after 
 
 from __future__ import annotations
 
+from itertools import product
+
 from studio.art.cloth import Cloth, box, fill, line
 from studio.art.colour import Colour, mix
 from studio.art.inks import Point, around, blade, circle, number, polygon, smooth
@@ -16,16 +18,13 @@ def geometric(cloth: Cloth) -> str:
     count = cloth.count(5)
     step = TILE / count
     drawn = []
-    for row in range(count):
-        for column in range(count):
-            x, y = column * step, row * step
-            turn = int(cloth.dice.between(0, 4))
-            drawn.append(fill(box(x, y, step, step), mix(cloth.ground, cloth.ink(row + 2 * column), 0.16)))
-            drawn.append(
-                _piece(
-                    int(cloth.dice.between(0, 4)), turn, x, y, step, cloth.ink(int(cloth.dice.between(0, 4)))
-                )
-            )
+    for row, column in product(range(count), range(count)):
+        x, y = column * step, row * step
+        turn = int(cloth.dice.between(0, 4))
+        drawn.append(fill(box(x, y, step, step), mix(cloth.ground, cloth.ink(row + 2 * column), 0.16)))
+        drawn.append(
+            _piece(int(cloth.dice.between(0, 4)), turn, x, y, step, cloth.ink(int(cloth.dice.between(0, 4))))
+        )
     return "".join(drawn)
 
 
@@ -46,28 +45,25 @@ def bauhaus(cloth: Cloth) -> str:
     count = cloth.count(4)
     step = TILE / count
     drawn = []
-    for row in range(count):
-        for column in range(count):
-            x, y, kind = column * step, row * step, int(cloth.dice.between(0, 5))
-            first, second = (cloth.ink(int(cloth.dice.between(0, 4))) for _ in range(2))
-            turn = int(cloth.dice.between(0, 4))
-            drawn.append(
-                fill(
-                    box(x, y, step, step),
-                    cloth.ground if (row + column) % 2 else mix(cloth.ground, second, 0.2),
-                )
+    for row, column in product(range(count), range(count)):
+        x, y, kind = column * step, row * step, int(cloth.dice.between(0, 5))
+        first, second = (cloth.ink(int(cloth.dice.between(0, 4))) for _ in range(2))
+        turn = int(cloth.dice.between(0, 4))
+        drawn.append(
+            fill(
+                box(x, y, step, step),
+                cloth.ground if (row + column) % 2 else mix(cloth.ground, second, 0.2),
             )
-            if kind < 3:
-                drawn.append(_piece(kind, turn, x, y, step, first))
-                drawn.append(fill(circle(x + step / 2, y + step / 2, step * 0.14), second))
-            elif kind == 3:
-                rings = ((0.46, first), (0.3, cloth.ground), (0.15, second))
-                drawn += [
-                    fill(circle(x + step / 2, y + step / 2, step * size), colour) for size, colour in rings
-                ]
-            else:
-                bars = [box(x, y + step * part, step, step * 0.125) for part in (0.06, 0.31, 0.56, 0.81)]
-                drawn += [fill(bar, first) for bar in bars]
+        )
+        if kind < 3:
+            drawn.append(_piece(kind, turn, x, y, step, first))
+            drawn.append(fill(circle(x + step / 2, y + step / 2, step * 0.14), second))
+        elif kind == 3:
+            rings = ((0.46, first), (0.3, cloth.ground), (0.15, second))
+            drawn += [fill(circle(x + step / 2, y + step / 2, step * size), colour) for size, colour in rings]
+        else:
+            bars = [box(x, y + step * part, step, step * 0.125) for part in (0.06, 0.31, 0.56, 0.81)]
+            drawn += [fill(bar, first) for bar in bars]
     return "".join(drawn)
 
 
@@ -96,18 +92,17 @@ def hexagon(cloth: Cloth) -> str:
     down = max(2, round(across * 2 / 3**0.5 / 2) * 2)
     width, height = TILE / across, TILE / down
     drawn = []
-    for row in range(-1, down + 1):
-        for column in range(-1, across + 1):
-            x, y = (column + row % 2 * 0.5) * width, row * height
-            tint = (row * 2 + column % across + (column % across) * row) % 4
-            shades = (
-                ((1.0, cloth.ink(0)), (0.86, cloth.ground))
-                if tint
-                else ((1.0, cloth.ink(1)), (0.86, cloth.ink(1)))
-            )
-            for size, colour in (*shades, (0.5, cloth.ink(tint % 3)), (0.3, cloth.ground)):
-                corners = [(x + px * width / 3**0.5, y + py * height / 1.5) for px, py in _six(size * 0.94)]
-                drawn.append(fill(polygon(corners), colour))
+    for row, column in product(range(-1, down + 1), range(-1, across + 1)):
+        x, y = (column + row % 2 * 0.5) * width, row * height
+        tint = (row * 2 + column % across + (column % across) * row) % 4
+        shades = (
+            ((1.0, cloth.ink(0)), (0.86, cloth.ground))
+            if tint
+            else ((1.0, cloth.ink(1)), (0.86, cloth.ink(1)))
+        )
+        for size, colour in (*shades, (0.5, cloth.ink(tint % 3)), (0.3, cloth.ground)):
+            corners = [(x + px * width / 3**0.5, y + py * height / 1.5) for px, py in _six(size * 0.94)]
+            drawn.append(fill(polygon(corners), colour))
     return "".join(drawn)
 
 
@@ -121,16 +116,15 @@ def cube(cloth: Cloth) -> str:
     down = max(2, round(across * 2 / 3**0.5 / 2) * 2)
     width, height = TILE / across, TILE / down
     drawn = []
-    for row in range(-1, down + 1):
-        for column in range(-1, across + 1):
-            x, y = (column + row % 2 * 0.5) * width, row * height
-            corner = [(x + px * width / 3**0.5, y + py * height / 1.5) for px, py in _six(1.0)]
-            for first, ink in (
-                (5, mix(cloth.ink(0), cloth.ground, 0.45)),
-                (1, cloth.ink(0)),
-                (3, cloth.ink(1)),
-            ):
-                drawn.append(fill(polygon([(x, y), *(corner[(first + step) % 6] for step in range(3))]), ink))
+    for row, column in product(range(-1, down + 1), range(-1, across + 1)):
+        x, y = (column + row % 2 * 0.5) * width, row * height
+        corner = [(x + px * width / 3**0.5, y + py * height / 1.5) for px, py in _six(1.0)]
+        for first, ink in (
+            (5, mix(cloth.ink(0), cloth.ground, 0.45)),
+            (1, cloth.ink(0)),
+            (3, cloth.ink(1)),
+        ):
+            drawn.append(fill(polygon([(x, y), *(corner[(first + step) % 6] for step in range(3))]), ink))
     return "".join(drawn)
 
 
@@ -139,37 +133,35 @@ def tile(cloth: Cloth) -> str:
     count = cloth.count(3)
     step = TILE / count
     drawn = []
-    for row in range(-1, count + 1):
-        for column in range(-1, count + 1):
-            x, y = (column + 0.5) * step, (row + 0.5) * step
-            drawn.append(
-                line(
-                    box(x - step / 2, y - step / 2, step, step),
-                    mix(cloth.ground, cloth.ink(0), 0.3),
-                    step * 0.012,
-                )
+    for row, column in product(range(-1, count + 1), range(-1, count + 1)):
+        x, y = (column + 0.5) * step, (row + 0.5) * step
+        drawn.append(
+            line(
+                box(x - step / 2, y - step / 2, step, step),
+                mix(cloth.ground, cloth.ink(0), 0.3),
+                step * 0.012,
             )
-            for turn in range(0, 360, 45):
-                foot, reach = around(turn, step * 0.08, x, y), step * (0.3 if turn % 90 else 0.36)
-                drawn.append(
-                    fill(blade(*foot, turn, reach, step * 0.14, belly=0.6), cloth.ink(0 if turn % 90 else 1))
-                )
-                drawn.append(fill(circle(*around(turn + 22.5, step * 0.3, x, y), step * 0.018), cloth.ink(2)))
+        )
+        for turn in range(0, 360, 45):
+            foot, reach = around(turn, step * 0.08, x, y), step * (0.3 if turn % 90 else 0.36)
             drawn.append(
-                fill(circle(x, y, step * 0.085), cloth.ink(2))
-                + fill(circle(x, y, step * 0.045), cloth.ground)
+                fill(blade(*foot, turn, reach, step * 0.14, belly=0.6), cloth.ink(0 if turn % 90 else 1))
             )
-            drawn.append(line(circle(x, y, step * 0.455), cloth.ink(0), step * 0.018))
-            corner = (x + step / 2, y + step / 2)
-            drawn += [
-                fill(blade(*corner, turn, step * 0.2, step * 0.13, belly=0.6), cloth.ink(1))
-                for turn in range(45, 405, 90)
-            ]
-            drawn += [
-                fill(blade(*corner, turn, step * 0.13, step * 0.09, belly=0.6), cloth.ink(2))
-                for turn in range(0, 360, 90)
-            ]
-            drawn.append(fill(circle(*corner, step * 0.035), cloth.ink(0)))
+            drawn.append(fill(circle(*around(turn + 22.5, step * 0.3, x, y), step * 0.018), cloth.ink(2)))
+        drawn.append(
+            fill(circle(x, y, step * 0.085), cloth.ink(2)) + fill(circle(x, y, step * 0.045), cloth.ground)
+        )
+        drawn.append(line(circle(x, y, step * 0.455), cloth.ink(0), step * 0.018))
+        corner = (x + step / 2, y + step / 2)
+        drawn += [
+            fill(blade(*corner, turn, step * 0.2, step * 0.13, belly=0.6), cloth.ink(1))
+            for turn in range(45, 405, 90)
+        ]
+        drawn += [
+            fill(blade(*corner, turn, step * 0.13, step * 0.09, belly=0.6), cloth.ink(2))
+            for turn in range(0, 360, 90)
+        ]
+        drawn.append(fill(circle(*corner, step * 0.035), cloth.ink(0)))
     return "".join(drawn)
 
 
@@ -280,11 +272,10 @@ def scallop(cloth: Cloth) -> str:
     down = across * 4
     width, step = TILE / across, TILE / down
     drawn = []
-    for row in range(-4, down + 6):
-        for column in range(-1, across + 2):
-            x, y = (column + row % 2 * 0.5) * width, row * step + step
-            for size, colour in _rings(cloth, (row % down * 3 + column % across) % 5 == 0):
-                drawn.append(fill(circle(x, y, width * 0.5 * size), colour))
+    for row, column in product(range(-4, down + 6), range(-1, across + 2)):
+        x, y = (column + row % 2 * 0.5) * width, row * step + step
+        for size, colour in _rings(cloth, (row % down * 3 + column % across) % 5 == 0):
+            drawn.append(fill(circle(x, y, width * 0.5 * size), colour))
     return "".join(drawn)
 
 
@@ -306,25 +297,23 @@ def deco_fan(cloth: Cloth) -> str:
     down = across * 2
     width, step = TILE / across, TILE / down
     drawn = []
-    for row in range(-2, down + 4):
-        for column in range(-1, across + 2):
-            x, y = (column + row % 2 * 0.5) * width, row * step + step
+    for row, column in product(range(-2, down + 4), range(-1, across + 2)):
+        x, y = (column + row % 2 * 0.5) * width, row * step + step
+        drawn.append(
+            fill(circle(x, y, width * 0.5), cloth.ink(0)) + fill(circle(x, y, width * 0.475), cloth.ground)
+        )
+        for turn in range(-90, 91, 20):
             drawn.append(
-                fill(circle(x, y, width * 0.5), cloth.ink(0))
-                + fill(circle(x, y, width * 0.475), cloth.ground)
-            )
-            for turn in range(-90, 91, 20):
-                drawn.append(
-                    fill(
-                        blade(x, y, turn, width * 0.45, width * 0.1, belly=0.75),
-                        cloth.ink(0 if turn % 40 else 1),
-                    )
+                fill(
+                    blade(x, y, turn, width * 0.45, width * 0.1, belly=0.75),
+                    cloth.ink(0 if turn % 40 else 1),
                 )
-            drawn.append(
-                fill(circle(x, y, width * 0.16), cloth.ground)
-                + line(circle(x, y, width * 0.14), cloth.ink(0), width * 0.02)
-                + fill(circle(x, y, width * 0.07), cloth.ink(2))
             )
+        drawn.append(
+            fill(circle(x, y, width * 0.16), cloth.ground)
+            + line(circle(x, y, width * 0.14), cloth.ink(0), width * 0.02)
+            + fill(circle(x, y, width * 0.07), cloth.ink(2))
+        )
     return "".join(drawn)
 
 
@@ -333,18 +322,17 @@ def arch(cloth: Cloth) -> str:
     down = max(1, round(across * 0.75)) * 2
     width, height = TILE / across, TILE / down
     drawn = []
-    for row in range(-1, down + 1):
-        for column in range(-1, across + 1):
-            x, y = (column + row % 2 * 0.5 + 0.5) * width, (row + 1) * height
-            first = (row % down + column % across) % 4
-            for ring, size in enumerate((0.45, 0.345, 0.24, 0.135)):
-                radius = number(width * size)
-                base = number(y - height * 0.06)
-                path = (
-                    f"M{number(x - width * size)},{base}V{number(y - height * 0.38)}A{radius},{radius} 0 0 "
-                    f"1 {number(x + width * size)},{number(y - height * 0.38)}V{base}Z"
-                )
-                drawn.append(fill(path, cloth.ink(first + ring)) + (line(path, cloth.ground, width * 0.022)))
+    for row, column in product(range(-1, down + 1), range(-1, across + 1)):
+        x, y = (column + row % 2 * 0.5 + 0.5) * width, (row + 1) * height
+        first = (row % down + column % across) % 4
+        for ring, size in enumerate((0.45, 0.345, 0.24, 0.135)):
+            radius = number(width * size)
+            base = number(y - height * 0.06)
+            path = (
+                f"M{number(x - width * size)},{base}V{number(y - height * 0.38)}A{radius},{radius} 0 0 "
+                f"1 {number(x + width * size)},{number(y - height * 0.38)}V{base}Z"
+            )
+            drawn.append(fill(path, cloth.ink(first + ring)) + (line(path, cloth.ground, width * 0.022)))
     return "".join(drawn)
 
 
@@ -353,20 +341,18 @@ def circles(cloth: Cloth) -> str:
     count = cloth.count(5)
     step = TILE / count
     drawn = []
-    for row in range(-1, count + 2):
-        for column in range(-1, count + 2):
-            x, y = column * step, row * step
-            for turn in range(45, 405, 90):
-                drawn.append(
-                    fill(
-                        blade(x, y, turn, step * 0.7, step * 0.26, belly=0.5),
-                        cloth.ink((row % count + column % count) % 2),
-                    )
+    for row, column in product(range(-1, count + 2), range(-1, count + 2)):
+        x, y = column * step, row * step
+        for turn in range(45, 405, 90):
+            drawn.append(
+                fill(
+                    blade(x, y, turn, step * 0.7, step * 0.26, belly=0.5),
+                    cloth.ink((row % count + column % count) % 2),
                 )
-    for row in range(-1, count + 2):
-        for column in range(-1, count + 2):
-            drawn.append(fill(circle((column + 0.5) * step, row * step, step * 0.075), cloth.ink(2)))
-            drawn.append(fill(circle(column * step, row * step, step * 0.05), cloth.ground))
+            )
+    for row, column in product(range(-1, count + 2), range(-1, count + 2)):
+        drawn.append(fill(circle((column + 0.5) * step, row * step, step * 0.075), cloth.ink(2)))
+        drawn.append(fill(circle(column * step, row * step, step * 0.05), cloth.ground))
     return "".join(drawn)
 
 

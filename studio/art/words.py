@@ -208,7 +208,7 @@ OWN_COLOURS = MappingProxyType(
 #: Two words of which neither means what it says: nobody wants cups on a tea towel.
 OTHER_THINGS = frozenset({"tea towel", "tea towels", "star sign", "sun room", "apple watch", "bow tie"})
 
-#: Words that are a colour and a subject: what they mean when nothing beside them decides.
+#: Words that are a colour and a subject: what they mean when nothing next to them decides.
 DOUBTFUL = MappingProxyType(
     {
         "rose": "subject", "lavender": "subject", "lemon": "subject", "cherry": "subject",

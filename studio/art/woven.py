@@ -5,6 +5,8 @@ Each drawing covers more than the tile, and what it draws repeats exactly after 
 
 from __future__ import annotations
 
+from itertools import product
+
 from studio.art.cloth import Cloth, box, fill, line
 from studio.art.colour import mix
 from studio.art.inks import Point, circle, polygon
@@ -90,10 +92,9 @@ def houndstooth(cloth: Cloth) -> str:
     count = cloth.count(8)
     step = TILE / count / 4
     drawn = []
-    for row in range(-1, count + 1):
-        for column in range(-1, count + 1):
-            at = [((column * 4 + x) * step, (row * 4 + y) * step) for x, y in HOUND]
-            drawn.append(fill(polygon(at), cloth.ink(0)))
+    for row, column in product(range(-1, count + 1), range(-1, count + 1)):
+        at = [((column * 4 + x) * step, (row * 4 + y) * step) for x, y in HOUND]
+        drawn.append(fill(polygon(at), cloth.ink(0)))
     return "".join(drawn)
 
 
@@ -158,17 +159,16 @@ def basketweave(cloth: Cloth) -> str:
     count = cloth.count(8, multiple=2)
     step = TILE / count
     drawn = []
-    for row in range(count):
-        for column in range(count):
-            for bar in range(3):
-                at = (bar + 0.12) * step / 3
-                flat = (row + column) % 2 == 0
-                x, y = (
-                    column * step + (0.03 * step if flat else at),
-                    row * step + (at if flat else 0.03 * step),
-                )
-                size = (step * 0.94, step * 0.25) if flat else (step * 0.25, step * 0.94)
-                drawn.append(fill(box(x, y, *size), cloth.ink(0 if flat else 1)))
+    for row, column in product(range(count), range(count)):
+        for bar in range(3):
+            at = (bar + 0.12) * step / 3
+            flat = (row + column) % 2 == 0
+            x, y = (
+                column * step + (0.03 * step if flat else at),
+                row * step + (at if flat else 0.03 * step),
+            )
+            size = (step * 0.94, step * 0.25) if flat else (step * 0.25, step * 0.94)
+            drawn.append(fill(box(x, y, *size), cloth.ink(0 if flat else 1)))
     return "".join(drawn)
 
 

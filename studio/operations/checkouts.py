@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from studio import offer
 from studio.errors import Refusal, unknown
@@ -56,9 +56,7 @@ class Checkouts:
         return order_body(order, checkout, self._context.clock())
 
     def list_orders(self, body: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> Sequence[tuple[int, tuple[Order, Checkout]]]:
-            return self._table.orders(caller.account, before, limit)
-
+        read = partial(self._table.orders, caller.account)
         return listing("orders", body, read, lambda pair: order_body(*pair, self._context.clock()))
 
     def find(self, checkout_id: str, caller: Caller) -> Checkout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from studio.errors import unknown
 from studio.instruments.fates import Fate
@@ -45,9 +46,7 @@ class Jobs:
         return self._answer(self.find(body.jobId, caller), caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> list[tuple[int, Job]]:
-            return self._context.store.jobs.page(caller.account, before, limit)
-
+        read = partial(self._context.store.jobs.page, caller.account)
         return listing("jobs", body, read, lambda job: self._listed(job, caller))
 
     def find(self, job_id: str, caller: Caller) -> Job:
@@ -55,6 +54,20 @@ class Jobs:
         job = self._context.store.jobs.get(caller.account, job_id)
         if job is None:
             raise unknown("job", job_id)
+        return job
+
+    def listed_results(
+        self, kind: Kind, body: Page, caller: Caller, shown: Callable[[Job], Answer]
+    ) -> Answer:
+        """A part of the list of patterns, or products, each as `shown` by its job."""
+        read = partial(self._context.store.jobs.results, caller.account, kind, self._context.clock())
+        return listing(f"{kind}s", body, read, shown)
+
+    def of_result(self, kind: Kind, result_id: str, caller: Caller) -> Job:
+        """The job that made this. Raises Refusal (404): until it has succeeded, a pattern or product is unknown."""
+        job = self._context.store.jobs.of_result(caller.account, kind, result_id)
+        if job is None or not job.has_succeeded(self._context.clock()):
+            raise unknown(kind, result_id)
         return job
 
     def start(self, operation: str, body: CreateBody, caller: Caller, plan: Callable[[], Work]) -> Answer:

@@ -6,7 +6,7 @@ from studio.design import Change, Crop, Design, Edit, Extend, Recolor
 from studio.errors import FieldFault, Refusal, unknown
 from studio.instruments import prompt_marks
 from studio.models import find_model
-from studio.operations.context import Answer, Caller, Context, listing, timestamp
+from studio.operations.context import Answer, Caller, Context, timestamp
 from studio.operations.jobs import Jobs, Work, picture_url
 from studio.operations.references import References
 from studio.requests import (
@@ -55,18 +55,11 @@ class Patterns:
         return pattern_body(self.find(body.patternId, caller), caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> list[tuple[int, Job]]:
-            now = self._context.clock()
-            return self._context.store.jobs.results(caller.account, "pattern", now, before, limit)
-
-        return listing("patterns", body, read, lambda job: pattern_body(job, caller))
+        return self._jobs.listed_results("pattern", body, caller, lambda job: pattern_body(job, caller))
 
     def find(self, pattern_id: str, caller: Caller) -> Job:
         """The job that made this pattern. Raises Refusal (404): until it has succeeded, a pattern is unknown."""
-        job = self._context.store.jobs.of_result(caller.account, "pattern", pattern_id)
-        if job is None or not job.has_succeeded(self._context.clock()):
-            raise unknown("pattern", pattern_id)
-        return job
+        return self._jobs.of_result("pattern", pattern_id, caller)
 
     def _first(self, body: CreatePattern, caller: Caller) -> Work:
         prompt_marks.refuse_content(body.prompt)

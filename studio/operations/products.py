@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from studio import offer
 from studio.errors import FieldFault, Refusal, unknown
 from studio.instruments import prompt_marks
-from studio.operations.context import Answer, Caller, Context, listing, timestamp
+from studio.operations.context import Answer, Caller, Context, timestamp
 from studio.operations.jobs import Jobs, Work, picture_url
 from studio.operations.patterns import Patterns, parts
 from studio.requests import CreateProduct, GetProduct, Page
@@ -46,18 +46,11 @@ class Products:
         return self._answer(self.find(body.productId, caller), caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> list[tuple[int, Job]]:
-            now = self._context.clock()
-            return self._context.store.jobs.results(caller.account, "product", now, before, limit)
-
-        return listing("products", body, read, lambda job: self._answer(job, caller))
+        return self._jobs.listed_results("product", body, caller, lambda job: self._answer(job, caller))
 
     def find(self, product_id: str, caller: Caller) -> Job:
         """The job that built this product. Raises Refusal (404): until it has succeeded, a product is unknown."""
-        job = self._context.store.jobs.of_result(caller.account, "product", product_id)
-        if job is None or not job.has_succeeded(self._context.clock()):
-            raise unknown("product", product_id)
-        return job
+        return self._jobs.of_result("product", product_id, caller)
 
     def _work(self, body: CreateProduct, caller: Caller) -> Work:
         pattern = self._patterns.find(body.patternId, caller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from studio.errors import unknown
@@ -40,9 +41,7 @@ class References:
         return self._answer_to(body.referenceId, caller)
 
     def list(self, body: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> list[tuple[int, Reference]]:
-            return self._context.store.references.page(caller.account, before, limit)
-
+        read = partial(self._context.store.references.page, caller.account)
         return listing("references", body, read, lambda one: _answer(one, caller))
 
     def delete(self, body: GetReference, caller: Caller) -> Answer:

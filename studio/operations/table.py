@@ -37,47 +37,32 @@ class Operation:
         return cast(Perform, attrgetter(self.method or self.name.replace("/", "."))(service))
 
 
+def _job_operation(name: str, summary: str, body: type[Body], method: str = "") -> Operation:
+    """An operation that begins a job."""
+    return Operation(name, summary, body, answers.JobAnswer, (404, 409, 422), method)
+
+
 OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        "patterns/create",
-        "Generate a pattern from a prompt.",
-        requests.CreatePattern,
-        answers.JobAnswer,
-        (404, 409, 422),
-    ),
+    _job_operation("patterns/create", "Generate a pattern from a prompt.", requests.CreatePattern),
     Operation("patterns/get", "A pattern.", requests.GetPattern, answers.PatternAnswer, (404,)),
     Operation("patterns/list", "The account's patterns.", requests.Page, answers.PatternList, (404,)),
-    Operation(
-        "refine/edit",
-        "A new pattern: this one with more words.",
-        requests.EditPattern,
-        answers.JobAnswer,
-        (404, 409, 422),
-        method="patterns.edit",
+    _job_operation(
+        "refine/edit", "A new pattern: this one with more words.", requests.EditPattern, "patterns.edit"
     ),
-    Operation(
+    _job_operation(
         "refine/recolor",
         "A new pattern: this one in other colours.",
         requests.RecolorPattern,
-        answers.JobAnswer,
-        (404, 409, 422),
-        method="patterns.recolor",
+        "patterns.recolor",
     ),
-    Operation(
-        "refine/crop",
-        "A new pattern: a part of this one's tile.",
-        requests.CropPattern,
-        answers.JobAnswer,
-        (404, 409, 422),
-        method="patterns.crop",
+    _job_operation(
+        "refine/crop", "A new pattern: a part of this one's tile.", requests.CropPattern, "patterns.crop"
     ),
-    Operation(
+    _job_operation(
         "refine/extend",
         "A new pattern: this one with a larger repeat.",
         requests.ExtendPattern,
-        answers.JobAnswer,
-        (404, 409, 422),
-        method="patterns.extend",
+        "patterns.extend",
     ),
     Operation("jobs/get", "A job as it stands.", requests.GetJob, answers.JobAnswer, (404,)),
     Operation("jobs/list", "The account's jobs.", requests.Page, answers.JobList, (404,)),
@@ -121,13 +106,7 @@ OPERATIONS: tuple[Operation, ...] = (
         (404,),
         method="range.get_category",
     ),
-    Operation(
-        "products/create",
-        "Build a product from a pattern.",
-        requests.CreateProduct,
-        answers.JobAnswer,
-        (404, 409, 422),
-    ),
+    _job_operation("products/create", "Build a product from a pattern.", requests.CreateProduct),
     Operation("products/get", "A product.", requests.GetProduct, answers.ProductAnswer, (404,)),
     Operation("products/list", "The account's products.", requests.Page, answers.ProductList, (404,)),
     Operation(

@@ -7,6 +7,7 @@ keys the studio was started with, sees them too.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from urllib.parse import urlencode
 
 from starlette.requests import Request
@@ -127,12 +128,10 @@ class Console:
         return {category.category_id(environment): category.name for category in CATEGORIES}
 
     def _orders(self, asked: Page, caller: Caller) -> Answer:
-        def read(before: int | None, limit: int) -> list[tuple[int, tuple[Order, Checkout]]]:
-            return self._service.store.checkouts.orders(caller.account, before, limit)
-
         def shown(pair: tuple[Order, Checkout]) -> Answer:
             return {**order_body(*pair, self._service.now()), "path": f"/checkout/{pair[1].page_id}/order"}
 
+        read = partial(self._service.store.checkouts.orders, caller.account)
         return listing("orders", asked, read, shown)
 
     def _exchanges(self, which: Filter) -> Callable[[int | None, int], list[tuple[int, KeptExchange]]]:

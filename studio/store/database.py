@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,10 +39,6 @@ class Database:
     def execute(self, statement: str, values: Row = ()) -> int:
         """Run one statement; the number of rows it changed."""
         return self._connection.execute(statement, values).rowcount
-
-    def execute_many(self, statement: str, rows: Iterable[Row]) -> None:
-        """Run one statement for each row; call it in a transaction."""
-        self._connection.executemany(statement, rows)
 
     def one(self, query: str, values: Row = ()) -> Row | None:
         row: Row | None = self._connection.execute(query, values).fetchone()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from patternmill.errors import ConfigurationError
@@ -62,11 +62,16 @@ def later_runs(ledger: Ledger, record: RunRecord) -> list[RunRecord]:
     Without retries: each repeats what an earlier run requested, and adds nothing new.
     """
     runs = ledger.runs(environment=record.environment, catalog=record.catalog)
-    by_id = {run.run_id: run for run in runs}
+    origin = without_retries(record, {run.run_id: run for run in runs})
+    place = next((place for place, run in enumerate(runs) if run.run_id == origin.run_id), len(runs))
+    return [run for run in runs[:place] if RETRY_OF not in run.options and had_lease(run)]
+
+
+def without_retries(record: RunRecord, by_id: Mapping[RunId, RunRecord]) -> RunRecord:
+    """The run whose rows a retry, or a retry of one, repeats; any other run itself."""
     while record.options.get(RETRY_OF) in by_id:
         record = by_id[record.options[RETRY_OF]]
-    place = next((place for place, run in enumerate(runs) if run.run_id == record.run_id), len(runs))
-    return [run for run in runs[:place] if RETRY_OF not in run.options and had_lease(run)]
+    return record
 
 
 def products_asked_for(ledger: Ledger, run_id: RunId, skus: Sequence[str]) -> dict[str, ItemKey | None]:

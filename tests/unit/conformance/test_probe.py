@@ -81,7 +81,7 @@ def test_report_is_not_sent_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "text"),
     [
         (answered(307, None), "redirect (307)"),
         (Answer(ExchangeResult.ANSWERED, Trouble.HTML, "", 200), "HTML instead of JSON"),
@@ -89,6 +89,6 @@ def test_report_is_not_sent_again() -> None:
         (LOST, "the connection closed before the answer"),
     ],
 )
-def test_unreadable_answer_skips_the_check(answer: Answer, words: str) -> None:
-    with pytest.raises(Skipped, match=words.replace("(", r"\(").replace(")", r"\)")):
+def test_unreadable_answer_skips_the_check(answer: Answer, text: str) -> None:
+    with pytest.raises(Skipped, match=text.replace("(", r"\(").replace(")", r"\)")):
         ask(service_with(answer), VirtualTime())

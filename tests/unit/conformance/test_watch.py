@@ -38,7 +38,7 @@ def test_same_service_has_no_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("departure", "words"),
+    ("departure", "text"),
     [
         (answering("models/list", 200, {"models": []}), ""),
         (
@@ -54,9 +54,9 @@ def test_same_service_has_no_changes() -> None:
         ),
     ],
 )
-def test_change_of_outcome_or_shape_is_named(departure: Departure, words: str) -> None:
+def test_change_of_outcome_or_shape_is_named(departure: Departure, text: str) -> None:
     found = changes(report_of(), report_of(departure))
-    assert any(words in change for change in found) if words else found == []
+    assert any(text in change for change in found) if text else found == []
 
 
 def test_checks_that_were_not_allowed_are_compared_with_the_last_time_that_they_were(

@@ -48,7 +48,7 @@ _OF_AN_ITEM = {
 def expected(
     pattern: AttemptState | None, product: AttemptState | None, outcome: Outcome | None
 ) -> RowStatus:
-    """The table, said once more in other words: the product counts, and before it there is one, the pattern."""
+    """The table, stated once more in another form: the product counts, and before it there is one, the pattern."""
     begun = [state for state in (product, pattern) if state not in (None, AttemptState.WITHDRAWN)]
     if not begun or begun[0] is None:
         return RowStatus.NOT_STARTED
@@ -86,8 +86,8 @@ def test_unsuccessful_row_has_a_code_a_reason_and_a_remedy(state: AttemptState) 
     assert found.error_code and found.error and found.remedy
     if state not in (AttemptState.FAILED, AttemptState.REJECTED, AttemptState.HELD):
         return
-    told = row_outcome(attempt(state, error_code="its_code", error="Its words."), None, None)
-    assert (told.error_code, told.error) == ("its_code", "Its words.")
+    found = row_outcome(attempt(state, error_code="its_code", error="Its words."), None, None)
+    assert (found.error_code, found.error) == ("its_code", "Its words.")
 
 
 def test_refusal_and_failure_have_different_remedies() -> None:

@@ -56,7 +56,7 @@ def test_same_message_under_two_codes_is_two_causes() -> None:
 
 
 def test_each_wrong_word_of_a_file_is_a_cause() -> None:
-    """A count beside a word is of that word alone."""
+    """A count next to a value is of that value alone."""
     words = ("Cusion", "Cusion", "Pillow")
     rows = [
         refused(str(number), error_code="unknown_category", error=f"unknown category `{word}`")

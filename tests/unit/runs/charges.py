@@ -50,7 +50,7 @@ CREATE_TROUBLES: list[outcomes.CreateEnd] = [
 FOLLOW_TROUBLES: list[outcomes.JobEnd] = [
     failed(),
     failed(f"{FINAL}: a trademark"),
-    outcomes.GaveUp("", "not in time"),
+    outcomes.GaveUp(),
     outcomes.Unresolved("job_unknown", "404"),
     outcomes.Conflict("wrong_job", "another"),
     outcomes.Stopped("unauthorised", "401"),

@@ -139,7 +139,7 @@ class FakeStudioApi:
         self.service.follows.append(job_id)
         await self._pause()
         if not await self._ended():
-            return GaveUp(job_id, "abandoned")
+            return GaveUp()
         kind, name = self.service.names[job_id]
         assert kind is stage
         await self._at(lambda: self.service.at_job_end(name))

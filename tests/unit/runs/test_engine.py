@@ -160,7 +160,7 @@ def test_lost_answer_is_resent(shop: Workshop, service: Service) -> None:
 
 def test_running_job_is_resumed_by_its_id(shop: Workshop, service: Service) -> None:
     """By the next run; nothing is created."""
-    service.on_follow["herons"] = [outcomes.GaveUp("job-1", "not in time")]
+    service.on_follow["herons"] = [outcomes.GaveUp()]
     first = shop.run(ONE)
     assert (first.outcome, first.statuses) == (
         Outcome.COMPLETED_WITH_FAILURES,

@@ -145,7 +145,7 @@ def honest(wait: float) -> str | None:
     return str(max(1, math.ceil(wait)))
 
 
-def silent(wait: float) -> str | None:
+def unhinted(wait: float) -> str | None:
     return None
 
 
@@ -178,8 +178,8 @@ class Service:
         now, at_once = virtual.clock(), self._at_once.get(operation)
         for limit in (at_once, self._limits.get(operation)):
             if limit is not None and not limit.takes(now):
-                told = self._case.retry_after(limit.wait(now))
-                return Answer(ExchangeResult.ANSWERED, status=429, retry_after=told)
+                retry_after = self._case.retry_after(limit.wait(now))
+                return Answer(ExchangeResult.ANSWERED, status=429, retry_after=retry_after)
         if operation == POLLS:
             return self._poll(fields["jobId"])
         kind = "pattern" if operation == PATTERNS else "product"
@@ -223,7 +223,7 @@ class Case:
     #: What can be reached of each, or of both together, in each phase.
     possible: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     phases: tuple[float, ...] = (240.0,)
-    retry_after: RetryAfter = silent
+    retry_after: RetryAfter = unhinted
     #: By operation, the most jobs that the service runs; above that it answers 429.
     jobs_at_once: Callable[[], Mapping[str, JobsAtOnce]] = dict
     window: int = 200
@@ -244,7 +244,7 @@ SHAPES: dict[str, Callable[[float], Limit]] = {
     "token bucket, burst 10": lambda rate: TokenBucket(rate, 10),
 }
 HINTS: dict[str, RetryAfter] = {
-    "no hint": silent,
+    "no hint": unhinted,
     "Retry-After": honest,
     "Retry-After 1": lambda wait: "1",
     "Retry-After 5": lambda wait: "5",
@@ -254,11 +254,11 @@ CHANGING = {180.0: 4.0, 360.0: 12.0}
 
 def _cases() -> Iterable[Case]:
     for shape, limit in SHAPES.items():
-        for hint, told in HINTS.items():
-            yield Case(f"6 + 6, {shape}, {hint}", lambda n=limit: _apart(n(6), n(6)), SIX, retry_after=told)  # type: ignore[misc]
-    for hint, told in HINTS.items():
+        for hint, after in HINTS.items():
+            yield Case(f"6 + 6, {shape}, {hint}", lambda n=limit: _apart(n(6), n(6)), SIX, retry_after=after)  # type: ignore[misc]
+    for hint, after in HINTS.items():
         name = f"12 together, burst 10, {hint}"
-        yield Case(name, lambda: _together(TokenBucket(12)), SHARED, retry_after=told)
+        yield Case(name, lambda: _together(TokenBucket(12)), SHARED, retry_after=after)
     yield Case("12 together, fixed window, no hint", lambda: _together(FixedWindow(12)), SHARED)
     three = {PATTERNS: (3.0,), PRODUCTS: (3.0,)}
     yield Case("3 patterns + 20 products", lambda: _apart(TokenBucket(3), TokenBucket(20)), three)
@@ -444,11 +444,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("words", nargs="*")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     for name, case in CASES.items():
-        if not given.words or any(word in name for word in given.words):
-            figures = [simulate(case, 7 + number) for number in range(given.seeds)]
-            print(f"{name:45}", figures[0] if given.seeds == 1 else _several(figures), flush=True)
+        if not arguments.words or any(word in name for word in arguments.words):
+            figures = [simulate(case, 7 + number) for number in range(arguments.seeds)]
+            print(f"{name:45}", figures[0] if arguments.seeds == 1 else _several(figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A service in virtual time whose jobs take what they are told to, and a run that polls for them."""
+"""A service in virtual time whose jobs take as long as they are set to, and a run that polls for them."""
 
 from __future__ import annotations
 

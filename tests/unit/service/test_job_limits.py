@@ -159,13 +159,13 @@ def test_what_finishes_something_waits_for_its_slot_before_the_rest() -> None:
             order.append(name)
             limits.release(claim)
 
-        given = [
+        creates = [
             ("new", Stage.PATTERN, False),
             ("never", Stage.PRODUCT, False),
             ("again", Stage.PATTERN, True),
             ("product", Stage.PRODUCT, False),
         ]
-        tasks = [asyncio.create_task(send(*one)) for one in given]
+        tasks = [asyncio.create_task(send(*one)) for one in creates]
         await _pass(1)
         assert order == []
         tasks[1].cancel()

@@ -27,8 +27,8 @@ class Answers:
 
     async def __call__(self, operation: str, body: bytes) -> Answer:
         self.asked.append((operation, orjson.loads(body)))
-        status, said = self.answers.get(operation, self.answers[None])
-        return Answer(ExchangeResult.ANSWERED, status=status, body=said)
+        status, answer = self.answers.get(operation, self.answers[None])
+        return Answer(ExchangeResult.ANSWERED, status=status, body=answer)
 
     def missing(self) -> dict[str, str]:
         return asyncio.run(missing_operations(Questions(self, RateLimiter(1e6), ResendPolicy()), [RECOLOR]))
@@ -49,7 +49,7 @@ def test_any_other_answer_means_that_it_is_there(status: int) -> None:
 
 
 def test_service_that_says_not_found_to_every_invalid_body() -> None:
-    """It is told apart by how it answers for an operation that certainly is not there."""
+    """It is distinguished by how it answers for an operation that certainly is not there."""
     service = Answers(
         {
             None: (404, {"error": {"code": "no_such_operation"}}),
@@ -77,8 +77,8 @@ def test_refused_key_or_address_stops(status: int) -> None:
 
 
 def test_no_clear_answer_stops() -> None:
-    async def away(operation: str, body: bytes) -> Answer:
+    async def unreachable(operation: str, body: bytes) -> Answer:
         return Answer(ExchangeResult.NOT_SENT, Trouble.NAME_NOT_FOUND)
 
     with pytest.raises(ServiceStopped):
-        asyncio.run(missing_operations(Questions(away, RateLimiter(1e6), ResendPolicy()), [RECOLOR]))
+        asyncio.run(missing_operations(Questions(unreachable, RateLimiter(1e6), ResendPolicy()), [RECOLOR]))

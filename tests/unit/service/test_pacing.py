@@ -46,7 +46,7 @@ def test_products_go_before_patterns_and_each_in_order() -> None:
 
 
 def test_cancelled_waits_leak_no_slot() -> None:
-    """Also when the slot was granted in the same moment."""
+    """Also when the slot was freed in the same moment."""
 
     async def main() -> None:
         window, chance, running, most = _window(3), random.Random(5), 0, 0
@@ -152,7 +152,7 @@ class RateLimitedService:
 
 
 async def _ask_for_three_minutes(
-    service: RateLimitedService, latency: float, told: float
+    service: RateLimitedService, latency: float, pause: float
 ) -> tuple[float, float]:
     """The share of refusals, and the requests served a second, after the first half minute."""
     limiter, end = RateLimiter(200, clock=virtual.clock), 180.0
@@ -167,8 +167,8 @@ async def _ask_for_three_minutes(
             if served:
                 limiter.accepted(sent_at)
             else:
-                limiter.limited(sent_at, told)
-                await asyncio.sleep(max(told, 0.5))
+                limiter.limited(sent_at, pause)
+                await asyncio.sleep(max(pause, 0.5))
 
     await asyncio.gather(*(worker() for _ in range(40)))
     late = [served for at, served in service.log if 30 < at <= end]
@@ -177,11 +177,11 @@ async def _ask_for_three_minutes(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("limit", "latency", "told"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
+    ("limit", "latency", "pause"), [(2, 0.05, 0.0), (5, 0.05, 1.0), (20, 0.5, 1.0), (30, 0.05, 0.0)]
 )
-def test_hidden_rate_limit_is_learned(limit: int, latency: float, told: float) -> None:
+def test_hidden_rate_limit_is_learned(limit: int, latency: float, pause: float) -> None:
     """Under five percent of refusals after half a minute, at no less than 85 percent of the limit."""
-    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(limit), latency, told))
+    share, served = virtual.run(_ask_for_three_minutes(RateLimitedService(limit), latency, pause))
     assert share < 0.05
     assert served > 0.85 * limit
 
@@ -250,8 +250,8 @@ def test_cancelled_and_closed_waits_take_no_turn() -> None:
     virtual.run(main())
 
 
-def _breaker(**given: float) -> Breaker:
-    return Breaker(failures=3, clock=virtual.clock, **given)
+def _breaker(**options: float) -> Breaker:
+    return Breaker(failures=3, clock=virtual.clock, **options)
 
 
 def test_repeated_failures_open_the_breaker_and_send_one_probe() -> None:

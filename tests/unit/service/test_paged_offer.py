@@ -1,4 +1,4 @@
-"""A list of categories in pages, whatever the service calls its cursor; and what is done where no way leads on."""
+"""A list of categories in pages, whatever the service calls its cursor; and what is done where none leads on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 2
 Body = dict[str, Any]
 #: The start of the page that is asked for; None: the question is not understood.
 Find = Callable[[Body], int | None]
-#: The answer's fields beside its records, by the start of the next page, if there is one.
+#: The answer's fields next to its records, by the start of the next page, if there is one.
 Tell = Callable[[int | None], Body]
 
 

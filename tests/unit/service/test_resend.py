@@ -284,8 +284,8 @@ def test_pauses_double_with_jitter_up_to_the_longest() -> None:
 )
 def test_retry_after_is_read_as_seconds_and_as_a_date(text: str, seconds: float | None) -> None:
     """Dates are compared with the service's own clock; what cannot be read is no wait."""
-    told = read_retry_after(answered(429, retry_after=text, date="Mon, 01 Jan 2024 00:00:00 GMT"))
-    assert (None if told is None else told.total_seconds()) == seconds
+    pause = read_retry_after(answered(429, retry_after=text, date="Mon, 01 Jan 2024 00:00:00 GMT"))
+    assert (None if pause is None else pause.total_seconds()) == seconds
 
 
 YOUNG, OLD = timedelta(seconds=10), timedelta(minutes=5)
@@ -324,7 +324,7 @@ POLLS: list[tuple[str, Answer, timedelta, Any]] = [
     ("20 redirect once", answered(302), OLD, AskAgain(timedelta(milliseconds=250))),
     ("16 404 of a proxy", answered(404, None, Trouble.HTML), OLD, AskAgain(timedelta(milliseconds=250))),
     (
-        "44 another ID beside ours",
+        "44 another ID next to ours",
         answered(200, {**DONE, "result": {"productId": "q-1", "patternId": "p-1"}}),
         OLD,
         Succeeded("p-1", None),

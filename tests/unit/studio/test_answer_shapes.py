@@ -49,7 +49,7 @@ def test_every_category_is_in_the_list(shape: str) -> None:
 
 
 def test_no_two_shapes_are_alike() -> None:
-    """Four at least, beside the studio's own."""
+    """Four at least, besides the studio's own."""
     lists = {json.dumps(listing(shape)) for shape in SHAPES}
     assert len(lists | {json.dumps(LISTING)}) == len(SHAPES) + 1 >= 5
 

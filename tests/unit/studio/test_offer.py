@@ -41,7 +41,7 @@ def test_unknown_category_has_no_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("selections", "said"),
+    ("selections", "messages"),
     [
         ({"size": "40x40", "fabric": "linen"}, []),
         (
@@ -63,9 +63,9 @@ def test_unknown_category_has_no_answer() -> None:
         ),
     ],
 )
-def test_invalid_selections_are_all_named(selections: dict[str, str], said: list[str]) -> None:
+def test_invalid_selections_are_all_named(selections: dict[str, str], messages: list[str]) -> None:
     """At once, with what is offered instead."""
-    assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == said
+    assert [fault.message for fault in offer.selection_faults(CUSHION, selections)] == messages
 
 
 def test_defaults_complete_the_selections() -> None:

@@ -44,16 +44,16 @@ def test_fine_pictures_have_more_detail() -> None:
 
 
 def test_reference_guides_what_the_prompt_leaves_open() -> None:
-    """Its commonest colour is the ground; what the prompt says is said."""
+    """Its commonest colour is the ground; what the prompt names stays."""
     traits = (measure(striped(upright=True)),)
-    open_, said = (
+    open_, named = (
         sheet_of(Design(prompt=prompt), traits).recipe
         for prompt in ("swallows", "green swallows on white, tossed")
     )
 
     assert distance(open_.palette.ground, "#f5ecd7") < 0.03
     assert open_.layout == "pg"
-    assert (said.palette.ground, said.layout) == (words.COLOURS["white"], "toss")
+    assert (named.palette.ground, named.layout) == (words.COLOURS["white"], "toss")
 
 
 def test_reference_of_fine_detail_makes_small_motifs() -> None:
