@@ -32,7 +32,8 @@ class ControlClient:
         """The answer. Raises ControlFailed."""
         try:
             status, answer = post_json(f"{self._file.url}/control/{command}", self._file.key, body or {})
-        except OSError as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # The last two: it ended within its answer.
             raise ControlFailed(f"the studio at {self._file.url} cannot be reached: {error}") from error
         if status >= http.client.BAD_REQUEST:
             raise ControlFailed(str(answer["error"]["message"]))

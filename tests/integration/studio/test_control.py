@@ -6,10 +6,12 @@ import base64
 import http.client
 import io
 import json
+import socket
 import sqlite3
 import threading
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,8 +21,9 @@ from PIL import Image
 
 from studio.errors import Refusal
 from studio.instruments.control import Control
-from studio.instruments.control_client import ControlFailed, post_json
+from studio.instruments.control_client import ControlClient, ControlFailed, post_json
 from studio.instruments.control_commands import main
+from studio.instruments.control_file import NAME
 from studio.keys import Keys
 from studio.store import Account, Store
 from studio.testing import Studio
@@ -57,6 +60,27 @@ def picture() -> str:
     file = io.BytesIO()
     Image.new("RGB", (8, 8), "#336699").save(file, "PNG")
     return base64.b64encode(file.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"{}\r\n", b"HTTP/1.1 200 OK\r\n\r\n{"]
+)
+def test_studio_that_ends_within_its_answer_cannot_be_reached(answer: bytes, tmp_path: Path) -> None:
+    """Whatever part of it has arrived."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        file = {"url": f"http://127.0.0.1:{server.getsockname()[1]}", "key": "k"}
+        (tmp_path / NAME).write_text(json.dumps(file), encoding="utf-8")
+
+        def end_early() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        ending = pool.submit(end_early)
+        with pytest.raises(ControlFailed, match="cannot be reached"):
+            ControlClient(tmp_path).ask("reset")
+        ending.result(timeout=10)
 
 
 def test_control_has_a_key_of_its_own(studio: Studio) -> None:
