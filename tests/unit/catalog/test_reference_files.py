@@ -58,9 +58,9 @@ def test_missing_file_is_named(place: ReferencePlace) -> None:
 
 def test_other_files_are_no_pictures(place: ReferencePlace, tmp_path: Path) -> None:
     (tmp_path / "secrets.env").write_text("KEY=1")
-    told = message("secrets.env", place)
-    assert "no PNG, JPEG or WebP" in told
-    assert "KEY" not in told
+    shown = message("secrets.env", place)
+    assert "no PNG, JPEG or WebP" in shown
+    assert "KEY" not in shown
 
 
 def test_large_picture_is_refused(

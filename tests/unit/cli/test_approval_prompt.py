@@ -39,7 +39,7 @@ def asked_for(folder: Path, count: int) -> RunSpec:
     return import_spec(ImportRequest(file=file))
 
 
-def heard(spec: RunSpec, digest: str | None = None) -> bool:
+def is_approved(spec: RunSpec, digest: str | None = None) -> bool:
     return asyncio.run(asyncio.wait_for(approved(spec, digest), 30))
 
 
@@ -71,7 +71,7 @@ def on_record(home: Path) -> list[Approval]:
 
 def test_small_plan_needs_no_approval(service: Service, home: Path, tmp_path: Path) -> None:
     """And nothing is on record for it."""
-    assert heard(asked_for(tmp_path, 1))
+    assert is_approved(asked_for(tmp_path, 1))
     assert not home.exists()
 
 
@@ -79,7 +79,7 @@ def test_without_a_terminal_the_plan_is_refused(service: Service, home: Path, tm
     """The refusal names the plan and how it is approved; nothing is on record."""
     spec = asked_for(tmp_path, 4)
     with pytest.raises(ApprovalNeeded) as refused:
-        heard(spec)
+        is_approved(spec)
     assert f"--approve {digest_of(spec)[:12]}`" in refused.value.remedy
     assert not home.exists()
 
@@ -90,7 +90,7 @@ def test_plan_is_named_by_a_prefix_of_its_digest(
 ) -> None:
     """In either case; it is approved as a whole, by the logged-in user."""
     spec = asked_for(tmp_path, 4)
-    assert heard(spec, digest_of(spec)[:length].upper())
+    assert is_approved(spec, digest_of(spec)[:length].upper())
     (said,) = on_record(home)
     assert said.digest == digest_of(spec)
     assert (said.ceiling.items, "@" in (said.who or "")) == (8, True)
@@ -104,7 +104,7 @@ def test_another_plan_is_not_approved(service: Service, home: Path, tmp_path: Pa
     spec = asked_for(tmp_path, 4)
     for wrong in (named, digest_of(spec)[:11]):
         with pytest.raises(ConfigurationError, match=digest_of(spec)[:12]):
-            heard(spec, wrong)
+            is_approved(spec, wrong)
     assert not home.exists()
 
 
@@ -112,11 +112,11 @@ def test_repeated_command_approves_nothing_more(service: Service, home: Path, tm
     """Before it has run, and after."""
     spec = asked_for(tmp_path, 4)
     digest = digest_of(spec)
-    assert heard(spec, digest)
-    assert heard(spec, digest)
-    assert heard(spec)
+    assert is_approved(spec, digest)
+    assert is_approved(spec, digest)
+    assert is_approved(spec)
     carry_out(spec)
-    assert heard(spec, digest)
+    assert is_approved(spec, digest)
     assert len(on_record(home)) == 1
 
 
@@ -129,10 +129,10 @@ def test_approvers_code(
     spec = asked_for(tmp_path, 4)
     digest = digest_of(spec)
     with pytest.raises(ConfigurationError, match="an approval needs the code"):
-        heard(spec, digest)
+        is_approved(spec, digest)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("click.prompt", lambda text, hide_input: typed if hide_input else "")
-    assert heard(spec, digest) is begun
+    assert is_approved(spec, digest) is begun
     if begun:
         assert [approval.verdict for approval in on_record(home)] == ["approved"]
     else:
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_the_question_at_once(
     monkeypatch.setattr("click.confirm", lambda text, default: True)
     monkeypatch.setattr(f"click.{question}", interrupted)
     with pytest.raises(click.Abort):
-        heard(asked_for(tmp_path, 4))
+        is_approved(asked_for(tmp_path, 4))
     assert not answered
     assert not home.exists()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

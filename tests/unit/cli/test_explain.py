@@ -14,7 +14,7 @@ from patternmill.states import AttemptState, Outcome, RowStatus
 from tests.unit.cli.ledgers import FERN, HERON, HERON_MUG, REFUSED, BegunRun, Past
 
 
-def told(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> str:
+def shown(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> str:
     assert main.run(["explain", name, *options]) == 0
     return capsys.readouterr().out
 
@@ -35,7 +35,7 @@ def test_story_is_in_time_order(past: Past) -> None:
     """Both runs, the shared pattern and each attempt at the product, in order."""
     run = retried(past)
     (story,) = stories(past.ledger, "H-2")
-    assert [(told.stage, told.attempt, told.what) for told in story.events] == [
+    assert [(shown.stage, shown.attempt, shown.what) for shown in story.events] == [
         (None, None, "run_began"),
         ("pattern", 1, "intended"),
         ("pattern", 1, "accepted"),
@@ -65,10 +65,10 @@ def test_row_is_found_by_each_of_its_ids(past: Past, capsys: pytest.CaptureFixtu
     run = retried(past)
     product = run.product("H-2")
     first, second = past.ledger.attempts_of(product.key)
-    text = told(capsys, "H-2")
+    text = shown(capsys, "H-2")
     for name in (second.result_id, first.job_id, second.job_id, first.request_id, product.key):
         assert name is not None
-        assert told(capsys, name) == text
+        assert shown(capsys, name) == text
         assert name in text
     assert "the loom broke" in text
     assert "450 minor units, over all attempts" in text
@@ -80,7 +80,7 @@ def test_prices_are_in_the_configured_currency(
     """Over all attempts, and of each."""
     retried(past)
     monkeypatch.setenv("PATTERNMILL_CURRENCY", "EUR")
-    text = told(capsys, "H-2")
+    text = shown(capsys, "H-2")
     assert "price:  €4.50, over all attempts" in text
     assert "attempt 2: succeeded, €2.00" in text
 
@@ -90,7 +90,7 @@ def test_pattern_story_lists_its_rows(past: Past, capsys: pytest.CaptureFixture[
     run = retried(past)
     (attempt,) = past.ledger.attempts_of(run.pattern("H-1").key)
     assert attempt.result_id is not None
-    text = told(capsys, attempt.result_id)
+    text = shown(capsys, attempt.result_id)
     assert text.startswith("A pattern in catalog spring")
     assert "shared by: H-1, H-2" in text
 
@@ -99,9 +99,9 @@ def test_sku_of_several_catalogs_has_a_story_in_each(past: Past, capsys: pytest.
     past.begin(HERON)
     past.begin(HERON, catalog="autumn")
     past.begin(HERON, environment="production")
-    assert told(capsys, "H-1").count("in catalog") == 3
-    assert told(capsys, "H-1", "--catalog", "autumn").count("in catalog") == 1
-    assert told(capsys, "H-1", "--environment", "production").count("in catalog") == 1
+    assert shown(capsys, "H-1").count("in catalog") == 3
+    assert shown(capsys, "H-1", "--catalog", "autumn").count("in catalog") == 1
+    assert shown(capsys, "H-1", "--environment", "production").count("in catalog") == 1
 
 
 def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,7 +110,7 @@ def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixtu
     old.make("H-1")
     old.end()
     past.begin("H-1,grey herons,Cushion,S,linen,")
-    text = told(capsys, "H-1")
+    text = shown(capsys, "H-1")
     assert text.count("(of an earlier request)") == 2
     assert "blue herons" in text
     assert "grey herons" in text
@@ -120,7 +120,7 @@ def test_changed_row_shows_both_contents(past: Past, capsys: pytest.CaptureFixtu
 def test_refused_row_shows_its_problem(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """Its story, as it was never begun."""
     past.begin(FERN, REFUSED).end()
-    assert "now:    refused (unknown_category)" in told(capsys, "R-1")
+    assert "now:    refused (unknown_category)" in shown(capsys, "R-1")
 
 
 def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,7 +130,7 @@ def test_decision_of_a_person_is_part_of_the_story(past: Past, capsys: pytest.Ca
     detail = json.dumps({"decision": "write_off", "by": "A. Weaver", "reason": "refunded"})
     with past.ledger.transaction():
         past.ledger.record_event(run.record.run_id, "settled", held.request_id, detail=detail)
-    assert "settled (write off, by A. Weaver: refunded)" in told(capsys, "F-1")
+    assert "settled (write off, by A. Weaver: refunded)" in shown(capsys, "F-1")
 
 
 def test_unknown_name_is_refused(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,7 +151,7 @@ def test_retired_row_says_so(past: Past, capsys: pytest.CaptureFixture[str]) -> 
     with past.ledger.transaction():
         past.ledger.add_changes(gone.record.run_id, [change])
         past.ledger.update_catalog(gone.record)
-    text = told(capsys, "H-1")
+    text = shown(capsys, "H-1")
     assert (
         f"now:    retired 2027-01-15 12:02:09 by run {gone.record.run_id}: the source no longer has it"
         in text
@@ -165,10 +165,10 @@ def test_corrections_of_a_row_are_shown(past: Past, capsys: pytest.CaptureFixtur
     one = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
     with past.ledger.transaction():
         past.ledger.add_corrections(run.record, [one])
-    assert "corrected: category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00\n" in told(
+    assert "corrected: category `Cusion` -> `Cushion`, by run run-1, 2027-01-15 12:01:00\n" in shown(
         capsys, "H-1"
     )
     (held,) = past.ledger.corrections("staging", "spring")
     with past.ledger.transaction():
         past.ledger.end_corrections("staging", "spring", [(held, CorrectionEnd.UNDONE)])
-    assert "by run run-1, 2027-01-15 12:01:00; undone, 2027-01-15 12:01:00" in told(capsys, "H-1")
+    assert "by run run-1, 2027-01-15 12:01:00; undone, 2027-01-15 12:01:00" in shown(capsys, "H-1")

@@ -244,7 +244,7 @@ def test_report_is_sent_once(
     desk: Desk,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever comes back; and the person is told."""
+    """Whatever comes back; and the person sees it."""
     attempt = failed(past)
     desk.answers = answers
     assert run("--sku", "F-1", "--yes") == code
@@ -360,7 +360,7 @@ def test_same_sku_in_two_catalogs_needs_a_name(
 def test_report_goes_to_the_service_of_the_request(
     past: Past, desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one is told nothing of it."""
+    """Another one learns nothing of it."""
     attempt = failed(past)
     monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
     assert run("--sku", "F-1", "--yes") == 2

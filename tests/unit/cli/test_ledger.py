@@ -139,7 +139,7 @@ def test_edited_file_is_found_by_its_manifest(
     (tmp_path / "out" / "results.csv").write_text("edited")
     (tmp_path / "out" / "failures.csv").unlink()
     assert main.run(["ledger", "verify", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().out
-    assert "results.csv is not as" in told
-    assert "failures.csv is not as" in told
-    assert f"patternmill results {run.record.run_id}" in told
+    shown = capsys.readouterr().out
+    assert "results.csv is not as" in shown
+    assert "failures.csv is not as" in shown
+    assert f"patternmill results {run.record.run_id}" in shown

@@ -51,10 +51,10 @@ def test_own_errors_become_messages(
     """With the remedy and without a traceback; 2 means that nothing was spent."""
     raising.append(error)
     assert main.run(["check"]) == code
-    told = capsys.readouterr().err
-    assert error.message in told
-    assert error.remedy in told
-    assert "Traceback" not in told
+    shown = capsys.readouterr().err
+    assert error.message in shown
+    assert error.remedy in shown
+    assert "Traceback" not in shown
 
 
 def test_interruption_exits_with_130(raising: list[BaseException]) -> None:
@@ -72,11 +72,11 @@ def test_unexpected_error_goes_to_a_file_without_secrets(
     monkeypatch.setenv("PATTERNMILL_API_KEY", "canary-4711")
     raising.append(RuntimeError("sent canary-4711 as Bearer other-secret to https://me:pass@host/"))
     assert main.run(["check"]) == 1
-    told = capsys.readouterr().err
+    shown = capsys.readouterr().err
     (report,) = (tmp_path / "logs").glob("error-*.log")
-    assert str(report) in told
+    assert str(report) in shown
     assert "Traceback" in report.read_text()
-    for text in (told, report.read_text()):
+    for text in (shown, report.read_text()):
         assert "RuntimeError" in text
         assert not any(secret in text for secret in ("canary-4711", "other-secret", "me:pass"))
 

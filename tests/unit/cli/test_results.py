@@ -90,7 +90,7 @@ def test_crashed_run_shows_the_present_states(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "shown"),
     [
         ("nothing", "no run 'nothing'"),
         ("run", "2 runs begin with 'run'"),
@@ -98,13 +98,13 @@ def test_crashed_run_shows_the_present_states(
     ],
 )
 def test_ambiguous_and_unknown_names_are_refused(
-    past: Past, capsys: pytest.CaptureFixture[str], name: str, told: str
+    past: Past, capsys: pytest.CaptureFixture[str], name: str, shown: str
 ) -> None:
     """With what to write instead."""
     past.begin(HERON).end()
     past.begin(HERON, catalog="autumn").end()
     assert main.run(["results", name]) == 2
-    assert told in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
 
 
 def test_skipped_run_has_no_files(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

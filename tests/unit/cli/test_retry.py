@@ -241,12 +241,12 @@ def test_plan_only_and_no_terminal_begin_nothing(
     monkeypatch.setenv("PATTERNMILL_PRODUCT_PRICE", "200")
     troubled(past)
     assert main.run(["retry", "--plan-only"]) == 0
-    told = capsys.readouterr()
-    assert "To buy:  1 pattern and 4 products for 850 minor units" in told.out
-    assert "At most: 4 patterns and 8 products for 1,800 minor units" in told.out
-    assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in told.out
+    shown = capsys.readouterr()
+    assert "To buy:  1 pattern and 4 products for 850 minor units" in shown.out
+    assert "At most: 4 patterns and 8 products for 1,800 minor units" in shown.out
+    assert "4 rows: 1 failed, 1 not started, 1 in doubt, 1 waiting" in shown.out
     assert main.run(["retry"]) == 2
-    assert capsys.readouterr().out == told.out
+    assert capsys.readouterr().out == shown.out
 
 
 def test_nothing_to_retry_exits_with_0(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

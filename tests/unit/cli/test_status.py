@@ -142,9 +142,9 @@ def test_catalog_option_filters_runs_and_open_items(past: Past, capsys: pytest.C
     run.attempt(run.pattern("H-1"), AttemptState.HELD)
     past.begin(FERN, catalog="autumn")
     assert main.run(["status", "--catalog", "autumn"]) == 0
-    told = capsys.readouterr().out
-    assert "autumn" in told
-    assert "spring" not in told
+    shown = capsys.readouterr().out
+    assert "autumn" in shown
+    assert "spring" not in shown
 
 
 def test_open_checkouts_are_of_their_catalog(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

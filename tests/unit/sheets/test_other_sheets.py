@@ -70,7 +70,7 @@ def test_json_numbers_are_the_texts_that_are_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "shown"),
     [
         (b'{"sku": "A"\n{"sku": "B"}', "line 1"),
         (b'{"sku": "A", "sku": "B"}', "twice"),
@@ -81,8 +81,8 @@ def test_json_numbers_are_the_texts_that_are_written() -> None:
         (b'{"sku": "\\ud83d", "prompt": "a", "category": "Mug"}', "half a character"),
     ],
 )
-def test_malformed_json_is_refused_in_a_sentence(raw: bytes, told: str) -> None:
-    with pytest.raises(InputRefused, match=told) as caught:
+def test_malformed_json_is_refused_in_a_sentence(raw: bytes, shown: str) -> None:
+    with pytest.raises(InputRefused, match=shown) as caught:
         read(raw)
     assert caught.value.code in (FileCode.MALFORMED_JSON, FileCode.UNREADABLE_ENCODING)
 

@@ -107,7 +107,7 @@ def test_carried_cells_read_the_same_in_both_kinds_of_workbooks(value: Any, code
 
 
 @pytest.mark.parametrize(
-    ("value", "code", "told"),
+    ("value", "code", "shown"),
     [
         (datetime.date(2025, 3, 1), "yyyy-mm-dd", "the date 2025-03-01"),
         (datetime.datetime.fromisoformat("2025-03-01 12:00"), "d.m.yy h:mm", "the date 2025-03-01 12:00:00"),
@@ -122,13 +122,13 @@ def test_carried_cells_read_the_same_in_both_kinds_of_workbooks(value: Any, code
     ],
 )
 def test_cell_that_displays_something_else_is_refused_with_its_address(
-    value: Any, code: str, told: str
+    value: Any, code: str, shown: str
 ) -> None:
     """Only its row, and only in the columns that a catalog uses."""
     rows = [HEADER, ("A-1", value, *ROWS[0][2:]), ("A-2", *ROWS[0][1:4], value)]
     found = checked(read(workbook({"Artikel": rows}, {"B2": code, "E3": code})))
     assert codes(found) == {2: ["not_text"]}
-    assert told in str(found.problems[0]) and "Artikel!B2" in str(found.problems[0])
+    assert shown in str(found.problems[0]) and "Artikel!B2" in str(found.problems[0])
     assert "format the cell as Text" in found.problems[0].remedy
     assert ("format `0`" in found.problems[0].remedy) == (value == 4006381333931)
 
@@ -268,9 +268,9 @@ def test_displayed_text_of_an_open_document_counts() -> None:
     file = read(open_document("".join(rows)))
     assert file.records[0].line == 5
     assert file.records[0].cells == ("007", "blue  herons\nlow", "Mug", "1,5", "01.03.25")
-    told = [str(problem) for problem in checked(file).problems if problem.line == 6]
-    assert "Artikel!A6 holds the number 4006381333931, which is displayed as 4.00638E+12" in told[0]
-    assert "Artikel!B6 holds the date 01.03.25" in told[1]
+    shown = [str(problem) for problem in checked(file).problems if problem.line == 6]
+    assert "Artikel!A6 holds the number 4006381333931, which is displayed as 4.00638E+12" in shown[0]
+    assert "Artikel!B6 holds the date 01.03.25" in shown[1]
     assert "1 row hidden" in file.notes[0]
 
 
@@ -280,7 +280,7 @@ def test_hidden_worksheet_of_an_open_document_is_read_when_it_is_named() -> None
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "shown"),
     [
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel workbook"),
         (archive({"xl/workbook.bin": b""}), ".xlsb"),
@@ -292,9 +292,9 @@ def test_hidden_worksheet_of_an_open_document_is_read_when_it_is_named() -> None
         (archive({"mimetype": b"", "encrypted-package": b"", "META-INF/manifest.xml": b"<x/>"}), "password"),
     ],
 )
-def test_other_archives_are_refused_by_their_names(raw: bytes, told: str) -> None:
+def test_other_archives_are_refused_by_their_names(raw: bytes, shown: str) -> None:
     fault = refused(raw)
-    assert told in fault.message and fault.remedy
+    assert shown in fault.message and fault.remedy
 
 
 @pytest.mark.parametrize("number", [0.0, 7, -7.5, 99999999999, 0.1 + 0.2])
