@@ -206,7 +206,9 @@ def _placeholders(rows: Sequence[Row], price: PatternPrice, buys: Callable[[Row]
     prompts = dict.fromkeys(row.prompt for row in doubtful)
     lines = tuple(row.line for row in doubtful)
     what = f"Text that seems to describe no pattern, in {_rows(lines)}: {_named(prompts)}"
-    yield Lint(what, f"Describe the pattern, or save {price.of(len(prompts))}.", lines, len(prompts))
+    which = "row" if len(lines) == 1 else "rows"
+    advice = f"Describe the pattern, or delete the {which} to save {price.of(len(prompts))}."
+    yield Lint(what, advice, lines, len(prompts))
 
 
 @dataclass(frozen=True)
@@ -260,8 +262,8 @@ def _unwanted(
         saved = len({_pattern(row) for row in new if buys(row)} - others)
         what = f"{marked.message}, in {_rows(lines)}: {_named(dict.fromkeys(map(marked.text, new)))}"
         saving = f" to save {price.of(saved)}" if saved else ""
-        which, them = ("row", "it") if len(lines) == 1 else ("rows", "them")
-        advice = f"{marked.reason}, and the {which} would be bought: delete {them}{saving}."
+        which = "row" if len(lines) == 1 else "rows"
+        advice = f"{marked.reason}, and the {which} would be bought. Delete the {which}{saving}."
         yield Lint(what, advice, lines, saved, is_mark=True)
 
 

@@ -92,7 +92,7 @@ def test_another_model_makes_another_pattern() -> None:
 def test_placeholder_text_is_named() -> None:
     (one,) = find_lint(file("test", "herons", "n/a", "test"), EURO)
     assert one.message == "Text that seems to describe no pattern, in rows 2, 4-5: `test`, `n/a`"
-    assert one.advice == "Describe the pattern, or save 2 patterns, \u20ac0.80."
+    assert one.advice == "Describe the pattern, or delete the rows to save 2 patterns, \u20ac0.80."
     assert (lint_note([one], EURO) or "").startswith("Worth a look: 1 remark (up to 2 patterns")
 
 
@@ -185,12 +185,12 @@ def test_rows_that_their_sheet_says_are_not_to_be_ordered_are_named() -> None:
     lint = find_lint(found, EURO)
     assert list(lint_lines(lint))[1:3] == [
         "  Marked as not to be ordered by the column `Bestellen?`, in rows 3, 5: `nein`, `Nein`",
-        "    The column is not read, and the rows would be bought: delete them to save 1 pattern, €0.40.",
+        "    The column is not read, and the rows would be bought. Delete the rows to save 1 pattern, €0.40.",
     ]
     assert (lint[0].lines, lint[0].patterns) == ((3, 5), 1)
     assert find_lint(found, EURO, buys=lambda row: False, makes=lambda row: False) == ()
     (made,) = find_lint(found, EURO, buys=lambda row: False)
-    assert made.advice == "The column is not read, and the rows would be bought: delete them."
+    assert made.advice == "The column is not read, and the rows would be bought. Delete the rows."
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_struck_rows_are_named() -> None:
     struck = replace(found, file=replace(found.file, struck=frozenset({3})))
     assert list(lint_lines(find_lint(struck, EURO)))[1:3] == [
         "  Struck through in the worksheet, in row 3: `A1`",
-        "    Formatting is not read, and the row would be bought: delete it to save 1 pattern, €0.40.",
+        "    Formatting is not read, and the row would be bought. Delete the row to save 1 pattern, €0.40.",
     ]
 
 
