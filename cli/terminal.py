@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -23,6 +24,8 @@ from patternmill.text import visible_lines
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+#: Of a pipe, and of a terminal that was closed.
+_READER_LEFT = {errno.EPIPE, errno.EIO}
 _ERASE_LINE = "\r\x1b[K"
 
 
@@ -71,7 +74,9 @@ class _Output(io.FileIO):
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
-        except BrokenPipeError:
+        except OSError as error:
+            if error.errno not in _READER_LEFT:
+                raise
             return memoryview(data).nbytes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -52,6 +53,18 @@ def test_import_ends_as_its_rows_did(streams: str, tmp_path: Path) -> None:
 )
 def test_quick_verbs_end_quietly(command: str, streams: str, tmp_path: Path) -> None:
     assert shell(tmp_path, command, streams) == ("0", "")
+
+
+def test_closed_terminal_changes_no_exit_code(tmp_path: Path) -> None:
+    """Also what was to be written when it was closed, and is still to be written at the end."""
+    ours, theirs = pty.openpty()
+    program = "import sys; from cli import terminal; terminal.prepare_streams(); sys.stdin.read(); print('x', end='')"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdin=subprocess.PIPE, stdout=theirs) as process:
+        os.close(theirs)
+        os.close(ours)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
