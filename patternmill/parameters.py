@@ -36,8 +36,9 @@ Parts = Annotated[int, Field(ge=1, le=64)]
 MaxFailures = Annotated[
     str | None, Field(json_schema_extra={"pattern": r"^(\d{1,9}|(\d{1,2}(\.\d+)?|100)\s*%)$"})
 ]
-#: Of one product.
-Quantity = Annotated[int, Field(ge=1)]
+#: Of one product in a checkout: more than that is a slip of the keyboard.
+MOST_OF_A_PRODUCT = 100_000
+Quantity = Annotated[int, Field(ge=1, le=MOST_OF_A_PRODUCT)]
 #: Of one checkout.
 Lines = Annotated[int, Field(ge=1, le=1000)]
 #: Of the orders of a catalog.

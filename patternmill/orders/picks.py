@@ -16,6 +16,7 @@ from patternmill.errors import InputRefused
 from patternmill.ledger.ledger import Ledger
 from patternmill.ledger.records import PickedLine, RunRecord
 from patternmill.ledger.reports.current_rows import PresentRow, present_rows
+from patternmill.parameters import MOST_OF_A_PRODUCT
 from patternmill.runs.request import OrderRequest
 from patternmill.sheets.sheet_reader import read_table
 from patternmill.sheets.tables import Table
@@ -125,8 +126,9 @@ def _pick(cells: Mapping[str, str], row: str, default: int) -> Pick | str | None
         return f"{row}, column picked: {shown(cells['picked'])} is neither yes nor no; write yes, or leave it empty"
     if not cells["sku"]:
         return f"{row}, column sku: it is picked and has no sku; write the row's sku"
-    if quantity and (not _QUANTITY.fullmatch(quantity) or int(quantity) < 1):
-        return f"{row}, column quantity: {shown(quantity)} is no whole number of 1 or more; correct it"
+    if quantity and (not _QUANTITY.fullmatch(quantity) or not 1 <= int(quantity) <= MOST_OF_A_PRODUCT):
+        bounds = f"from 1 to {MOST_OF_A_PRODUCT:,}"
+        return f"{row}, column quantity: {shown(quantity)} is no whole number {bounds}; correct it"
     return Pick(
         cells["sku"], int(quantity) if quantity else default, f"{row}, column sku", cells.get("note") or None
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import openpyxl
 import pytest
+from pydantic import ValidationError
 
 from patternmill.errors import InputRefused
 from patternmill.orders.picks import Pick, Picks, picks_of, read_picks
@@ -21,6 +22,13 @@ def file(folder: Path, text: str | bytes) -> Path:
 def test_rows_named_one_by_one() -> None:
     found = picks_of(OrderRequest(sku=("A", " B "), quantity=3))
     assert found == Picks((Pick("A", 3, "--sku A"), Pick("B", 3, "--sku  B ")))
+
+
+@pytest.mark.parametrize("quantity", [0, 100_001, 10**20])
+def test_quantity_that_nobody_means_is_refused(quantity: int) -> None:
+    """No ledger could hold some of them."""
+    with pytest.raises(ValidationError, match="quantity"):
+        OrderRequest(sku=("A",), quantity=quantity)
 
 
 @pytest.mark.parametrize("mark", ["yes", "Y", "x", "X", "1", "TRUE", " yes ", "✓"])
@@ -79,12 +87,14 @@ def test_picked_number_that_is_displayed_otherwise_is_refused(tmp_path: Path) ->
 
 def test_everything_wrong_is_named_at_once(tmp_path: Path) -> None:
     text = "sku,picked,quantity\nA,maybe,\n,yes,1\nB,yes,1.5\nC,yes,0\nD,yes,\nd ,yes,\n\nE,yes,2\n"
+    text += "F,yes,100001\nG,yes,100000\n"
     problems = picks_of(OrderRequest(picks=file(tmp_path, text))).problems
     assert [problem.partition(":")[0] for problem in problems] == [
         "picks.csv, row 2, column picked",
         "picks.csv, row 3, column sku",
         "picks.csv, row 4, column quantity",
         "picks.csv, row 5, column quantity",
+        "picks.csv, row 10, column quantity",
         "picks.csv, row 6, column sku",
         "picks.csv, row 7, column sku",
     ]
