@@ -114,7 +114,9 @@ class PrefectConnection:
 
     def __exit__(self, *error: object) -> None:
         if self._own is not None:
-            self._own.stop()
+            # Ctrl-C waits no longer for its end, and changes nothing about how the run ended.
+            with suppress(KeyboardInterrupt):
+                self._own.stop()
 
     def what_starts(self) -> str:
         """What `wait` waits for, and why, for people."""

@@ -135,12 +135,20 @@ class SharedProcess:
 
     def _await_end(self) -> None:
         deadline = time.monotonic() + END_SECONDS
-        while self.is_alive() and time.monotonic() < deadline:
+        while self.is_alive() and time.monotonic() < deadline and not self._is_frozen():
             time.sleep(0.02)
         if self.child is not None:
             if self.child.poll() is None:
                 self.child.kill()
             self.child.wait()
+
+    def _is_frozen(self) -> bool:
+        """Stopped by a signal: it would not end by itself."""
+        import psutil
+
+        with suppress(psutil.Error):
+            return self.child is not None and psutil.Process(self.child.pid).status() == psutil.STATUS_STOPPED
+        return False
 
 
 def usable_port(wanted: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 import urllib.request
 from collections.abc import Callable
@@ -60,6 +61,17 @@ def test_second_user_joins_the_running_server(server: OwnServer) -> None:
     with OwnServer(server.directory.parent) as joined:
         assert (joined.api_url, joined.is_owner) == (server.api_url, False)
     assert server_answers(server.api_url)
+
+
+def test_frozen_server_is_not_waited_for(own_home: Path) -> None:
+    """It would not end by itself; all it has acknowledged is in its database."""
+    with OwnServer(own_home) as server:
+        child = server._process.child
+        assert child is not None
+        child.send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    assert child.poll() is not None
 
 
 def test_server_killed_in_use_restarts_on_its_port(server: OwnServer) -> None:
