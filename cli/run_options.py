@@ -98,7 +98,9 @@ def checked_request(model: type[Request], asked: Mapping[str, Any]) -> Request:
     try:
         return model(**{name: value for name, value in asked.items() if value not in (None, ())})
     except ValidationError as error:
-        faults = [(str(fault["loc"][0]), fault["msg"]) for fault in error.errors()]
+        faults = [
+            (str(fault["loc"][0]), fault["msg"].removeprefix("Value error, ")) for fault in error.errors()
+        ]
         messages = [f"--{name.replace('_', '-')} {_NAMES.get(name, message)}" for name, message in faults]
         raise ConfigurationError(f"{'; '.join(messages)}.", remedy="Correct it, or see --help.") from None
 

@@ -26,6 +26,16 @@ ModelName = Annotated[str, Field(max_length=200)]
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN)]
 #: It names a folder too.
 CatalogName = Annotated[str, Field(pattern=r"^\w[\w .-]{0,62}$", max_length=63)]
+
+
+def _checked_edition(name: str) -> str:
+    """It is compared as it is written: a space that nobody sees would buy everything once more."""
+    if name != name.strip():
+        raise ValueError(f"{name!r} begins or ends with a space: write {name.strip()!r}")
+    return name
+
+
+EditionName = Annotated[str, AfterValidator(_checked_edition)]
 SourceName = Annotated[str, Field(min_length=1)]
 #: Of patterns, products, rows, or minor units of money.
 Count = Annotated[int, Field(ge=0)]

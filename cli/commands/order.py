@@ -226,7 +226,9 @@ def checkout_lines(record: CheckoutRecord) -> Iterator[str]:
 
 def _why(record: CheckoutRecord) -> str:
     attempt = record.attempt
-    if attempt is None or not attempt.error:
+    if attempt is None:
+        return "it was not asked for."
+    if not attempt.error:
         return (
             "whether the service has it is not known. The same command sends its request again, and past "
             "PATTERNMILL_IN_DOUBT_LIMIT a person decides (patternmill settle --list)."

@@ -242,11 +242,13 @@ def _many_lines(
     yield from more(len(items), _MOST_ITEMS)
     amount = sum(item.price for item in items)
     requests = plural(len(items), "request")
-    booked = f" for {money(amount, currency)}, which stays booked" if amount else ""
+    price = f" for {money(amount, currency)}" if amount else ""
     if resend:
-        yield f"To send again, each under its own ID: {requests}{booked}."
+        booked = ", which is booked on today then, whatever is left of the day's budget" if amount else ""
+        yield f"To send again, each under its own ID: {requests}{price}{booked}."
     else:
-        yield f"To write off: {requests}{booked}; a retry would buy them anew."
+        booked = ", which stays booked" if amount else ""
+        yield f"To write off: {requests}{price}{booked}; a retry would buy them anew."
 
 
 def _report(settled: SettledBatch) -> int:

@@ -375,7 +375,7 @@ def _refusal(
         (spent.run_amount, limits.run_amount, "this run", "--budget"),
         (spent.day_amount, limits.day_amount, "today", "PATTERNMILL_DAY_BUDGET"),
     ):
-        if most is not None and amount + intent.price + _amount(kept, limits.first) > most:
+        if most is not None and intent.price and amount + intent.price + _amount(kept, limits.first) > most:
             return BudgetReached(
                 f"The budget of {money(most, limits.currency)} for {name} is reached: "
                 f"{money(amount, limits.currency)} is spent or reserved, and the next {intent.stage} costs "

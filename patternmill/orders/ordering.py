@@ -16,6 +16,7 @@ from patternmill.engine.progress import Halt, HaltReason, Progress
 from patternmill.errors import (
     BudgetReached,
     ConfigurationError,
+    InputRefused,
     PatternmillError,
     ServiceStopped,
 )
@@ -378,6 +379,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
     """The options within the approval that the order rests on."""
     scope = spec.scope
     with ledger.transaction(lease):
+        _refuse_changed(plan, plan_order(ledger, spec, plan.lines))
         approved = require_approval(ledger, spec, plan.proposal)
         for checkout in plan.checkouts:
             item = checkout.item
@@ -387,6 +389,17 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
     if approved is None:
         return spec.options
     return replace(spec.options, limits=replace(spec.options.limits, approval=approved.approval.id))
+
+
+def _refuse_changed(shown: OrderPlan, current: OrderPlan) -> None:
+    """Raise InputRefused where others have ordered some of it since the plan was shown."""
+    news = [note for note in current.notes if note not in shown.notes]
+    if news or current.name != shown.name:
+        raise InputRefused(
+            " ".join(("The order has changed since its plan was shown.", *news)),
+            code="order_changed",
+            remedy="Look at it again with --plan-only, or run the same command again. Nothing was sent.",
+        )
 
 
 def called_checkout(environment: str | None, checkout_id: str) -> CheckoutRecord:

@@ -15,6 +15,7 @@ from patternmill.parameters import (
     CatalogName,
     Confirmation,
     Count,
+    EditionName,
     EnvironmentName,
     Lines,
     MaxFailures,
@@ -75,7 +76,7 @@ class RunRequest(BaseModel):
 class SheetRequest(RunRequest):
     """The options of a run whose rows are read from a sheet."""
 
-    edition: str | None = Field(
+    edition: EditionName | None = Field(
         None, description="Buy everything again, on purpose, under this edition's name."
     )
     model: ModelName | None = Field(

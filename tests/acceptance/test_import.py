@@ -41,7 +41,9 @@ ROWS = [
     ("A-7", "Lemon branches on cream", "Cushion", "40x40", "Linnen"),
 ]
 
-ONE_ROW = "sku,prompt,category,option:size,option:fabric\nA,herons,Cushion,50x50,linen\n"
+_HEADER = "sku,prompt,category,option:size,option:fabric\n"
+ONE_ROW = f"{_HEADER}A,herons,Cushion,50x50,linen\n"
+MANY_ROWS = _HEADER + "".join(f"A-{n},{n} herons,Cushion,50x50,linen\n" for n in range(2_000))
 
 
 @dataclass(frozen=True)
@@ -365,7 +367,8 @@ def test_results_do_not_wait_for_a_frozen_prefect_server(
 @pytest.mark.parametrize("ignored", [False, True])
 def test_closed_terminal_stops_a_run_once(tmp_path: Path, ignored: bool) -> None:
     """The shell and the terminal both send SIGHUP: what is open is followed to its end. Under `nohup` it goes on."""
-    (tmp_path / "tea.csv").write_text(ONE_ROW)
+    # Without a stop, more than can end before the signal comes.
+    (tmp_path / "tea.csv").write_text(ONE_ROW if ignored else MANY_ROWS)
     ours, theirs = pty.openpty()
     program = ["nohup", str(PATTERNMILL)] if ignored else [str(PATTERNMILL)]
     command = subprocess.Popen(

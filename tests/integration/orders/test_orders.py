@@ -10,6 +10,7 @@ import pytest
 
 from patternmill.errors import ApprovalNeeded, ConfigurationError, InputRefused
 from patternmill.ledger.reports.integrity import problems
+from patternmill.orders.ordering import Ordering
 from patternmill.results.results_files import rebuild
 from patternmill.results.summary import read_manifest
 from patternmill.runs.approval import ApprovalDecision, approve
@@ -72,6 +73,50 @@ def test_person_is_told_of_another_open_checkout(shop: Shop) -> None:
     (first,) = shop.order("S-1").checkouts
     (note,) = shop.plan("S-1", "S-2").notes
     assert note == f"S-1 is in checkout {first.checkout_id} too, which is open: pay one of the two."
+
+
+@pytest.mark.parametrize("is_paid", [False, True])
+def test_order_that_changed_since_it_was_planned_is_not_opened(shop: Shop, is_paid: bool) -> None:
+    """Somebody else ordered one of its products while the plan waited for a person's answer."""
+
+    async def main() -> None:
+        async with Ordering(shop.spec("S-1", "S-2")) as work:
+            plan = await work.plan()
+            (other,) = (await asyncio.to_thread(shop.order, "S-1")).checkouts
+            if is_paid:
+                shop.studio.pay(str(other.checkout_id))
+            with pytest.raises(InputRefused, match=f"S-1 is in checkout {other.checkout_id}") as refused:
+                await work.begin(plan)
+            assert refused.value.code == "order_changed"
+
+    asyncio.run(main())
+    assert len(shop.opened()) == 1
+
+
+def test_same_order_twice_at_once_is_one(shop: Shop) -> None:
+    """Planned by both before either began."""
+
+    async def main() -> None:
+        async with Ordering(shop.spec("S-1", "S-2")) as work:
+            plan = await work.plan()
+            (other,) = (await asyncio.to_thread(shop.order, "S-1", "S-2")).checkouts
+            await work.begin(plan)
+            assert (await work.open(plan.checkouts[0])).checkout_id == other.checkout_id
+
+    asyncio.run(main())
+    assert len(shop.opened()) == 1
+
+
+def test_checkout_costs_nothing_of_a_budget_that_is_spent(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is paid on its page, by a person."""
+    with shop.ledger() as ledger, ledger.transaction():
+        ledger.database.execute("UPDATE spending SET amount = 1000")
+    for name, value in (("PATTERN_PRICE", "40"), ("PRODUCT_PRICE", "10"), ("DAY_BUDGET", "50")):
+        monkeypatch.setenv(f"PATTERNMILL_{name}", value)
+    assert len(shop.order("S-1").checkouts) == 1
+    assert len(shop.opened()) == 1
 
 
 def test_wait_follows_the_order_to_a_status(shop: Shop) -> None:

@@ -65,6 +65,15 @@ def test_invalid_environment_is_refused(home: Path, capsys: pytest.CaptureFixtur
         assert "--environment must have lower-case letters" in message and "^" not in message
 
 
+@pytest.mark.parametrize("name", ["e1 ", " e1", "\te1"])
+def test_edition_with_a_space_that_nobody_sees_is_refused(
+    home: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """It would buy everything once more."""
+    assert main.run(["import", "spring.csv", "--edition", name]) == 2
+    assert "begins or ends with a space: write 'e1'" in capsys.readouterr().err
+
+
 def test_parameters_have_no_secrets_of_an_address() -> None:
     """Prefect stores them in clear; nor does a request show them."""
     request = RefreshRequest(
