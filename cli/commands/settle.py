@@ -133,8 +133,9 @@ def command(**values: Any) -> int:
 
     Held: the service's answers contradict one another. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT):
     the service may have forgotten the request ID, so that a resend could buy twice. Look into the service's console
-    first. A decision is refused while a run has the catalog's lease; a job is refused when the service does not
-    know it, or made it for something else. With --all, all requests that match are shown and decided alike.
+    first. A decision is refused while a run has the catalog's lease. A job is refused when the service does not
+    know it, or shows that it was made for something else; where the service does not show what a job was asked for,
+    only you can compare. With --all, all requests that match are shown and decided alike.
 
     \b
     Examples:

@@ -43,7 +43,7 @@ ROWS = [
 
 _HEADER = "sku,prompt,category,option:size,option:fabric\n"
 ONE_ROW = f"{_HEADER}A,herons,Cushion,50x50,linen\n"
-MANY_ROWS = _HEADER + "".join(f"A-{n},{n} herons,Cushion,50x50,linen\n" for n in range(2_000))
+MANY_ROWS = _HEADER + "".join(f"A-{n},{n} herons,Cushion,50x50,linen\n" for n in range(300))
 
 
 @dataclass(frozen=True)
@@ -370,20 +370,31 @@ def test_closed_terminal_stops_a_run_once(tmp_path: Path, ignored: bool) -> None
     # Without a stop, more than can end before the signal comes.
     (tmp_path / "tea.csv").write_text(ONE_ROW if ignored else MANY_ROWS)
     ours, theirs = pty.openpty()
+
+    def at_a_terminal() -> None:
+        os.login_tty(theirs)
+        # The tests themselves may run under `nohup`.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     program = ["nohup", str(PATTERNMILL)] if ignored else [str(PATTERNMILL)]
     command = subprocess.Popen(
         [*program, "import", "tea.csv"],
         cwd=tmp_path,
-        env=clean_environment() | {"PREFECT_API_URL": "http://127.0.0.1:9/api"},
+        env=clean_environment()
+        | {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PATTERNMILL_MAX_IN_FLIGHT": "2"},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        preexec_fn=lambda: os.login_tty(theirs),
+        preexec_fn=at_a_terminal,
     )
     os.close(theirs)
-    await_create(Shop(tmp_path))
-    command.send_signal(signal.SIGHUP)
-    os.close(ours)
-    assert command.wait(60) == (0 if ignored else 130)
+    try:
+        await_create(Shop(tmp_path))
+        command.send_signal(signal.SIGHUP)
+        os.close(ours)
+        assert command.wait(120) == (0 if ignored else 130)
+    finally:
+        command.kill()
+        command.wait()
     manifest = json.loads((Shop(tmp_path).latest("tea") / "manifest.json").read_text())
     assert manifest["outcome"] == ("Completed" if ignored else "Cancelled")
