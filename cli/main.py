@@ -57,7 +57,6 @@ VERBS: dict[str, tuple[str, str]] = {
         "Set up notifications about runs, and the resumption of those that crash.",
     ),
     "conformance": ("cli.commands.conformance", "Check whether a service does what the interface states."),
-    "call": ("cli.commands.call", "Post a JSON body to an operation of the service; buys nothing."),
     "feedback": ("cli.commands.feedback", "Report a failure to the service's operators."),
     "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }

@@ -16,10 +16,8 @@ import orjson
 
 from patternmill.catalog.offer import Offer
 from patternmill.catalog.offer_shapes import read_models
-from patternmill.errors import ConfigurationError
 from patternmill.processes import uptime
 from patternmill.service.client import StudioClient
-from patternmill.service.direct_calls import only_reads
 from patternmill.service.feedback_report import FEEDBACK, Delivery, FeedbackReport, delivery_of
 from patternmill.service.job_limits import Claim, JobLimits
 from patternmill.service.job_lookup import look_up
@@ -236,18 +234,6 @@ class StudioApi:
         """Send a report, once: sent again after a lost answer it would be there twice."""
         answer = await self._client.post(FEEDBACK, orjson.dumps(report.on_wire()))
         return delivery_of(answer, report.requestId)
-
-    async def call(self, operation: str, body: bytes, *, changing: bool = False) -> Answer:
-        """Send a JSON body, once, to an operation whose shape is not stated; the answer as it came.
-
-        `changing`: also to one whose name does not say that it only reads. Raises ConfigurationError for one that may
-        buy something.
-        """
-        if not only_reads(operation) and not changing:
-            raise ConfigurationError(
-                f"{operation} may change something at the service.", remedy="Confirm that it is meant."
-            )
-        return await self._client.post(operation, body)
 
     async def missing(self, operations: Iterable[str]) -> dict[str, str]:
         """Operations that the service lacks, each with how that is known. Makes nothing. Raises ServiceStopped."""

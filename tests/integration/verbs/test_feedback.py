@@ -1,11 +1,9 @@
-"""Feedback against the real studio: what it keeps of the reports of a run and of a person, and of direct calls."""
+"""Feedback against the real studio: what it keeps of the reports of a run and of a person."""
 
 from __future__ import annotations
 
-import io
 import json
 import sqlite3
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,60 +128,3 @@ def test_lost_answer_is_not_sent_again(room: Room, capsys: pytest.CaptureFixture
     assert len(room.reports()) == 1
     assert room.run("explain", "F-1") == 0
     assert "the report may have arrived" in capsys.readouterr().out
-
-
-def test_direct_call_prints_the_answer(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """As JSON, with an exit code by its status; nothing that could buy is sent."""
-    assert room.run("call", "models/list") == 0
-    assert json.loads(capsys.readouterr().out)["models"]
-    assert room.run("call", "jobs/get", '{"jobId": "no-such-job"}') == 3
-    captured = capsys.readouterr()
-    assert "404" in captured.err and json.loads(captured.out)["error"]
-    for operation in ("patterns/create", "refine/recolor", "../v1/patterns/create"):
-        assert room.run("call", operation, "{}", "--yes") == 2
-    assert room.run("call", "references/delete", '{"referenceId": "r"}') == 2
-    assert room.run("call", "references/delete", '{"referenceId": "r"}', "--yes") == 3
-    assert room.studio.meter.total == 0
-
-
-def test_body_of_a_direct_call_is_json(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On the line, from a file or from the standard input."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"limit": 1}')))
-    assert room.run("call", "jobs/list", "-") == 0
-    body = room.folder / "body.json"
-    body.write_text('{"limit": 1}', encoding="utf-8")
-    assert room.run("call", "jobs/list", f"@{body}") == 0
-    for wrong in ("{limit: 1}", "", f"@{body}x", "NaN"):
-        assert room.run("call", "jobs/list", wrong) == 2, wrong
-
-
-def test_answer_of_a_direct_call_is_json_on_a_terminal(
-    room: Room, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Characters that could mislead are escaped, in the way of JSON."""
-    prompt = "herons \u202e\u00a0🦢 \x7f \\"
-    room.studio.ask("patterns/create", requestId="r", prompt=prompt)
-    assert room.run("call", "patterns/list") == 0
-    printed = capsys.readouterr().out
-    assert "\u202e" not in printed and "🦢" in printed
-    assert [one["prompt"] for one in json.loads(printed)["patterns"]] == [prompt]
-
-
-@pytest.mark.parametrize(
-    ("effect", "code"),
-    [
-        ({"kind": "refuse", "status": 500, "message": "key studio-test-key"}, 1),
-        ({"kind": "body", "form": "html"}, 1),
-        ({"kind": "close", "when": "before"}, 1),
-        ({"kind": "refuse", "status": 429}, 3),
-    ],
-)
-def test_direct_call_that_fails_has_a_code(
-    effect: dict[str, Any], code: int, room: Room, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Sent once; and the key that is echoed is not shown."""
-    room.studio.faults.use({"on": "models/list", "effect": effect, "first": 1})
-    assert room.run("call", "models/list") == code
-    captured = capsys.readouterr()
-    assert room.studio.faults.unfired == []
-    assert "studio-test-key" not in captured.out + captured.err

@@ -20,7 +20,6 @@ VERBS = [
     ["settle"],
     ["ledger"],
     ["conformance"],
-    ["call"],
     ["feedback"],
     ["check"],
     ["offer"],

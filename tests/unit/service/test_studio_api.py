@@ -625,24 +625,3 @@ def test_feedback_is_sent_once(answer: Answer) -> None:
         assert script.bodies("feedback/create") == [b'{"requestId":"f","text":"t"}']
 
     virtual.run(main())
-
-
-def test_direct_call_sends_its_bytes_once() -> None:
-    """And nothing that may buy; what may change something only when that is meant."""
-
-    async def main() -> None:
-        script = Script({"models/list": [says(500)], "references/delete": [says(200, {})]})
-        async with _api(script) as api:
-            assert (await api.call("models/list", b'{"a": 1}')).status == 500
-            for operation in ("patterns/create", "references/delete"):
-                with pytest.raises(ConfigurationError):
-                    await api.call(operation, b"{}")
-            with pytest.raises(ConfigurationError):
-                await api.call("patterns/create", b"{}", changing=True)
-            assert (await api.call("references/delete", b"{}", changing=True)).usable
-        assert [(operation, body) for _, operation, body in script.sent] == [
-            ("models/list", b'{"a": 1}'),
-            ("references/delete", b"{}"),
-        ]
-
-    virtual.run(main())
