@@ -17,7 +17,7 @@ from cli.run_options import command_line
 from cli.terminal import echo_lines, report_error, steps
 from patternmill.catalog.changes import Changes
 from patternmill.catalog.remote import shown_address
-from patternmill.errors import ConfigurationError, Overlap, PatternmillError
+from patternmill.errors import Overlap, PatternmillError
 from patternmill.files import keep_private
 from patternmill.identifiers import RunId
 from patternmill.ledger.ledger import ledger_if_any
@@ -87,7 +87,6 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
     spec = replace(spec, file=confirmed_input(spec))
     if spec.settings.ledger_url is None:
         keep_private(spec.settings.home)
-    _refuse_spread_over_embedded_studio(spec)
     if not _is_approved(spec, approve):
         return EXIT_REFUSED
     watched = _WatchedRun()
@@ -106,7 +105,7 @@ def run_request(request: RunRequest, spec: RunSpec, approve: str | None = None) 
 
 def _may_need_no_screen(spec: RunSpec) -> bool:
     """Whether it is worth a look if there is anything to do: not in a catalog's first run."""
-    if spec.spread is not None or not may_go_without(spec.settings.home):
+    if not may_go_without(spec.settings.home):
         return False
     with ledger_if_any(spec.settings) as ledger:
         return ledger is not None and any(runs_with_lease(ledger, spec.scope.catalog, spec.scope.environment))
@@ -185,14 +184,6 @@ def _recorded_when_refused(watched: _WatchedRun, connection: PrefectConnection) 
     except PatternmillError:
         connection.complete_record(watched.flow_run_id)
         raise
-
-
-def _refuse_spread_over_embedded_studio(spec: RunSpec) -> None:
-    if spec.spread is not None and spec.settings.studio_url is None:
-        raise ConfigurationError(
-            "A run can be spread only where every worker reaches the service, and its address is not set.",
-            remedy="Set PATTERNMILL_STUDIO_URL, or leave --spread out.",
-        )
 
 
 def _is_approved(spec: RunSpec, digest: str | None) -> bool:

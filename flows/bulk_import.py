@@ -17,7 +17,6 @@ from patternmill.parameters import (
     EnvironmentName,
     MaxFailures,
     ModelName,
-    Parts,
     Window,
 )
 from patternmill.runs.pipeline import Pipeline, announce, launched
@@ -30,7 +29,6 @@ from prefect_host.service_blocks import addressed_settings
 from prefect_host.stop_signals import stop_on_signals
 from tasks.approval_form import await_approval
 from tasks.cancellation import explain_stop, final_state
-from tasks.part_runs import require_workers
 from tasks.prefect_states import ending_message, state_of
 from tasks.record_repair import complete_items
 from tasks.run_events import run_finished, run_started
@@ -58,7 +56,6 @@ async def bulk_import(
     confirm: Confirmation | None = None,
     attempts: Attempts | None = None,
     max_in_flight: Window | None = None,
-    spread: Parts | None = None,
     edition: EditionName | None = None,
     encoding: str | None = None,
     worksheet: str | None = None,
@@ -80,7 +77,6 @@ async def bulk_import(
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
-        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The file's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.
@@ -96,8 +92,6 @@ async def import_rows(spec: RunSpec) -> State[Any]:
     batch_events()
     retry_soon()
     await close_earlier_attempts()
-    if spec.spread is not None:
-        await require_workers()
     with stop_on_signals() as stopping:
         if not spec.settings.is_addressed:
             spec = replace(spec, settings=await addressed_settings(spec.settings))

@@ -15,7 +15,6 @@ from patternmill.parameters import (
     EnvironmentName,
     MaxFailures,
     ModelName,
-    Parts,
     SourceName,
     Window,
 )
@@ -37,7 +36,6 @@ async def catalog_refresh(
     confirm: Confirmation | None = None,
     attempts: Attempts | None = None,
     max_in_flight: Window | None = None,
-    spread: Parts | None = None,
     edition: EditionName | None = None,
     encoding: str | None = None,
     worksheet: str | None = None,
@@ -61,7 +59,6 @@ async def catalog_refresh(
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
-        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         edition: Buy everything again, on purpose, under this edition's name.
         encoding: The source's encoding, if neither UTF-8 nor UTF-16: cp1252, for instance.
         worksheet: Of a workbook: the worksheet's name, if several could be meant.

@@ -12,7 +12,6 @@ from patternmill.parameters import (
     Count,
     EnvironmentName,
     MaxFailures,
-    Parts,
     RetriableStatus,
     Window,
 )
@@ -39,7 +38,6 @@ async def retry_failed(
     confirm: Confirmation | None = None,
     attempts: Attempts | None = None,
     max_in_flight: Window | None = None,
-    spread: Parts | None = None,
     out: Path | None = None,
     report_failures: bool = False,
 ) -> State[Any]:
@@ -60,7 +58,6 @@ async def retry_failed(
         confirm: Confirm a large purchase in production, or buying another catalog's products (duplicates) again.
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
-        spread: Spread the rows over this many workers. Default: this run drives all rows itself.
         out: Where the results go. Default: results/CATALOG/RUN.
         report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """

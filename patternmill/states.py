@@ -66,19 +66,6 @@ PASSING_REFUSALS = frozenset({"redirected", "wrong_address", "proxy_page"})
 FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
 
 
-class PartState(StrEnum):
-    """One part of a run that is spread over several processes."""
-
-    #: Assigned to a process that has not begun it. -> BEGUN
-    GRANTED = "granted"
-    #: Its process works on it. -> LEFT, ENDED; GRANTED, once that process is abandoned
-    BEGUN = "begun"
-    #: Its process was stopped before all was done. -> GRANTED
-    LEFT = "left"
-    #: Every row was brought as far as it goes in this run. Final.
-    ENDED = "ended"
-
-
 class RowStatus(StrEnum):
     """The status of a row in its results."""
 

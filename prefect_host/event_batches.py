@@ -73,15 +73,13 @@ class EventsBatch:
 
     What the server has not accepted is kept and posted again, however long it is unavailable; it recognises
     duplicates by their ID. A server accepts faster than it records, and drops what its queue has no room for. So
-    it is asked now and then for a task run that was sent: at most `most_unrecorded` events are ahead of it.
+    it is asked now and then for a task run that was sent: at most MOST_UNRECORDED events are ahead of it.
     """
 
     #: How many events servers accepted from this process: it grows as long as sending proceeds.
     accepted: ClassVar[int] = 0
     #: Those of this process that still send, each on a thread of its own.
     _sending: ClassVar[set[EventsBatch]] = set()
-    #: This process's part of what may be unrecorded.
-    most_unrecorded: ClassVar[int] = MOST_UNRECORDED
 
     def __init__(self, client: PrefectClient) -> None:
         self._client = client
@@ -94,8 +92,7 @@ class EventsBatch:
         #: On the monotonic clock, once closed.
         self._give_up_at = 0.0
         self._accepted = self._recorded = 0
-        self._least = min(LEAST_UNRECORDED, self.most_unrecorded)
-        self._room = self._least
+        self._room = LEAST_UNRECORDED
         self._last: _Sent | None = None
 
     async def __aenter__(self) -> Self:
@@ -172,13 +169,13 @@ class EventsBatch:
             if await self._is_recorded(asked_for):
                 self._recorded, asked_for, since = asked_for.accepted, self._last, time.monotonic()
                 if took < QUICK_SECONDS:
-                    self._room = min(2 * self._room, self.most_unrecorded)
+                    self._room = min(2 * self._room, MOST_UNRECORDED)
                 elif took > SLOW_SECONDS:
-                    self._room = max(self._room // 2, self._least)
+                    self._room = max(self._room // 2, LEAST_UNRECORDED)
             elif self._unrecorded < self._room:
                 return
             elif took > LOST_SECONDS:
-                self._recorded, self._room = self._accepted, self._least
+                self._recorded, self._room = self._accepted, LEAST_UNRECORDED
             else:
                 await asyncio.sleep(RECORD_SECONDS)
 

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from patternmill.runs.run import ActiveRun
+    from patternmill.runs.run import Run
 
 T = TypeVar("T")
 #: Prefect kills a process 30 seconds after the signal; what is left is for the results files and the last states.
@@ -72,13 +72,13 @@ class Stopping:
     def __init__(self) -> None:
         #: Who or what requested it.
         self.reason: str | None = None
-        self._run: ActiveRun | None = None
+        self._run: Run | None = None
 
     @property
     def is_requested(self) -> bool:
         return self.reason is not None
 
-    def attach(self, run: ActiveRun) -> None:
+    def attach(self, run: Run) -> None:
         self._run = run
         self._apply()
 

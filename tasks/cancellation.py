@@ -11,7 +11,7 @@ from prefect import State, get_client
 from prefect.client.schemas.objects import StateType
 from prefect.runtime import flow_run
 
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _TOO_LATE = "Cancelled in the Prefect UI when nothing was left to be kept from b
 _PATIENCE = 3.0
 
 
-async def explain_stop(run: ActiveRun) -> None:
+async def explain_stop(run: Run) -> None:
     """Record a cancellation as the reason of a stopped run, instead of the signal. Asked after the drain."""
     if await is_cancelled():
         run.halt.explain_stop(CANCELLED)
@@ -37,16 +37,11 @@ async def final_state(state: State[Any]) -> State[Any]:
 
 
 async def is_cancelled() -> bool:
-    """Whether a person cancels this flow run: a worker that is stopped leaves its state alone."""
-    return await flow_run_state(str(flow_run.id), _PATIENCE) is StateType.CANCELLING
-
-
-async def flow_run_state(run_id: UUID | str, patience: float) -> StateType | None:
-    """None when the server does not answer within `patience` seconds."""
+    """Whether a person cancels this flow run, as far as the server answers; a stopped worker leaves its state alone."""
     try:
-        async with asyncio.timeout(patience), get_client() as client:
-            state = (await client.read_flow_run(UUID(str(run_id)))).state
+        async with asyncio.timeout(_PATIENCE), get_client() as client:
+            state = (await client.read_flow_run(UUID(str(flow_run.id)))).state
     except Exception as error:
-        logger.info("The state of flow run %s cannot be read: %s", run_id, type(error).__name__)
-        return None
-    return None if state is None else state.type
+        logger.info("The state of flow run %s cannot be read: %s", flow_run.id, type(error).__name__)
+        return False
+    return state is not None and state.type is StateType.CANCELLING

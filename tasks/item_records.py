@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import StateType
 from patternmill.engine.engine import EndedItem
 from patternmill.engine.shards import Shard
 from patternmill.planning.items import Item
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import Run
 from patternmill.text import plural
 from prefect_host.record import KnownEnds
 from prefect_host.task_runs import TaskRunRecord, task_run_id
@@ -24,20 +24,19 @@ from tasks.prefect_states import failed_state, shard_state
 ITEM_TASK = "make_item"
 
 
-def shows_items(run: ActiveRun) -> bool:
+def shows_items(run: Run) -> bool:
     """Whether each item has a task run; else each shard has one, and each item that failed."""
-    options = run.engine.options
-    return run.progress.to_do * options.parts <= options.item_task_runs_up_to
+    return run.progress.to_do <= run.engine.options.item_task_runs_up_to
 
 
-def known_ends(run: ActiveRun) -> KnownEnds:
+def known_ends(run: Run) -> KnownEnds:
     """How the shards and items of a run ended, as far as they have."""
     engine = run.engine
     shards = {shard.describe(): shard_state(engine, shard) for shard in engine.shards}
     return KnownEnds(inside=shards, task_runs={record.id: record for record in _records(run)})
 
 
-def _records(run: ActiveRun) -> Iterator[TaskRunRecord]:
+def _records(run: Run) -> Iterator[TaskRunRecord]:
     engine, every = run.engine, shows_items(run)
     inside = {
         key: name
@@ -58,12 +57,12 @@ def _records(run: ActiveRun) -> Iterator[TaskRunRecord]:
                 yield shard_record(run, shard, began, closed=True)
 
 
-def item_task_run_id(run: ActiveRun, item: Item) -> UUID:
+def item_task_run_id(run: Run, item: Item) -> UUID:
     return task_run_id(run.record.run_id, item.key)
 
 
 def item_record(
-    run: ActiveRun, ended: EndedItem, flow_run_name: str | None = None, *, dated: datetime | None = None
+    run: Run, ended: EndedItem, flow_run_name: str | None = None, *, dated: datetime | None = None
 ) -> TaskRunRecord:
     """`flow_run_name`: of its shard; None: the run's own. `dated`: later than an end that is recorded already."""
     failure = ended.failure
@@ -83,18 +82,18 @@ def item_record(
     )
 
 
-def open_item_record(run: ActiveRun, item: Item, began: float) -> TaskRunRecord:
+def open_item_record(run: Run, item: Item, began: float) -> TaskRunRecord:
     """An item that is being made since `began` (Unix seconds)."""
     name = line(item.describe())
     return TaskRunRecord(item_task_run_id(run, item), name, ITEM_TASK, utc_time(began))
 
 
-def shard_record(run: ActiveRun, shard: Shard, began: float, *, closed: bool = False) -> TaskRunRecord:
+def shard_record(run: Run, shard: Shard, began: float, *, closed: bool = False) -> TaskRunRecord:
     """A shard as one task run, with its counts in its name."""
     made, rows = run.engine.made(shard), len(shard.rows)
     end = shard_state(run.engine, shard) if closed else None
     return TaskRunRecord(
-        task_run_id(run.name, "shard", str(shard.number)),
+        task_run_id(run.record.run_id, "shard", str(shard.number)),
         line(f"{shard.describe()}: {made:,} of {plural(rows, 'product')}"),
         "shard",
         utc_time(began),

@@ -33,10 +33,10 @@ from patternmill.engine.engine import Screen
 from patternmill.engine.shards import Shard
 from patternmill.errors import BudgetReached, NotStarted, PatternmillError, RowFailed
 from patternmill.planning.items import Item
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import Run
 from patternmill.states import Stage
 from patternmill.text import plural
-from prefect_host.event_batches import MOST_UNRECORDED, EventsBatch
+from prefect_host.event_batches import EventsBatch
 from prefect_host.internals import emit, is_for_people
 from prefect_host.task_runs import TaskRunRecord, ending_event, running_event
 from tasks.item_records import item_record, item_task_run_id, open_item_record, shard_record, shows_items
@@ -69,7 +69,7 @@ class ItemTask:
 
     __slots__ = ("item", "label", "made", "run")
 
-    def __init__(self, run: ActiveRun, item: Item, made: asyncio.Task[str]) -> None:
+    def __init__(self, run: Run, item: Item, made: asyncio.Task[str]) -> None:
         self.run, self.item, self.made, self.label = run, item, made, item.describe()
 
 
@@ -107,11 +107,10 @@ current_screen: ContextVar[ItemScreen] = ContextVar("current_screen")
 ShardFlow = Callable[[Shard], Awaitable[object]]
 
 
-def screen_of(run: ActiveRun, shard_flow: ShardFlow) -> ItemScreen | ShardScreen:
+def screen_of(run: Run, shard_flow: ShardFlow) -> ItemScreen | ShardScreen:
     """How the rows of a run are shown; enter it in the run's flow, while they are driven."""
     # Adding it again changes nothing.
     logging.getLogger("prefect.task_runs").addFilter(is_for_people)
-    EventsBatch.most_unrecorded = MOST_UNRECORDED // run.engine.options.parts
     return ItemScreen(run, shard_flow) if shows_items(run) else ShardScreen(run)
 
 
@@ -131,7 +130,7 @@ class _ShownShard:
 class ItemScreen(Screen):
     """A nested flow run each shard, a task run each item."""
 
-    def __init__(self, run: ActiveRun, shard_flow: ShardFlow) -> None:
+    def __init__(self, run: Run, shard_flow: ShardFlow) -> None:
         self.run = run
         self._shard_flow = shard_flow
         self._shards: dict[int, _ShownShard] = {}
@@ -284,7 +283,7 @@ class ItemScreen(Screen):
                 await asyncio.sleep(_RECORD_SECONDS)
 
 
-def report_failure(run: ActiveRun, item: Item, made: asyncio.Task[str]) -> bool:
+def report_failure(run: Run, item: Item, made: asyncio.Task[str]) -> bool:
     """Report an item that failed; returns whether it did."""
     failed = None if made.cancelled() else made.exception()
     if isinstance(failed, RowFailed):
@@ -295,7 +294,7 @@ def report_failure(run: ActiveRun, item: Item, made: asyncio.Task[str]) -> bool:
 class ShardScreen(Screen):
     """A task run each shard, with counts in its name that move, and one each item that failed."""
 
-    def __init__(self, run: ActiveRun) -> None:
+    def __init__(self, run: Run) -> None:
         self.run = run
         #: The shards that are driven, and how many of their products the name shows.
         self._open: dict[int, tuple[Shard, int]] = {}

@@ -9,11 +9,9 @@ from prefect import State
 from prefect.client.schemas.objects import StateType
 
 from patternmill.engine.engine import Engine
-from patternmill.engine.progress import HaltReason
 from patternmill.engine.shards import Shard
 from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
-from patternmill.runs.part_worker import Part
 from patternmill.runs.refresh_changes import counts_line
 from patternmill.runs.run import Run, RunEnding
 from patternmill.states import Outcome, RowStatus
@@ -48,7 +46,12 @@ def shard_state(engine: Engine, shard: Shard) -> State[Any]:
     made, reason = engine.made(shard), engine.halt.reason
     if not engine.has_unfinished_rows(shard):
         reason = None
-    return _made_state(made, len(shard.rows), reason)
+    counts = f"{made:,} of {plural(len(shard.rows), 'product')}"
+    if made == len(shard.rows):
+        return state_of(Outcome.COMPLETED, counts)
+    if reason is None:
+        return state_of(Outcome.COMPLETED_WITH_FAILURES, counts)
+    return state_of(reason.outcome, f"{counts}. {reason.message}")
 
 
 def failed_state(failed: RowFailed) -> State[Any]:
@@ -71,20 +74,6 @@ def step_states(run: Run) -> Mapping[str, State[Any]]:
     if run.reported is not None:
         names.append((send_reports.name, send_reports.task_run_name))
     return {str(name): done for both in names for name in both}
-
-
-def part_state(part: Part) -> State[Any]:
-    return _made_state(part.made(), len(part.plan.rows), part.halt.reason)
-
-
-def _made_state(made: int, rows: int, reason: HaltReason | None) -> State[Any]:
-    """`reason`: why the rest was left out, where it was."""
-    counts = f"{made:,} of {plural(rows, 'product')}"
-    if made == rows:
-        return state_of(Outcome.COMPLETED, counts)
-    if reason is None:
-        return state_of(Outcome.COMPLETED_WITH_FAILURES, counts)
-    return state_of(reason.outcome, f"{counts}. {reason.message}")
 
 
 def ending_message(ending: RunEnding) -> str:

@@ -23,7 +23,7 @@ from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import pattern_name, product_name, reference_name, refinement_name
 from patternmill.results.row_files import ItemTrace, RowResult, input_file, row_results
 from patternmill.results.summary import counts
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import Run
 from patternmill.settings import Settings, in_environment
 from patternmill.states import AttemptState, Stage
 from patternmill.text import plural
@@ -43,7 +43,7 @@ _PATIENCE = timedelta(seconds=5)
 _SENDING_SECONDS = 10.0
 
 
-async def complete_items(run: ActiveRun, settings: Settings) -> None:
+async def complete_items(run: Run, settings: Settings) -> None:
     """Before a flow ends: wait until its shards and items are on record, and record again what is missing."""
     ends = known_ends(run)
     if not ends.task_runs:

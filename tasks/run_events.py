@@ -21,7 +21,7 @@ from patternmill.errors import RowFailed
 from patternmill.ledger.catalog_rows import counts_of
 from patternmill.planning.items import Item
 from patternmill.results.results_files import Results
-from patternmill.runs.run import ActiveRun, Run
+from patternmill.runs.run import Run
 from patternmill.text import by_kind
 from tasks.markup import line
 
@@ -58,9 +58,8 @@ def run_started(run: Run, send: Send = emit_event) -> None:
     )
 
 
-def item_failed(run: ActiveRun, item: Item, failed: RowFailed) -> None:
-    """A part of a spread run emits nothing."""
-    events = _EVENTS.get(run) if isinstance(run, Run) else None
+def item_failed(run: Run, item: Item, failed: RowFailed) -> None:
+    events = _EVENTS.get(run)
     if events is not None and failed.is_final:
         events.item_failed(item, failed)
 

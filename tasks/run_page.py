@@ -26,7 +26,7 @@ from patternmill.results.results_files import FAILURES_FILE, GALLERY, RESULTS, R
 from patternmill.results.summary import FAILURES
 from patternmill.runs.plan_record import LINT
 from patternmill.runs.refresh_changes import counts_line
-from patternmill.runs.run import ActiveRun, Run, RunEnding, money_text
+from patternmill.runs.run import Run, RunEnding, money_text
 from patternmill.states import RowStatus
 from patternmill.text import duration, duration_range, goods, joined, plural
 from tasks.markup import cell, logged, markdown
@@ -46,7 +46,7 @@ _FIRST_SKUS = 3
 
 
 @asynccontextmanager
-async def progress_shown(run: ActiveRun) -> AsyncIterator[None]:
+async def progress_shown(run: Run) -> AsyncIterator[None]:
     """Update a progress artifact on the flow run's page while the context lasts, and once at its end."""
     page = _ProgressPage(run)
     showing = asyncio.create_task(page.keep_moving())
@@ -61,7 +61,7 @@ async def progress_shown(run: ActiveRun) -> AsyncIterator[None]:
 
 
 class _ProgressPage:
-    def __init__(self, run: ActiveRun) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
         self._artifact: UUID | None = None
         self._waiting = ""
@@ -83,7 +83,7 @@ class _ProgressPage:
     async def show(self) -> None:
         share, text = _share(self._run), markdown(progress_text(self._run))
         if self._artifact is None:
-            key = f"run-{self._run.name.replace('/', '-')}-progress"
+            key = f"run-{self._run.record.run_id}-progress"
             making = acreate_progress_artifact(progress=share, key=key, description=text)
             self._artifact = await _if_possible(making)
         else:
@@ -120,13 +120,13 @@ async def show_plan(digest: str, markdown: str) -> None:
     )
 
 
-def _share(run: ActiveRun) -> float:
+def _share(run: Run) -> float:
     """Percent of the rows of this run that have ended."""
     progress = run.progress
     return 100.0 * progress.ended / progress.to_do if progress.to_do else 100.0
 
 
-def progress_text(run: ActiveRun) -> str:
+def progress_text(run: Run) -> str:
     progress, halted = run.progress, run.halt.reason
     left = run.time_left if progress.ended < progress.to_do and not halted else None
     parts = [

@@ -68,8 +68,6 @@ class RunOptions:
     shard_rows: int = 500
     #: Up to so many rows each item has a task run in the Prefect UI; above, each shard and each failed item.
     item_task_runs_up_to: int = 20_000
-    #: How many processes drive the run.
-    parts: int = 1
     #: How long a stopped run still polls the jobs that it has.
     drain: timedelta = timedelta(seconds=20)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from patternmill.planning.plan import TO_DO, Plan, Reason
@@ -109,16 +108,6 @@ class HaltReason:
     message: str
 
 
-#: Next to the stages, in what `Halt.on_record` returns.
-_NO_STAGE = "held_back"
-
-
-def halts_from(record: Mapping[str, Mapping[str, str]]) -> Iterator[tuple[tuple[Stage, ...], HaltReason]]:
-    for stage, reason in record.items():
-        stages = () if stage == _NO_STAGE else (Stage(stage),)
-        yield stages, HaltReason(Outcome(reason["outcome"]), reason["code"], reason["message"])
-
-
 class Halt:
     """For each stage, whether a new item may be begun. What is in flight is finished all the same."""
 
@@ -156,10 +145,6 @@ class Halt:
         """Whether what has an intent must not be sent any more; within a budget it was reserved, and may be."""
         reason = self._reasons.get(stage)
         return reason is not None and reason.outcome is not Outcome.BUDGET_REACHED
-
-    def on_record(self) -> dict[str, dict[str, str]]:
-        found = {stage.value: asdict(reason) for stage, reason in self._reasons.items()}
-        return found | ({_NO_STAGE: asdict(self.kept_purchase)} if self.kept_purchase else {})
 
     @property
     def reason(self) -> HaltReason | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patternmill.identifiers import ItemKey
@@ -20,14 +19,10 @@ class Shard:
     rows: tuple[PlannedRow, ...]
 
     def describe(self) -> str:
-        return rows_named(self.rows)
-
-
-def rows_named(rows: Sequence[PlannedRow]) -> str:
-    first = min(rows, key=lambda row: row.position)
-    last = max(rows, key=lambda row: row.position)
-    skus = plain(first.sku) if len(rows) == 1 else f"{plain(first.sku)} … {plain(last.sku)}"
-    return f"rows {first.entry.record.line}-{last.entry.record.line} · {skus}"
+        first = min(self.rows, key=lambda row: row.position)
+        last = max(self.rows, key=lambda row: row.position)
+        skus = plain(first.sku) if len(self.rows) == 1 else f"{plain(first.sku)} … {plain(last.sku)}"
+        return f"rows {first.entry.record.line}-{last.entry.record.line} · {skus}"
 
 
 def cut_into_shards(plan: Plan, size: int) -> list[Shard]:

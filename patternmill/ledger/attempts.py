@@ -123,12 +123,6 @@ class AttemptTables(SpendingTable, ItemTable):
         ):
             yield attempt_from(values)
 
-    def begun_in(self, run_id: RunId) -> frozenset[ItemKey]:
-        rows = self.database.rows(
-            "SELECT DISTINCT item_key FROM attempts WHERE run_id = :run_id", {"run_id": run_id}
-        )
-        return frozenset(ItemKey(key) for (key,) in rows)
-
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(
             f"SELECT {ATTEMPT_COLUMNS} FROM attempts WHERE request_id = :request_id",  # noqa: S608

@@ -26,7 +26,7 @@ from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
 from patternmill.ledger.forecasts import ForecastTable
-from patternmill.ledger.leases import PartTable
+from patternmill.ledger.leases import LeaseTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
 from patternmill.processes import uptime
@@ -42,14 +42,14 @@ class Ledger(
     ForecastTable,
     MappingTable,
     OfferTable,
-    PartTable,
+    LeaseTable,
     RunRowTable,
     RunTables,
 ):
     """Every write to one database, and what a run reads back; what people read is in `reports/`.
 
     Each base has the operations on the tables that it is named after. Attempts come with spending and approvals, which
-    an intent reserves from; parts come with leases, under which they are assigned.
+    an intent reserves from.
 
     Writes are called inside `transaction()`. Not safe for several threads at once: writes belong to one (see
     `LedgerWriter`), reads to a ledger of their own. A context manager, which closes it.

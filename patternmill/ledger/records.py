@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.states import AttemptState, Outcome, PartState, Stage, Verdict
+from patternmill.states import AttemptState, Outcome, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,24 +290,3 @@ class HeldLease(Lease):
 
     holder: str
     beats: int
-
-
-@dataclass(frozen=True)
-class PartLease(Lease):
-    """The right to write for one part of a spread run: while its run has the lease, and no other process the part."""
-
-    number: int
-    part_fence: int
-
-
-@dataclass(frozen=True)
-class PartProgress:
-    """How far a part is, by its own last heartbeat."""
-
-    number: int
-    state: PartState
-    beats: int
-    #: Fields of the engine's Progress; empty before the first heartbeat.
-    counts: Mapping[str, int]
-    #: By stage: outcome, code and message of why nothing new is begun.
-    halt: Mapping[str, Mapping[str, str]]

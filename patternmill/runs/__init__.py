@@ -1,1 +1,1 @@
-"""What a run is: request, pipeline, lease, approval, retry, settlement, spreading over processes."""
+"""What a run is: request, pipeline, lease, approval, retry, settlement."""

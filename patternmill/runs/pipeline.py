@@ -236,11 +236,6 @@ class Pipeline:
 
     async def run_through(self) -> None:
         """Every step, without Prefect. Raises what the steps raise."""
-        if self.spec.spread is not None:
-            raise ConfigurationError(
-                "A run can be spread only over the workers of a Prefect server, and none answers.",
-                remedy="Set PREFECT_API_URL to the server that the workers have, or leave --spread out.",
-            )
         await self.read()
         await self.check()
         await self.carry_out()

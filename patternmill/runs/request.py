@@ -21,7 +21,6 @@ from patternmill.parameters import (
     MaxFailures,
     ModelName,
     OrderName,
-    Parts,
     Quantity,
     RetriableStatus,
     SourceName,
@@ -62,10 +61,6 @@ class RunRequest(BaseModel):
     )
     max_in_flight: Window | None = Field(
         None, description="The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200."
-    )
-    spread: Parts | None = Field(
-        None,
-        description="Spread the rows over this many workers. Default: this run drives all rows itself.",
     )
     report_failures: bool = Field(
         False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from patternmill.catalog.lint import PatternPrice, lint_note
@@ -13,7 +13,6 @@ from patternmill.catalog.offer import Offer
 from patternmill.catalog.refinements import REFINEMENTS
 from patternmill.catalog.row_checks import CheckedCatalog
 from patternmill.engine.engine import Engine
-from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
@@ -103,61 +102,7 @@ def spent_text(spent: Spent, cost: Cost) -> str:
     return f"{money(spent.amount, cost.currency)} spent{expected}"
 
 
-class ActiveRun:
-    """What drives rows in this process: a whole run, or one part of a run."""
-
-    def __init__(
-        self,
-        record: RunRecord,
-        plan: Plan,
-        memory: Memory,
-        writer: LedgerWriter,
-        api: StudioApi,
-        options: RunOptions,
-    ) -> None:
-        self.record, self.plan, self.writer = record, plan, writer
-        self.engine = Engine(record, plan, memory, writer, api, options)
-        self.halt, self.progress = self.engine.halt, self.engine.progress
-        self._studio = api
-        #: Its name in this process.
-        self.name: str = record.run_id
-        #: None until it has ended.
-        self.ending: RunEnding | None = None
-        self.is_stopped = False
-
-    @property
-    def waiting(self) -> str:
-        """For people: what the run waits for, the ledger or the service, and since when; empty while all is well."""
-        return self.writer.waiting or self._studio.waiting
-
-    @property
-    def in_flight(self) -> str:
-        """For people: `12 in flight, 188 waiting to be sent`."""
-        queued = self._studio.queued
-        waits = [f"{queued:,} waiting to be sent"] if queued else []
-        return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
-
-    @property
-    def time_left(self) -> tuple[float, float] | None:
-        return self.progress.time_left(self._studio.queued)
-
-    def stop(self, why: str) -> None:
-        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
-        self._drain(why, self.engine.options.drain)
-
-    def _drain(self, why: str, drain: timedelta) -> None:
-        if not self.is_stopped:
-            self.is_stopped = True
-            self.writer.shorten_wait()
-            self.engine.stop(why)
-            asyncio.get_running_loop().call_later(drain.total_seconds(), self.engine.abandon)
-
-    def _lost(self, error: PatternmillError) -> None:
-        code = "fenced" if isinstance(error, LeaseLost) else "ledger"
-        self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
-
-
-class Run(ActiveRun):
+class Run:
     """A run that has the lease of its catalog: `begin`, drive its `engine`, `end`."""
 
     def __init__(
@@ -169,8 +114,13 @@ class Run(ActiveRun):
         heartbeat: LeaseHeartbeat,
     ) -> None:
         plan, options = recorded.plan, spec.options
-        super().__init__(recorded.record, plan, recorded.memory, writer, api, options)
-        self.spec = spec
+        self.spec, self.record, self.plan, self.writer = spec, recorded.record, plan, writer
+        self.engine = Engine(recorded.record, plan, recorded.memory, writer, api, options)
+        self.halt, self.progress = self.engine.halt, self.engine.progress
+        self._studio = api
+        #: None until it has ended.
+        self.ending: RunEnding | None = None
+        self.is_stopped = False
         #: By the prices alone.
         self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
         #: What it was expected to take as it began; None where there was nothing to do.
@@ -235,7 +185,6 @@ class Run(ActiveRun):
                 record = self._ended(counts, moment(ledger))
                 ledger.update_catalog(record)
                 ledger.update_run(record)
-                ledger.end_parts(record.run_id)
                 ledger.release_lease(lease)
                 spent = ledger.spent_by_run(record.run_id)
                 if self._carried_out(record):
@@ -257,6 +206,35 @@ class Run(ActiveRun):
             await self.writer.close()
         self.record, self.ending = ending.record, ending
         return ending
+
+    @property
+    def waiting(self) -> str:
+        """For people: what the run waits for, the ledger or the service, and since when; empty while all is well."""
+        return self.writer.waiting or self._studio.waiting
+
+    @property
+    def in_flight(self) -> str:
+        """For people: `12 in flight, 188 waiting to be sent`."""
+        queued = self._studio.queued
+        waits = [f"{queued:,} waiting to be sent"] if queued else []
+        return ", ".join([f"{self.progress.in_flight - queued:,} in flight", *waits])
+
+    @property
+    def time_left(self) -> tuple[float, float] | None:
+        return self.progress.time_left(self._studio.queued)
+
+    def stop(self, why: str) -> None:
+        """A person's stop: nothing new is begun; what runs is followed until the drain is over."""
+        if not self.is_stopped:
+            self.is_stopped = True
+            self.writer.shorten_wait()
+            self.engine.stop(why)
+            drain = self.spec.options.drain.total_seconds()
+            asyncio.get_running_loop().call_later(drain, self.engine.abandon)
+
+    def _lost(self, error: PatternmillError) -> None:
+        code = "fenced" if isinstance(error, LeaseLost) else "ledger"
+        self.halt.begin(HaltReason(Outcome.FAILED, code, str(error)))
 
     @property
     def _incomplete(self) -> HaltReason | None:

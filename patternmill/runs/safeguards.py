@@ -121,18 +121,3 @@ def refuse_password(address: str) -> None:
             f"The address {shown_address(address)} has a user name or password in it.",
             remedy="Give it a name in PATTERNMILL_SOURCES (JSON: name to address), and name that.",
         )
-
-
-def refuse_unspreadable(settings: Settings, spread: int) -> None:
-    """Raise ConfigurationError, before anything is spent, when a run cannot be spread."""
-    url = settings.ledger_url.get_secret_value() if settings.ledger_url else ""
-    if not url.startswith(("postgresql:", "postgres:")):
-        raise ConfigurationError(
-            "A run can be spread only with a ledger on PostgreSQL, which every worker reaches.",
-            remedy="Set PATTERNMILL_LEDGER_URL=postgresql://... here and for the workers, or leave --spread out.",
-        )
-    if not 1 <= spread <= settings.max_in_flight:
-        raise ConfigurationError(
-            f"{plural(settings.max_in_flight, 'job')} in flight cannot be shared by {plural(spread, 'part')}.",
-            remedy="Ask for fewer parts, or for a larger --max-in-flight.",
-        )

@@ -39,7 +39,7 @@ from patternmill.results.whole_catalog import WHOLE_CATALOG
 from patternmill.runs.refresh_changes import RefreshTerms
 from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest, RunRequest, SheetRequest
 from patternmill.runs.retry import RetrySelection
-from patternmill.runs.safeguards import refuse_unspreadable, require_allowed_path
+from patternmill.runs.safeguards import require_allowed_path
 from patternmill.settings import Settings, in_environment, read_settings
 
 
@@ -72,8 +72,6 @@ class RunSpec:
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
-    #: Into how many parts, for as many processes; None: this one drives all rows.
-    spread: int | None = None
     #: At its end, what the service failed is reported to its operators.
     report_failures: bool = False
     #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
@@ -170,7 +168,6 @@ def retry_spec(
         model=record.options.get("model") or None,
         selection=selection,
         retry=selection.chooses,
-        spread=request.spread,
         report_failures=request.report_failures,
         by_deployment=by_deployment,
     )
@@ -200,7 +197,6 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         edition_named=request.edition is not None,
         environment_named=request.environment is not None or origin is not None,
         origin=origin,
-        spread=request.spread,
         report_failures=request.report_failures,
     )
 
@@ -223,8 +219,6 @@ def _settings_for(request: RunRequest, settings: Settings, environment: str | No
 
 
 def _options(request: RunRequest, settings: Settings) -> RunOptions:
-    if request.spread is not None:
-        refuse_unspreadable(settings, request.spread)
     return RunOptions.from_settings(
         settings,
         max_failures=request.max_failures,

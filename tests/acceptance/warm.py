@@ -62,7 +62,6 @@ LOADED = (
     "patternmill.ledger.postgres",
     "patternmill.ledger.sqlite",
     "patternmill.results.results_files",
-    "patternmill.runs.part_worker",
     "studio.server",
 )
 

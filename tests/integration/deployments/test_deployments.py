@@ -16,7 +16,7 @@ from prefect_host.work_pool import POOL
 from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
-NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "check-service", "part")
+NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "check-service")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
 import os, sys, traceback
@@ -78,8 +78,7 @@ def test_all_deployments_are_registered(deployed: dict[str, dict[str, Any]]) -> 
     for deployment in deployed.values():
         assert deployment["work_pool_name"] == POOL
         assert deployment["enforce_parameter_schema"] is True
-        # A part is its run's affair: the automations, which know runs by their tag, leave it alone.
-        assert deployment["tags"] == ["patternmill-part" if deployment["name"] == "part" else "patternmill"]
+        assert deployment["tags"] == ["patternmill"]
         step = deployment["pull_steps"][0]["prefect.deployments.steps.set_working_directory"]
         assert step == {"directory": str(CHECKOUT)}
 

@@ -280,7 +280,7 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
         assert approve == "58903795eb6b"
         assert isinstance(request, RetryRequest)
         assert (request.run, request.catalog, request.environment) == (run.record.run_id, "spring", "staging")
-        assert (request.budget, request.spread, request.max_failures) == (7, None, "10%")
+        assert (request.budget, request.max_failures) == (7, "10%")
         seen.append(spec)
         return 3
 
@@ -296,13 +296,6 @@ def test_run_gets_the_stored_bytes_and_the_chosen_rows(past: Past, monkeypatch: 
     assert spec.selection is not None
     assert (spec.selection.record.run_id, spec.named_source) == (run.record.run_id, "inputs/spring.csv")
     assert _chosen_by(spec.only, run) == _chosen_by(spec.retry, run) == ["D-1"]
-
-
-def test_retry_can_be_spread(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """Over the workers of a shared ledger, as an import."""
-    troubled(past)
-    assert main.run(["retry", "--yes", "--spread", "2"]) == 2
-    assert "ledger on PostgreSQL" in capsys.readouterr().err
 
 
 def test_long_lists_are_cut(past: Past, capsys: pytest.CaptureFixture[str]) -> None:

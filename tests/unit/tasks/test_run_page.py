@@ -6,16 +6,16 @@ from types import SimpleNamespace
 from typing import cast
 
 from patternmill.engine.progress import Halt, HaltReason, Progress
-from patternmill.runs.run import ActiveRun
+from patternmill.runs.run import Run
 from patternmill.states import Outcome
 from tasks.run_page import progress_text
 
 
-def run_with(progress: Progress) -> ActiveRun:
+def run_with(progress: Progress) -> Run:
     shown = SimpleNamespace(
         progress=progress, halt=Halt(), waiting="", in_flight="2 in flight", time_left=(1.0, 90.0)
     )
-    return cast(ActiveRun, shown)
+    return cast(Run, shown)
 
 
 def test_stopped_run_has_no_time_left() -> None:
