@@ -22,7 +22,7 @@ from studio.openapi import VERSION
 from studio.redaction import may_hold_secrets, redact_text
 from studio.requests import REQUEST_ID_LIMIT
 from studio.store.database import Database
-from studio.store.exchange_table import MIGRATIONS, ExchangeTable, Filter, KeptExchange
+from studio.store.exchange_table import SCHEMA, ExchangeTable, Filter, KeptExchange
 
 #: In the studio's home.
 FILE = "inspector.db"
@@ -90,7 +90,7 @@ class Inspector:
 
     def __init__(self, path: Path, kept: int = KEPT) -> None:
         self._kept = kept
-        self._database = Database(path, MIGRATIONS)
+        self._database = Database(path, SCHEMA)
         self._table = ExchangeTable(self._database)
         self._pending: list[Exchange] = []
         self._oldest = 0.0

@@ -35,6 +35,7 @@ from studio.pace import Pace
 from studio.pictures import Pictures
 from studio.service import Service
 from studio.store import DATABASE, Store
+from studio.store.database import OtherSchema
 
 KEYS_VARIABLE = "STUDIO_API_KEYS"
 LOOPBACK = "127.0.0.1"
@@ -69,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         unfired = asyncio.run(serve(options, announced))
-    except StartRefused as refused:
+    except (StartRefused, OtherSchema) as refused:
         print(f"studio: {refused}", file=sys.stderr)
         return 2
     for name in unfired:
@@ -144,7 +145,7 @@ class Running:
 async def serve(options: Options, ready: Callable[[Running], None]) -> list[str]:
     """Serve until stopped; the faults that did not fire as expected. `ready` is called once it listens.
 
-    Raises StartRefused.
+    Raises StartRefused and OtherSchema.
     """
     with _sole_user(options.home):
         keys = read_keys(options)

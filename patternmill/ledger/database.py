@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -13,9 +15,10 @@ from patternmill.identifiers import RequestId, RunId
 
 Params = Mapping[str, Any]
 NO_PARAMS: Params = {}
-SCHEMA_VERSION = 9
 LEDGER_FILE = "ledger.sqlite3"
-_MIGRATIONS = Path(__file__).parent / "migrations"
+_SCHEMA = (Path(__file__).parent / "schema.sql").read_text(encoding="utf-8")
+#: Of the statements alone: a comment changes no table.
+SCHEMA_DIGEST = hashlib.sha256(" ".join(re.sub("--.*", "", _SCHEMA).split()).encode()).hexdigest()
 
 
 class Database(Protocol):
@@ -45,9 +48,9 @@ class Database(Protocol):
 
 
 def open_database(url: str | None, home: Path) -> Database:
-    """Open the ledger's database, and bring its tables up to this version.
+    """Open the ledger's database, with its tables.
 
-    `url` None means SQLite in `home`. Raises LedgerError or ConfigurationError.
+    `url` None means SQLite in `home`. Raises LedgerError, or ConfigurationError for one with other tables.
     """
     from patternmill.ledger.postgres import PostgresDatabase
     from patternmill.ledger.sqlite import SqliteDatabase
@@ -65,30 +68,30 @@ def open_database(url: str | None, home: Path) -> Database:
     )
 
 
-def is_older(version: int) -> bool:
-    """Whether tables of this version (0: there are none) have to be migrated. Raises LedgerError for newer ones."""
-    if version > SCHEMA_VERSION:
-        raise LedgerError(
-            f"The ledger is of version {version}, this program knows version {SCHEMA_VERSION}.",
-            remedy="Use the newer program; nothing was changed.",
-        )
-    return version < SCHEMA_VERSION
+def schema(serial: str) -> list[str]:
+    """The statements that make the tables, and put the schema's digest into them."""
+    script = re.sub("--.*", "", _SCHEMA).replace("{serial}", serial)
+    statements = [statement for text in script.split(";") if (statement := text.strip())]
+    return [*statements, f"INSERT INTO ledger_schema VALUES ('{SCHEMA_DIGEST}')"]  # noqa: S608
 
 
-def migrations_after(version: int, dialect: str, types: Mapping[str, str]) -> str:
-    """The SQL that brings tables of `version` up to this one; `types` by their placeholder.
+def has_schema(tables: Iterable[str], digest: Callable[[], str | None], where: str) -> bool:
+    """Whether the tables of this program are there; False: none of a ledger are.
 
-    A step may have a further file for one dialect.
+    `tables` are the names of some; `digest` reads the one that `ledger_schema` has. `where` the ledger is, for
+    people. Raises ConfigurationError for other tables.
     """
-    files = (
-        _MIGRATIONS / name
-        for step in range(version + 1, SCHEMA_VERSION + 1)
-        for name in (f"{step}.sql", f"{step}.{dialect}.sql")
-    )
-    script = "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
-    for placeholder, spelled in types.items():
-        script = script.replace("{" + placeholder + "}", spelled)
-    return script
+    present = frozenset(tables)
+    if not present & {"ledger_schema", "attempts"}:
+        return False
+    if "ledger_schema" not in present or digest() != SCHEMA_DIGEST:
+        raise ConfigurationError(
+            f"The ledger in {where} was made by another version of patternmill: its tables are not those of this one.",
+            code="ledger_schema",
+            remedy="It was not changed, and nothing was planned. It knows what was paid for: use it with the version "
+            "that made it.",
+        )
+    return True
 
 
 def unusable(where: str, error: str) -> LedgerError:

@@ -14,14 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from patternmill.errors import LedgerUnavailable
-from patternmill.ledger.database import (
-    NO_PARAMS,
-    SCHEMA_VERSION,
-    Params,
-    is_older,
-    migrations_after,
-    unusable,
-)
+from patternmill.ledger.database import NO_PARAMS, Params, has_schema, schema, unusable
 from patternmill.passwords import mask_passwords
 from patternmill.processes import uptime
 
@@ -29,19 +22,13 @@ if TYPE_CHECKING:
     import psycopg
 
 
-_TYPES = {
-    "blob": "BYTEA",
-    "real": "DOUBLE PRECISION",
-    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-}
+_SERIAL = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
 #: A process that is stopped in a transaction, or whose machine is gone, would keep all others waiting for its locks.
 #: PostgreSQL ends it after this, before its lease is taken over after 20 seconds without a heartbeat.
 _LONGEST_PAUSE_MS = 12_000
 #: Seconds in which PostgreSQL has to answer a statement, send the next rows, or accept a connection.
 _ANSWER_WITHIN = 20.0
 _CONNECT_WITHIN = 10
-#: The same while its tables are brought up to this version.
-_MIGRATE_WITHIN = 600.0
 #: Detect a server or a network that does not answer any more; the address may set others.
 _KEEPALIVES = {
     "connect_timeout": _CONNECT_WITHIN,
@@ -69,7 +56,6 @@ class PostgresDatabase:
         self._url = url
         self.name = _UNNAMED
         self._inside = False
-        self._answer_within = _ANSWER_WITHIN
         self._clock = ServerClock()
         self._connection, self._watchdog = self._connect()
         try:
@@ -113,30 +99,25 @@ class PostgresDatabase:
         )
 
     def _prepare(self) -> None:
-        """Tables of this version are found without a lock, which another process may keep."""
-        if not is_older(self._version()):
+        """Tables are found without a lock, which another process may keep."""
+        if self._has_schema():
             return
-        self._answer_within = _MIGRATE_WITHIN
         with self.transaction():
             self.execute("SELECT pg_advisory_xact_lock(7310841)")
-            self.execute("CREATE TABLE IF NOT EXISTS ledger_version (version INTEGER NOT NULL)")
-            self._migrate()
-        self._answer_within = _ANSWER_WITHIN
+            # Of several processes that open a new ledger at once, one finds something to do.
+            if not self._has_schema():
+                for statement in schema(_SERIAL):
+                    self.execute(statement)
 
-    def _migrate(self) -> None:
-        """Within a transaction: of several processes that open an old ledger at once, one finds something to do."""
-        version = self._version()
-        if is_older(version):
-            with self._errors(), self._answering() as connection:
-                # Without parameters psycopg sends a whole script at once.
-                connection.execute(migrations_after(version, "postgres", _TYPES).encode())
-            self.execute("INSERT INTO ledger_version VALUES (:version)", {"version": SCHEMA_VERSION})
-
-    def _version(self) -> int:
-        """The version of the tables; 0: there are none."""
-        if self.rows("SELECT to_regclass('ledger_version')")[0][0] is None:
-            return 0
-        return int(self.rows("SELECT max(version) FROM ledger_version")[0][0] or 0)
+    def _has_schema(self) -> bool:
+        present = self.rows(
+            "SELECT name FROM unnest(ARRAY['ledger_schema', 'attempts']) name WHERE to_regclass(name) IS NOT NULL"
+        )
+        return has_schema(
+            [name for (name,) in present],
+            lambda: next((digest for (digest,) in self.rows("SELECT digest FROM ledger_schema")), None),
+            f"{self.name}, schema {self.rows('SELECT current_schema()')[0][0]},",
+        )
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -150,7 +131,7 @@ class PostgresDatabase:
                 yield
             finally:
                 self._inside = False
-                self._watchdog.expect(self._answer_within)
+                self._watchdog.expect(_ANSWER_WITHIN)
             if connection.closed:
                 # psycopg ends the transaction of a lost connection without an error.
                 raise psycopg.OperationalError("the connection was lost")
@@ -174,7 +155,7 @@ class PostgresDatabase:
                 try:
                     yield from rows
                 finally:
-                    self._watchdog.expect(self._answer_within)
+                    self._watchdog.expect(_ANSWER_WITHIN)
 
     def execute(self, sql: str, params: Params = NO_PARAMS) -> int:
         with self._errors(), self._answering() as connection:
@@ -203,7 +184,7 @@ class PostgresDatabase:
     def _answering(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         """The connection, with the watchdog set to the time that an answer may take."""
         connection = self._live()
-        with self._watchdog.awaiting(self._answer_within):
+        with self._watchdog.awaiting(_ANSWER_WITHIN):
             if self._clock.is_due() and not self._inside:
                 self._measure(connection)
             yield connection
@@ -228,7 +209,7 @@ class PostgresDatabase:
             if not lost:
                 raise unusable("in PostgreSQL", mask_passwords(str(error), self._url)) from error
             if self._watchdog.has_fired:
-                what = f"does not answer: nothing came for {self._answer_within:.0f} s"
+                what = f"does not answer: nothing came for {_ANSWER_WITHIN:.0f} s"
             else:
                 what = f"is unavailable: {mask_passwords(str(error), self._url)}"
             raise self._unavailable(what) from error

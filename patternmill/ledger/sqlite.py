@@ -13,18 +13,11 @@ from typing import Any
 
 from patternmill.errors import LedgerError, LedgerUnavailable
 from patternmill.files import private_folder
-from patternmill.ledger.database import (
-    NO_PARAMS,
-    SCHEMA_VERSION,
-    Params,
-    is_older,
-    migrations_after,
-    unusable,
-)
+from patternmill.ledger.database import NO_PARAMS, Params, has_schema, schema, unusable
 from patternmill.passwords import mask_passwords
 from patternmill.processes import is_stopped, machine, write_locker
 
-_TYPES = {"blob": "BLOB", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+_SERIAL = "INTEGER PRIMARY KEY AUTOINCREMENT"
 #: The bytes of SQLite's `-shm` file that are locked for writing and for recovery: https://sqlite.org/walformat.html
 _WRITE_LOCKS = (120, 122)
 #: How long one connection waits for another.
@@ -42,6 +35,8 @@ class SqliteDatabase:
         try:
             private_folder(path.parent)
             is_new = not path.exists()
+            if not is_new:
+                self._refuse_other_schema()
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -60,6 +55,27 @@ class SqliteDatabase:
             self._connection.close()
             raise
 
+    def _refuse_other_schema(self) -> None:
+        """Before anything is written, as opening for writing does. Raises ConfigurationError."""
+        with suppress(
+            sqlite3.OperationalError
+        ):  # locked, or to be recovered first: it is looked at again once open
+            reader = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
+            try:
+                self._has_schema(reader)
+            finally:
+                reader.close()
+
+    def _has_schema(self, connection: sqlite3.Connection) -> bool:
+        tables = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        return has_schema(
+            tables,
+            lambda: (connection.execute("SELECT digest FROM ledger_schema").fetchone() or [None])[0],
+            f"{mask_passwords(str(self.path.parent))} ({self.path.name})",
+        )
+
     def _unopened(self, error: Exception) -> LedgerError:
         return LedgerError(
             f"The ledger {self._masked_path} cannot be opened: {mask_passwords(str(error))}.",
@@ -68,13 +84,16 @@ class SqliteDatabase:
         )
 
     def _prepare(self) -> None:
-        """A ledger of this version is opened without the lock to write, which another process may keep."""
+        """A ledger that is made is opened without the lock to write, which another process may keep."""
         for pragma in (f"busy_timeout={_BUSY_SECONDS * 1000}", "synchronous=FULL", "foreign_keys=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
         self._write_ahead()
-        if is_older(self._pragma("user_version")):
+        if not self._has_schema(self._connection):
             with self.transaction():
-                self._migrate()
+                # Of several processes that open a new ledger at once, one finds something to do.
+                if not self._has_schema(self._connection):
+                    for statement in schema(_SERIAL):
+                        self._connection.execute(statement)
 
     def _write_ahead(self) -> None:
         """Of two that change the mode at once, SQLite refuses one as busy without waiting: it has to begin again."""
@@ -87,14 +106,6 @@ class SqliteDatabase:
                 if not _is_busy(error) or time.monotonic() > last:
                     raise
             time.sleep(0.02)
-
-    def _migrate(self) -> None:
-        """Within a transaction: of several processes that open an old ledger at once, one finds something to do."""
-        version = self._pragma("user_version")
-        if is_older(version):
-            for statement in _statements(migrations_after(version, "sqlite", _TYPES)):
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _pragma(self, name: str) -> Any:
         return self._connection.execute(f"PRAGMA {name}").fetchone()[0]
@@ -190,13 +201,3 @@ class SqliteDatabase:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _statements(script: str) -> Iterator[str]:
-    """One by one, where SQLite finds them complete: `executescript` would commit the transaction first."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""

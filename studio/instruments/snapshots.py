@@ -17,7 +17,7 @@ from pathlib import Path
 
 from studio.errors import FieldFault, Refusal, invalid_fields, unknown
 from studio.store import DATABASE, Store
-from studio.store.migrations import MIGRATIONS
+from studio.store.database import SCHEMA, version_of
 
 DIRECTORY = "snapshots"
 RESTORING = ".restore-"
@@ -96,14 +96,13 @@ def _extract(path: Path, place: Path) -> None:
             archive.extractall(place, [name for name in archive.namelist() if PICTURE.fullmatch(name)])
         _check(place / DATABASE)
     except (zipfile.BadZipFile, KeyError, sqlite3.DatabaseError) as error:
-        message = f"{path.name} is no snapshot of a studio, or of a newer one."
+        message = f"{path.name} is no snapshot of a studio, or one of another version."
         raise Refusal(422, "invalid_snapshot", message) from error
 
 
 def _check(database: Path) -> None:
-    """Raises sqlite3.DatabaseError unless it is a studio's file, sound, and not of a newer studio."""
+    """Raises sqlite3.DatabaseError unless it is a file of this studio, and sound."""
     with closing(sqlite3.connect(database)) as connection:
-        connection.execute("SELECT 1 FROM record LIMIT 1")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > len(MIGRATIONS) or connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
+        if version != version_of(SCHEMA) or connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("it cannot be used")

@@ -102,7 +102,7 @@ def subject_of(design: Design) -> dict[str, object]:
 
 
 def design_of(subject: dict[str, object]) -> Design:
-    """What `subject_of` kept; jobs of older studios have only a prompt."""
+    """What `subject_of` kept."""
     more = subject.get("design", {})
     assert isinstance(more, dict)
     return Design.model_validate({**more, "prompt": subject["prompt"]})

@@ -1,4 +1,4 @@
-"""One SQLite file: its connection, its transactions, and how an older file becomes a newer one.
+"""One SQLite file: its connection, its transactions and its schema.
 
 `synchronous=NORMAL` in WAL mode: what was acknowledged survives any death of the process (the operating
 system has it), and a power cut may cost the last moments. One connection, used from one thread.
@@ -6,6 +6,7 @@ system has it), and a power cut may cost the last moments. One connection, used 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -14,24 +15,40 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NewType
 
-from studio.store.migrations import MIGRATIONS, Migrations
-
 #: Whose an object is: each key belongs to one account.
 Account = NewType("Account", str)
 DEFAULT_ACCOUNT = Account("default")
 Row = tuple[Any, ...]
+SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000")
+
+
+class OtherSchema(sqlite3.DatabaseError):
+    """The file is of another studio: its tables are other ones."""
+
+
+def version_of(schema: str) -> int:
+    """A file's `user_version`: a digest of 31 bits."""
+    return int.from_bytes(hashlib.sha256(schema.encode()).digest()[:4]) >> 1
 
 
 class Database:
     """The open file."""
 
-    def __init__(self, path: Path, migrations: Migrations = MIGRATIONS) -> None:
-        self._migrations = migrations
+    def __init__(self, path: Path, schema: str = SCHEMA) -> None:
+        """Raises OtherSchema, and leaves the file as it is."""
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        version = version_of(schema)
+        if self._version() not in (0, version):
+            self._connection.close()
+            raise OtherSchema(
+                f"{path} was made by another version of the studio: start that one, or name another --home."
+            )
         for pragma in PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
-        self._migrate()
+        if self._version() != version:
+            with self.transaction():
+                self._make(schema, version)
 
     def close(self) -> None:
         self._connection.close()
@@ -76,14 +93,17 @@ class Database:
             raise
         self._connection.execute("COMMIT")
 
-    def _migrate(self) -> None:
-        if self._version() == len(self._migrations):
+    def _make(self, schema: str, version: int) -> None:
+        """Within a transaction: of two processes that open a new file at once, one finds something to do."""
+        if self._version() == version:
             return
-        with self.transaction():
-            for statements in self._migrations[self._version() :]:
-                for statement in statements:
-                    self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {len(self._migrations)}")
+        statement = ""
+        for line in schema.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                self._connection.execute(statement)
+                statement = ""
+        self._connection.execute(f"PRAGMA user_version = {version}")
 
     def _version(self) -> int:
         return int(self._connection.execute("PRAGMA user_version").fetchone()[0])

@@ -8,28 +8,24 @@ from datetime import datetime
 
 from studio.store.database import Database, Row, instant, row_of
 from studio.store.job_table import LAST
-from studio.store.migrations import Migrations
 
-MIGRATIONS: Migrations = (
-    (
-        """CREATE TABLE exchange (
-            seq          INTEGER PRIMARY KEY AUTOINCREMENT,
-            at           REAL NOT NULL,
-            method       TEXT NOT NULL,
-            operation    TEXT NOT NULL,
-            account      TEXT NOT NULL,           -- empty without a valid key
-            key_name     TEXT NOT NULL,
-            request_id   TEXT NOT NULL,
-            status       INTEGER NOT NULL,        -- 0: no answer
-            seconds      REAL NOT NULL,
-            fault        TEXT NOT NULL,
-            request      TEXT NOT NULL,           -- bodies: the beginning of them, redacted
-            answer       TEXT NOT NULL,
-            request_size INTEGER NOT NULL,
-            answer_size  INTEGER NOT NULL
-        ) STRICT""",
-    ),
-)
+SCHEMA = """CREATE TABLE exchange (
+    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+    at           REAL NOT NULL,
+    method       TEXT NOT NULL,
+    operation    TEXT NOT NULL,
+    account      TEXT NOT NULL,           -- empty without a valid key
+    key_name     TEXT NOT NULL,
+    request_id   TEXT NOT NULL,
+    status       INTEGER NOT NULL,        -- 0: no answer
+    seconds      REAL NOT NULL,
+    fault        TEXT NOT NULL,
+    request      TEXT NOT NULL,           -- bodies: the beginning of them, redacted
+    answer       TEXT NOT NULL,
+    request_size INTEGER NOT NULL,
+    answer_size  INTEGER NOT NULL
+) STRICT;
+"""
 SUMMARY = "seq, at, method, operation, account, key_name, request_id, status, seconds, fault"
 BODIES = "request, answer, request_size, answer_size"
 COLUMNS = f"{SUMMARY}, {BODIES}"

@@ -14,7 +14,7 @@ from patternmill.ledger.ledger import Ledger
 
 #: The tables that are not written out: `patternmill results` writes inputs and rows as they were, and leases and parts
 #: are of use only during a run.
-LEFT_OUT = frozenset({"inputs", "run_rows", "leases", "run_parts"})
+LEFT_OUT = frozenset({"ledger_schema", "inputs", "run_rows", "leases", "run_parts"})
 #: All others, with their columns and their order.
 TABLES: dict[str, tuple[str, str]] = {
     "runs": (

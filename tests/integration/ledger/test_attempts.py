@@ -10,7 +10,6 @@ import pytest
 from patternmill.catalog.offer import Category, Offer, Option
 from patternmill.errors import LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
-from patternmill.ledger.database import SCHEMA_VERSION
 from patternmill.ledger.ledger import Ledger
 from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
 
@@ -283,19 +282,6 @@ def test_last_offer_is_remembered(ledger: Ledger, clock: Clock) -> None:
     assert (found.categories, found.note, found.complete) == (OFFER.categories, OFFER.note, True)
     assert f"{datetime.fromtimestamp(clock.now, UTC):%Y-%m-%d %H:%M:%S} UTC" == found.read_on
     assert ledger.last_offer("production") is None
-
-
-def test_newer_ledger_is_refused_untouched(open_ledger: OpenLedger, url: str) -> None:
-    """An older program does not write into a schema that it does not know."""
-    ledger = open_ledger()
-    with ledger.transaction():
-        if url.startswith("sqlite"):
-            ledger.database.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-        else:
-            ledger.database.execute("UPDATE ledger_version SET version = version + 1")
-    ledger.close()
-    with pytest.raises(LedgerError, match=f"of version {SCHEMA_VERSION + 1}.*newer program"):
-        open_ledger()
 
 
 def test_opening_twice_keeps_the_content(open_ledger: OpenLedger) -> None:

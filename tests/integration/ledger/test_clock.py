@@ -150,7 +150,7 @@ def test_latest_run_is_the_one_with_the_latest_lease(
 
 
 def test_runs_without_a_number_are_sorted_last(ledger: Ledger) -> None:
-    """Those of an older ledger, by their times; between catalogs times decide."""
+    """By their times; between catalogs times decide."""
     for hours, number in ((5, None), (6, None), (1, 1), (0, 2)):
         started = RECORD.started_at + timedelta(hours=hours)
         with ledger.transaction():

@@ -1,0 +1,272 @@
+-- The ledger. Its digest (`database.py`) is in every ledger, and one with another digest is refused: there are no
+-- migrations. SQLite takes PostgreSQL's types as they are; {serial} alone differs. Times are Unix seconds.
+-- The state of an item is that of its attempt with the highest number.
+
+CREATE TABLE ledger_schema (digest TEXT NOT NULL);
+
+CREATE TABLE items (
+    key         TEXT PRIMARY KEY,
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    stage       TEXT NOT NULL,      -- which there are is the program's to say (states.py)
+    sku         TEXT,               -- of a product item
+    pattern_key TEXT,               -- of a product item, and of a pattern item that is built on another one
+    content     TEXT NOT NULL,      -- canonical JSON of what is bought
+    written     TEXT,               -- JSON: what its row said
+    created_at  DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX items_by_scope ON items (environment, catalog, stage, sku);
+
+CREATE TABLE attempts (
+    request_id  TEXT PRIMARY KEY,
+    item_key    TEXT NOT NULL REFERENCES items (key),
+    attempt     INTEGER NOT NULL CHECK (attempt >= 1),
+    -- intended -> accepted | rejected | held | withdrawn;  accepted -> succeeded | failed | held
+    -- held -> intended | accepted | failed (a person decides);  rejected, withdrawn -> intended
+    state       TEXT NOT NULL CHECK (
+        state IN ('intended', 'withdrawn', 'accepted', 'succeeded', 'failed', 'rejected', 'held')),
+    body        BYTEA NOT NULL,     -- the exact bytes that are sent, each time
+    run_id      TEXT NOT NULL,      -- the run that wrote the intent
+    price       BIGINT NOT NULL DEFAULT 0,  -- minor units, reserved with the intent
+    job_id      TEXT,
+    result_id   TEXT,
+    picture_url TEXT,
+    error_code  TEXT,
+    error       TEXT,
+    intended_at DOUBLE PRECISION NOT NULL,
+    accepted_at DOUBLE PRECISION,
+    ended_at    DOUBLE PRECISION,
+    uptime      TEXT,               -- of the intent: the machine's boot and the seconds since, which nobody sets
+    approval_id TEXT,               -- a person's, under which it was bought
+    UNIQUE (item_key, attempt),
+    CHECK (state NOT IN ('accepted', 'succeeded') OR job_id IS NOT NULL),
+    CHECK (state <> 'succeeded' OR result_id IS NOT NULL)
+);
+CREATE INDEX attempts_by_job ON attempts (job_id);
+CREATE INDEX attempts_by_result ON attempts (result_id);
+CREATE INDEX attempts_by_run ON attempts (run_id);
+
+-- What happened, in order; never changed.
+CREATE TABLE events (
+    seq         {serial},
+    at          DOUBLE PRECISION NOT NULL,
+    run_id      TEXT NOT NULL,
+    request_id  TEXT,
+    kind        TEXT NOT NULL,
+    detail      TEXT
+);
+CREATE INDEX events_by_request ON events (request_id);
+
+-- The input files, whole and compressed, so that results can be rebuilt from here alone.
+CREATE TABLE inputs (
+    sha256      TEXT PRIMARY KEY,
+    raw         BYTEA NOT NULL
+);
+
+CREATE TABLE runs (
+    run_id      TEXT PRIMARY KEY,
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    number      INTEGER,            -- its lease's fence: the order of a catalog's runs; NULL: it never had a lease
+    record      TEXT NOT NULL,      -- JSON of the run's record
+    started_at  DOUBLE PRECISION NOT NULL,
+    ended_at    DOUBLE PRECISION,
+    outcome     TEXT
+);
+CREATE INDEX runs_by_scope ON runs (environment, catalog, started_at);
+
+CREATE TABLE run_rows (
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),
+    position    INTEGER NOT NULL,
+    line        INTEGER NOT NULL,
+    sku         TEXT NOT NULL,
+    pattern_key TEXT,
+    product_key TEXT,
+    row         TEXT NOT NULL,      -- JSON: what was understood of the row, or why it was refused
+    standing    TEXT,               -- JSON: how the row stood when the run ended
+    PRIMARY KEY (run_id, position)
+);
+CREATE INDEX run_rows_by_sku ON run_rows (sku);
+
+-- Who drives a catalog. A write counts only under the newest fence.
+CREATE TABLE leases (
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    fence       INTEGER NOT NULL,
+    run_id      TEXT NOT NULL,
+    holder      TEXT NOT NULL,      -- JSON: machine, process and its start; empty when released
+    beats       INTEGER NOT NULL,   -- counts up while the holder lives
+    PRIMARY KEY (environment, catalog)
+);
+
+-- The parts of spread runs: what each has to do, and what it says of itself; of no use once its run has ended.
+CREATE TABLE run_parts (
+    run_id      TEXT NOT NULL,
+    number      INTEGER NOT NULL,   -- from 1; 0 is the run's own voice
+    work        TEXT NOT NULL,      -- JSON: which rows, under which terms
+    state       TEXT NOT NULL CHECK (state IN ('granted', 'begun', 'left', 'ended')),
+    fence       INTEGER NOT NULL,   -- grows with each grant and each beginning: an older holder writes no more
+    beats       INTEGER NOT NULL,   -- counts up while its process lives
+    counts      TEXT NOT NULL,      -- JSON: how far it is
+    halt        TEXT NOT NULL,      -- JSON: why it begins nothing new, by stage
+    PRIMARY KEY (run_id, number)
+);
+
+-- What each run reserved, by day: the budget is checked and taken in the transaction that writes an intent.
+CREATE TABLE spending (
+    environment TEXT NOT NULL,
+    day         TEXT NOT NULL,      -- UTC
+    run_id      TEXT NOT NULL,
+    stage       TEXT NOT NULL,
+    items       INTEGER NOT NULL,
+    amount      BIGINT NOT NULL,    -- minor units
+    PRIMARY KEY (environment, day, run_id, stage)
+);
+
+-- What was put before a person, and the word on it: a ceiling for everything that is bought under it.
+CREATE TABLE approvals (
+    id             TEXT PRIMARY KEY,
+    environment    TEXT NOT NULL,
+    catalog        TEXT NOT NULL,
+    digest         TEXT NOT NULL,   -- SHA-256 of the plan
+    items          INTEGER NOT NULL, -- that the plan would buy
+    expected       BIGINT NOT NULL, -- minor units
+    worst          BIGINT NOT NULL,
+    asked_at       DOUBLE PRECISION NOT NULL,
+    lapses_at      DOUBLE PRECISION,
+    flow_run_id    TEXT,            -- that waits for the word
+    question       TEXT,            -- the name under which Prefect keeps its answer
+    verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected', 'lapsed')),
+    decided_at     DOUBLE PRECISION,
+    who            TEXT,
+    note           TEXT,
+    -- The ceiling, and what was bought under it.
+    most_items     INTEGER NOT NULL DEFAULT 0,
+    most_purchases INTEGER NOT NULL DEFAULT 0,
+    most_amount    BIGINT NOT NULL DEFAULT 0,
+    purchases      INTEGER NOT NULL DEFAULT 0,
+    amount         BIGINT NOT NULL DEFAULT 0,
+    CHECK (purchases <= most_purchases AND amount <= most_amount),
+    CHECK (verdict NOT IN ('approved', 'rejected') OR (who IS NOT NULL AND decided_at IS NOT NULL))
+);
+CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
+
+-- The items of the plan that was put before a person, and which of them the approval reaches to.
+CREATE TABLE approval_items (
+    approval_id TEXT NOT NULL REFERENCES approvals (id),
+    item_key    TEXT NOT NULL,
+    approved    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (approval_id, item_key)
+);
+
+-- The last offer that could be read, so that identity does not change when a later one cannot.
+CREATE TABLE offers (
+    environment TEXT PRIMARY KEY,
+    offer       TEXT NOT NULL,      -- JSON
+    read_at     DOUBLE PRECISION NOT NULL
+);
+
+-- What a catalog has: for each sku the product that was made for it last. Written as a run ends.
+CREATE TABLE catalog_rows (
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    sku         TEXT NOT NULL,
+    product_key TEXT NOT NULL,
+    pattern_key TEXT NOT NULL,
+    product_id  TEXT NOT NULL,
+    pattern_id  TEXT NOT NULL,
+    row         TEXT NOT NULL,      -- JSON, as in run_rows
+    since       DOUBLE PRECISION NOT NULL,
+    run_id      TEXT NOT NULL,      -- the run that made it so
+    retired_at  DOUBLE PRECISION,   -- its source has the sku no longer
+    PRIMARY KEY (environment, catalog, sku)
+);
+
+-- What a refresh found to differ from the catalog as it was: the lines of changes.csv.
+CREATE TABLE run_changes (
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),
+    position    INTEGER NOT NULL,
+    sku         TEXT NOT NULL,
+    kind        TEXT NOT NULL,
+    fields      TEXT NOT NULL,      -- JSON: by the field that differs, the old and the new text
+    verdict     TEXT,               -- of a removed row: retired or withheld
+    product_id  TEXT,               -- as they were before
+    pattern_id  TEXT,
+    PRIMARY KEY (run_id, position)
+);
+
+-- What a checkout was opened for: the rows whose products it has, as they were picked.
+CREATE TABLE checkout_lines (
+    item_key    TEXT NOT NULL REFERENCES items (key),
+    position    INTEGER NOT NULL,
+    sku         TEXT NOT NULL,
+    product_key TEXT NOT NULL,
+    product_id  TEXT NOT NULL,
+    quantity    INTEGER NOT NULL,
+    note        TEXT,
+    PRIMARY KEY (item_key, position)
+);
+CREATE INDEX checkout_lines_by_product ON checkout_lines (product_key);
+
+-- What the service shows of a paid checkout.
+CREATE TABLE orders (
+    item_key    TEXT PRIMARY KEY REFERENCES items (key),
+    order_id    TEXT,
+    status      TEXT,
+    answer      TEXT NOT NULL,      -- JSON, without addresses and what may be about the buyer
+    since       DOUBLE PRECISION NOT NULL,  -- when the order was seen first
+    read_at     DOUBLE PRECISION NOT NULL   -- and last
+);
+
+-- What each run was expected to take and to spend, and what came.
+CREATE TABLE forecasts (
+    run_id         TEXT PRIMARY KEY REFERENCES runs (run_id),
+    confidence     DOUBLE PRECISION NOT NULL,  -- the share of runs that the intervals are meant to hold
+    jobs           INTEGER NOT NULL,  -- that it went by; 0: assumptions
+    seconds_low    DOUBLE PRECISION NOT NULL,
+    seconds_middle DOUBLE PRECISION NOT NULL,
+    seconds_high   DOUBLE PRECISION NOT NULL,
+    amount_low     BIGINT,            -- minor units; NULL: no prices were set
+    amount_middle  BIGINT,
+    amount_high    BIGINT,
+    seconds        DOUBLE PRECISION,  -- what came; NULL: not ended, or not to be compared
+    amount         BIGINT
+);
+
+-- Which column of its files is which column of a catalog, as a person confirmed it.
+CREATE TABLE column_mappings (
+    catalog      TEXT PRIMARY KEY,  -- in every environment: a file's columns do not depend on it
+    columns      TEXT NOT NULL,     -- JSON: by the key of a header, the column that it is
+    reading      TEXT NOT NULL,     -- JSON: how the file is read, where a person chose it
+    confirmed_by TEXT NOT NULL,
+    confirmed_at DOUBLE PRECISION NOT NULL
+);
+
+-- What people corrected in results files, merged into a catalog's source until the source has it.
+CREATE TABLE corrections (
+    environment TEXT NOT NULL,
+    catalog     TEXT NOT NULL,
+    source_row  TEXT NOT NULL,      -- what identifies the row in the source
+    corrected   TEXT NOT NULL,      -- and once it is corrected
+    sku         TEXT NOT NULL,      -- the corrected row's
+    field       TEXT NOT NULL,      -- the column's name in the contract
+    was         TEXT NOT NULL,      -- the source's text
+    value       TEXT NOT NULL,      -- a person's
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),  -- whose input had it
+    at          DOUBLE PRECISION NOT NULL,
+    ended_at    DOUBLE PRECISION,   -- NULL: it is merged where the source has `was`
+    ended       TEXT,               -- why it ended: in_source, source_changed, replaced, undone
+    PRIMARY KEY (environment, catalog, source_row, field, run_id)
+);
+
+-- Which of them were merged into a run's input.
+CREATE TABLE merged_corrections (
+    run_id      TEXT NOT NULL REFERENCES runs (run_id),
+    position    INTEGER NOT NULL,
+    sku         TEXT NOT NULL,
+    field       TEXT NOT NULL,
+    was         TEXT NOT NULL,
+    value       TEXT NOT NULL,
+    made_by     TEXT NOT NULL,      -- the run whose input had it first
+    PRIMARY KEY (run_id, position)
+);

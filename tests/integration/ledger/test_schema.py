@@ -1,0 +1,116 @@
+"""One schema: a ledger with another one is refused as it is, by its digest, and a new one is made once."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from patternmill.errors import ConfigurationError
+from patternmill.ledger.reports.export import LEFT_OUT, TABLES
+from patternmill.ledger.reports.integrity import problems
+from patternmill.ledger.sqlite import SqliteDatabase
+
+from .conftest import OpenLedger
+from .samples import begin
+
+#: What other versions may have made: with another digest, without the table for it, and with that one empty.
+OTHERS = (
+    "UPDATE ledger_schema SET digest = 'other'",
+    "DROP TABLE ledger_schema",
+    "DELETE FROM ledger_schema",
+)
+
+
+def content(url: str) -> object:
+    """The file's bytes, or what the server's tables have."""
+    if url.startswith("sqlite"):
+        return Path(url.removeprefix("sqlite:///")).read_bytes()
+    with psycopg.connect(url) as server:
+        names = server.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1"
+        )
+        return [(name, server.execute(f"SELECT * FROM {name}").fetchall()) for (name,) in names.fetchall()]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_ledger_with_other_tables_is_refused_untouched(
+    open_ledger: OpenLedger, url: str, change: str
+) -> None:
+    """Named by its folder, or by its database without the password; nobody is told to begin another one."""
+    ledger = open_ledger()
+    begin(ledger, "herons")
+    with ledger.transaction():
+        ledger.database.execute(change)
+    ledger.close()
+    before = content(url)
+
+    with pytest.raises(ConfigurationError, match="another version") as refused:
+        open_ledger()
+
+    assert content(url) == before
+    assert not re.search(r"(?i)\bnew\b|\bbegin\b", str(refused.value))
+    where = r"PostgreSQL \(patternmill_test_\w+ on 127.0.0.1:5432\), schema public"
+    if url.startswith("sqlite"):
+        where = re.escape(f"{Path(url.removeprefix('sqlite:///')).parent} (ledger.sqlite3)")
+    assert re.search(f"The ledger in {where}", refused.value.message)
+
+
+def test_ledger_of_a_program_that_was_killed_is_refused_untouched(tmp_path: Path) -> None:
+    """What its last commits left beside the file stays there."""
+    path = tmp_path / "ledger.sqlite3"
+    killed = SqliteDatabase(path)
+    killed.execute("UPDATE ledger_schema SET digest = 'other'")
+    copy = tmp_path / "copy" / path.name
+    copy.parent.mkdir()
+    for name in (path.name, f"{path.name}-wal"):
+        (copy.parent / name).write_bytes((tmp_path / name).read_bytes())
+    before = {file.name: file.read_bytes() for file in copy.parent.iterdir()}
+    with pytest.raises(ConfigurationError, match="another version"):
+        SqliteDatabase(copy)
+    assert {name: (copy.parent / name).read_bytes() for name in before} == before
+    killed.close()
+
+
+def test_one_of_many_openers_makes_the_tables(open_ledger: OpenLedger) -> None:
+    """At once, on connections of their own: the others find it done."""
+    with ThreadPoolExecutor(4) as pool:
+        opened = [each.result() for each in [pool.submit(open_ledger) for _ in range(4)]]
+    begin(opened[0], "herons")
+    assert list(problems(opened[1])) == []
+
+
+def test_opening_waits_for_one_who_writes_without_wal(tmp_path: Path) -> None:
+    """SQLite itself does not wait there: an opener that changes the mode, among others, was refused at once."""
+    path = tmp_path / "ledger.sqlite3"
+    SqliteDatabase(path).close()
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("PRAGMA journal_mode=DELETE")
+    writer.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as pool:
+        opening = pool.submit(SqliteDatabase, path)
+        with pytest.raises(TimeoutError):
+            opening.result(timeout=0.3)
+        writer.execute("COMMIT")
+        assert opening.result().rows("PRAGMA journal_mode") == [("wal",)]
+    writer.close()
+    opening.result().close()
+
+
+def test_export_covers_every_table_and_column(open_ledger: OpenLedger, url: str) -> None:
+    """A new one is exported or left out on purpose."""
+    if url.startswith("sqlite"):
+        query = (
+            "SELECT m.name, c.name FROM sqlite_master m JOIN pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'"
+        )
+    else:
+        query = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
+    made = {(table, column) for table, column in open_ledger().database.rows(query) if table not in LEFT_OUT}
+    # The name under which Prefect keeps an answer is of no use to others.
+    made -= {("approvals", "question")}
+    assert made == {(table, column) for table in TABLES for column in TABLES[table][0].split(", ")}
