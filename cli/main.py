@@ -41,7 +41,6 @@ VERBS: dict[str, tuple[str, str]] = {
     "map": ("cli.commands.map", "Say once which column of a file is which; spends nothing."),
     "offer": ("cli.commands.offer", "Show what can be made: categories, options, values."),
     "template": ("cli.commands.template", "Write a workbook to fill in, with drop-downs of what is offered."),
-    "rehearse": ("cli.commands.rehearse", "Import a CSV for trial, with faults and kills; spends nothing."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
     "order": ("cli.commands.order", "Order samples of picked rows: a checkout to pay, then its order."),

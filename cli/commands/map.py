@@ -51,7 +51,7 @@ def command(
     """Say once which column of FILE is which column of the catalog. Spends nothing.
 
     A proposal is made from the columns' names, from what the service offers, and from what is in them. Once it is
-    confirmed, it is remembered with the catalog: `import`, `refresh`, `check` and `rehearse` read the catalog's files
+    confirmed, it is remembered with the catalog: `import`, `refresh` and `check` read the catalog's files
     by it. A file spring.mapping.toml next to spring.csv, or --mapping, goes before what is remembered.
 
     \b

@@ -6,15 +6,11 @@ import csv
 import hashlib
 import json
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from cli import main
-from patternmill.catalog.catalog_file import CatalogFile
 from patternmill.catalog.row_corrections import SHAPE, Correction
-from patternmill.errors import InputRefused
-from patternmill.runs.spec import RunSpec
 from tests.unit.cli.ledgers import HERON, Past
 
 CATEGORY = Correction("sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion")
@@ -143,20 +139,3 @@ def test_fix_of_rows_whose_shape_is_corrected(
     assert "spring.corrected.csv: 1 row, all accepted." in capsys.readouterr().out
     lines = (tmp_path / "spring.corrected.csv").read_text(encoding="utf-8-sig").splitlines()
     assert lines == ["sku,prompt,category,option:fabric,option:size", "H-1,blue herons,,linen,"]
-
-
-def test_rehearsal_has_the_corrected_rows(
-    corrected: Past, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As an import would; a rehearsal itself is for the integration tests."""
-    files: list[CatalogFile] = []
-
-    def stopped(spec: RunSpec, file: CatalogFile, **options: object) -> NoReturn:
-        files.append(file)
-        raise InputRefused("enough", code="enough")
-
-    monkeypatch.setattr("cli.file_rehearsal.FileRehearsal", stopped)
-    sheet = checked_file(tmp_path, "sku,prompt,category", "H-1,blue herons,Cusion")
-    assert main.run(["rehearse", str(sheet)]) == 2
-    assert files[0].records[0].cells == ("H-1", "blue herons", "Cushion")
-    assert "1 correction applied to the source's rows" in capsys.readouterr().out
