@@ -19,10 +19,11 @@ from patternmill.text import counted, plural
 from tasks.markup import line
 from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file, send_reports
 
-#: A run that a limit, another run or a person stopped has neither succeeded nor failed.
+#: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
+#: failed, as Prefect's own flows with failed tasks do: lists and filters go by the type, automations by the name.
 _TYPES = {
     Outcome.COMPLETED: StateType.COMPLETED,
-    Outcome.COMPLETED_WITH_FAILURES: StateType.COMPLETED,
+    Outcome.COMPLETED_WITH_FAILURES: StateType.FAILED,
     Outcome.FAILED: StateType.FAILED,
     Outcome.BUDGET_REACHED: StateType.CANCELLED,
     Outcome.CANCELLED: StateType.CANCELLED,

@@ -307,8 +307,8 @@ def assert_record_agrees(room: Room, directory: Path, outcome: str, *, shards: i
     assert [r["name"] for r in (*flow_runs, *task_runs) if r["state_type"] in OPEN_STATES] == []
     tops = [run["state_name"] for run in flow_runs if run["parent_task_run_id"] is None]
     assert tops == [outcome]
-    nested = [run["state_type"] for run in flow_runs if run["parent_task_run_id"] is not None]
-    assert nested == ["COMPLETED"] * shards
+    nested = [run["state_name"] for run in flow_runs if run["parent_task_run_id"] is not None]
+    assert nested == [outcome] * shards
     shown = Counter((run["name"], run["state_type"]) for run in task_runs if " · " in run["name"])
     assert shown - Counter(dict.fromkeys(shown, 1)) == Counter(), "an item has two task runs"
     items = {(name, state) for name, state in shown if not name.startswith("rows ")}

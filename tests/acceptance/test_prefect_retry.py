@@ -143,7 +143,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
     broken = runs["broken"]
     first = broken.end()
     runs["refused"].end()
-    assert (first["type"], first["name"]) == ("COMPLETED", "CompletedWithFailures"), first["message"]
+    assert (first["type"], first["name"]) == ("FAILED", "CompletedWithFailures"), first["message"]
     statuses, before = broken.statuses, creates(service)
     assert Counter(statuses.values()) == {"succeeded": ROWS - 1, "failed": 1}
     again = broken.press_retry()
@@ -155,7 +155,7 @@ def test_retry_of_a_run_with_failures(service: ServiceInThread, runs: dict[str, 
     )
     assert broken.statuses == statuses
     assert broken_files(broken.out) == []
-    assert [run["name"] for run in broken.family() if run["state_type"] != "COMPLETED"] == []
+    assert [run["name"] for run in broken.family() if run["state_type"] not in FINAL] == []
 
 
 def test_retry_of_a_failed_run(service: ServiceInThread, runs: dict[str, Pressed]) -> None:

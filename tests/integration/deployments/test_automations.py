@@ -24,7 +24,7 @@ PATTERNMILL = Path(sys.executable).with_name("patternmill")
 FLOW = """
 import sys, time
 from prefect import flow, tags
-from prefect.states import Completed
+from prefect import State
 @flow(name="stand-in")
 def stand_in():
     if sys.argv[1] == "hang":
@@ -32,7 +32,8 @@ def stand_in():
         time.sleep(600)
     if sys.argv[1] == "fail":
         raise ValueError("looms are broken")
-    return Completed(name=sys.argv[1], message="3 rows: 2 succeeded, 1 failed")
+    type_ = "COMPLETED" if sys.argv[1] == "Completed" else "FAILED"
+    return State(type=type_, name=sys.argv[1], message="3 rows: 2 succeeded, 1 failed")
 with tags(*sys.argv[2:]):
     stand_in(return_state=True)
 """

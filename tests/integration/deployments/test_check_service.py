@@ -39,7 +39,7 @@ def test_change_of_the_service_fails_the_run(environment: dict[str, str], ask: A
         )
         assert done.returncode == 0, done.stderr
         first, second = done.stdout.splitlines()[-2:]
-        assert first.startswith("COMPLETED|CompletedWithFailures|")
+        assert first.startswith("FAILED|CompletedWithFailures|")
         assert second.startswith("FAILED|Failed|")
         assert "2 changes since" in second and "categories-get" in second
         pages = ask("artifacts/filter", {"artifacts": {"key": {"any_": ["service-check-staging"]}}})

@@ -26,9 +26,9 @@ def test_every_step_is_known() -> None:
     ("made", "is_halted", "is_unfinished", "state"),
     [
         (3, True, False, ("COMPLETED", "Completed", "3 of 3 products")),
-        (2, False, False, ("COMPLETED", "CompletedWithFailures", "2 of 3 products")),
+        (2, False, False, ("FAILED", "CompletedWithFailures", "2 of 3 products")),
         (2, True, True, ("CANCELLED", "Cancelled", "2 of 3 products. Stopped by SIGINT.")),
-        (2, True, False, ("COMPLETED", "CompletedWithFailures", "2 of 3 products")),
+        (2, True, False, ("FAILED", "CompletedWithFailures", "2 of 3 products")),
     ],
 )
 def test_shard_ends_as_its_run(
