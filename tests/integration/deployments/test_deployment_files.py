@@ -5,7 +5,11 @@ from __future__ import annotations
 import configparser
 import json
 import re
+import shutil
 import subprocess
+import sysconfig
+import tomllib
+import venv
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -51,13 +55,49 @@ def test_every_compose_variable_is_explained(compose: dict[str, Any]) -> None:
 
 
 def test_image_has_what_it_copies_and_runs() -> None:
-    """Every path is in the project, every stage that compose builds is there, and the command is a verb."""
+    """Every path and every package, every stage that compose builds; and the command is a verb."""
     text = (DEPLOYMENTS / "Dockerfile").read_text("utf-8")
     for sources in re.findall(r"^COPY (.+) \S+$", text, re.MULTILINE):
         for source in sources.split():
             assert (CHECKOUT / source).exists() or source == "README.md", source
     assert set(re.findall(r"^FROM \S+ AS (\w+)$", text, re.MULTILINE)) == {"base", "server", "worker"}
     assert json.loads(text.rsplit("CMD ", 1)[1])[1] in VERBS
+    packages = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    copied = set(re.findall(r"^COPY (\w+) \1$", text, re.MULTILINE))
+    assert {name.partition(".")[0] for name in packages} <= copied
+
+
+@pytest.mark.soak
+def test_image_imports_every_package(tmp_path: Path) -> None:
+    """Installed from what the Dockerfile copies, and nothing else, beside the same dependencies as here."""
+    text, image = (DEPLOYMENTS / "Dockerfile").read_text("utf-8"), tmp_path / "image"
+    image.mkdir()
+    for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE):
+        *sources, target = line.split()
+        for source in sources:
+            if (CHECKOUT / source).is_dir():
+                shutil.copytree(CHECKOUT / source, image / target)
+            else:
+                shutil.copy(CHECKOUT / source, image)
+    venv.create(tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    # As text, so that the path files there, which lead to this checkout, are not read.
+    here, there = (sysconfig.get_path("purelib", vars=at) for at in (None, {"base": str(tmp_path / "venv")}))
+    (Path(there) / "dependencies.pth").write_text(here)
+    (install,) = re.findall(r"^RUN (pip install .* -e \.)$", text, re.MULTILINE)
+    imported = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    packages = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"][
+        "packages"
+    ]
+    for command in (
+        [python, "-m", *install.split()],
+        [python, "-P", "-c", imported, *packages],
+        [python.with_name("patternmill"), "--help"],
+    ):
+        done = subprocess.run(command, cwd=image, env={"HOME": str(tmp_path)}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_kubernetes_template_has_no_unfilled_placeholder(tmp_path: Path) -> None:
