@@ -55,7 +55,6 @@ VERBS: dict[str, tuple[str, str]] = {
         "cli.commands.automations",
         "Set up notifications about runs, and the resumption of those that crash.",
     ),
-    "conformance": ("cli.commands.conformance", "Check whether a service does what the interface states."),
     "feedback": ("cli.commands.feedback", "Report a failure to the service's operators."),
     "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }
@@ -116,7 +115,6 @@ def patternmill() -> None:
            or the plan waits for a person's approval
       1    failed
       4    another run has the lease of this catalog
-      5    conformance --watch: the service has changed
       130  interrupted; the next run resumes it
 
     `patternmill VERB --help` describes one verb.

@@ -137,7 +137,6 @@ _OURS = (
     "*.sqlite3*",
     "*.log",
     "checkouts",
-    "conformance",
     "embedded",
     "logs",
     "pictures",

@@ -130,8 +130,6 @@ EXIT_CODES: dict[Outcome, int] = {
     Outcome.CANCELLED: 130,
 }
 EXIT_REFUSED = 2
-#: Of `conformance --watch`: the service answers otherwise than before.
-EXIT_CHANGED = 5
 
 #: The error code of an attempt that a person gave up: its job, if there is one, is not looked for again.
 WRITTEN_OFF = "written_off"

@@ -1,10 +1,16 @@
-"""The verb `studio`: serves the embedded studio, and manages its API keys."""
+"""The verb `studio`: serves the embedded studio, manages its API keys, and checks a service."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from cli.terminal import echo
+from cli.terminal import confirmed, echo
+from patternmill.states import EXIT_CODES, EXIT_REFUSED, Outcome
+
+if TYPE_CHECKING:
+    from patternmill.settings import Settings
 
 
 @click.group("studio", invoke_without_command=True)
@@ -19,9 +25,34 @@ from cli.terminal import echo
 @click.option(
     "--environment", help="Category IDs differ by it (default: PATTERNMILL_ENVIRONMENT, or staging)."
 )
+@click.option(
+    "--check",
+    "url",
+    metavar="URL",
+    help="Serve nothing; check whether the service at URL is safe to import to.",
+)
+@click.option(
+    "--spend",
+    type=click.IntRange(0, 1000),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="With --check: the most patterns and products to buy for it, together; 14 are enough for all.",
+)
+@click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation of --spend; needed without a terminal."
+)
 @click.pass_context
-def command(context: click.Context, port: int, pace: str, environment: str | None) -> int:
-    """Serve the embedded studio, for trials.
+def command(
+    context: click.Context,
+    port: int,
+    pace: str,
+    environment: str | None,
+    url: str | None,
+    spend: int,
+    yes: bool,
+) -> int:
+    """Serve the embedded studio, for trials; or check a service.
 
     `patternmill import` starts the same service when PATTERNMILL_STUDIO_URL is not set. Its jobs, pictures and key
     are kept in the `studio` directory under PATTERNMILL_HOME, also after Ctrl-C stops it.
@@ -36,10 +67,16 @@ def command(context: click.Context, port: int, pace: str, environment: str | Non
 
     What it has is shown in a browser: its console, to log in to with a key, is at /console.
 
+    With --check the service at URL, which ends with its version (/v1), is asked what an import relies on, with the key
+    of an import: a line a check. Only what is free is asked, unless --spend allows more, of which more is never bought.
+
     Exit codes: 0 stopped by Ctrl-C, 1 the studio did not start (a port in use) or ended, 2 a setting is wrong.
+    With --check: 0 no check failed, 1 one failed, 2 the service could not be asked, or the spending was not confirmed.
     """
     if context.invoked_subcommand is not None:
         return 0
+    if url is not None:
+        return _check(url, environment, spend, yes)
     from cli.embedded_studio import embedded_studio
     from patternmill.settings import load_settings
     from prefect_host.stop_signals import until_interrupted
@@ -56,6 +93,52 @@ def command(context: click.Context, port: int, pace: str, environment: str | Non
                 echo("The studio ended by itself; see its log.", err=True)
                 return 1
     return 0
+
+
+def _check(url: str, environment: str | None, spend: int, yes: bool) -> int:
+    import asyncio
+
+    settings = _settings_for(url, environment)
+    question = f"Buy up to {spend} patterns and products at {settings.studio_url}?"
+    if spend and not yes and not confirmed(question, "Not begun"):
+        return EXIT_REFUSED
+    return EXIT_CODES[Outcome.FAILED if asyncio.run(_has_failed(settings, spend)) else Outcome.COMPLETED]
+
+
+def _settings_for(url: str, environment: str | None) -> Settings:
+    """Those of the environment, whose key goes to its own address alone. Raises ConfigurationError."""
+    from patternmill.errors import ConfigurationError
+    from patternmill.settings import load_settings
+
+    own = load_settings(environment=environment).studio_url
+    settings = load_settings(environment=environment, studio_url=url)
+    if own is not None and settings.service_at(own) != settings.service_at(url):
+        raise ConfigurationError(
+            f"{url} is not the address of {settings.environment!r}, whose key would be sent to it.",
+            code="key_at_new_address",
+            remedy="Configure this address and its key as another environment. Nothing was sent.",
+        )
+    return settings
+
+
+async def _has_failed(settings: Settings, spend: int) -> bool:
+    """Show a line for each check."""
+    from patternmill.conformance.checks import CHECKS, CheckOutcome, check_lines
+    from patternmill.conformance.session import Session
+    from patternmill.planning.unstated import read_unstated
+    from patternmill.service.client import StudioClient
+    from patternmill.text import plural
+
+    failed, width = 0, max(map(len, CHECKS))
+    unstated = read_unstated(settings.operations_file, settings.environment)
+    async with StudioClient.from_settings(settings) as client:
+        session = Session(client.request, spend, settings.job_timeout, unstated)
+        async for name, outcome, detail in check_lines(session):
+            echo(f"{outcome:<8} {name:<{width}}  {detail}")
+            failed += outcome is CheckOutcome.FAILED
+    bought = f"at most {session.bought} bought" if session.bought else "nothing bought"
+    echo(f"{client.base_url}: {plural(failed, 'check')} of {len(CHECKS)} failed; {bought}")
+    return failed > 0
 
 
 @command.command(

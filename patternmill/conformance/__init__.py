@@ -1,1 +1,1 @@
-"""The contract of the interface as a suite of checks that asks a service over the wire, the real one included."""
+"""What a service must do so that an import is safe: checks that ask it over the wire, the real one included."""

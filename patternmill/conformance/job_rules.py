@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED
 
-_ENDED = frozenset({SUCCEEDED, FAILED})
-_STATUSES = frozenset({RUNNING, *_ENDED})
+ENDED = frozenset({SUCCEEDED, FAILED})
+_STATUSES = frozenset({RUNNING, *ENDED})
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,18 @@ class JobTrail:
 
     #: `pattern` or `product`.
     made: str
-    answers: tuple[Any, ...]
+    answers: list[Any]
     #: Statuses of polls that were refused or failed.
-    refusals: frozenset[int] = frozenset()
+    refusals: list[int] = field(default_factory=list)
 
     @property
-    def polls(self) -> tuple[Any, ...]:
+    def polls(self) -> list[Any]:
         return self.answers[1:]
 
     @property
-    def has_ended(self) -> bool:
-        return any(status_of(answer) in _ENDED for answer in self.polls)
+    def end(self) -> str | None:
+        """The first status in which the job had ended."""
+        return next((status for poll in self.polls if (status := status_of(poll)) in ENDED), None)
 
     @property
     def result_id(self) -> str | None:
@@ -41,7 +42,7 @@ def text_at(answer: Any, *path: str) -> str | None:
     """The text at this place in an answer; None where there is none, or an empty one."""
     for name in path:
         answer = answer.get(name) if isinstance(answer, dict) else None
-    return answer if isinstance(answer, str) and answer else None
+    return answer if isinstance(answer, str) and answer.strip() else None
 
 
 def status_of(answer: Any) -> str | None:
@@ -52,78 +53,53 @@ def job_id_of(answer: Any) -> str | None:
     return text_at(answer, "jobId")
 
 
-def shape_faults(answers: Iterable[Any]) -> list[str]:
-    """Of the fields that each answer has to have."""
-    return list(dict.fromkeys(fault for answer in answers for fault in _shape_faults(answer)))
-
-
-def poll_shape_faults(trail: JobTrail) -> list[str]:
-    """A job that its create named has to be found."""
-    refused = [f"jobs/get answers {status} for it" for status in sorted(trail.refusals)]
-    return refused + shape_faults(trail.polls)
-
-
-def _shape_faults(answer: Any) -> Iterator[str]:
-    if not isinstance(answer, dict):
-        yield "a job is no object"
-        return
-    if job_id_of(answer) is None:
-        yield "jobId is no text"
-    if not isinstance(answer.get("kind"), str):
-        yield "kind is no text"
-    if status_of(answer) not in _STATUSES:
-        yield "status is none of running, succeeded, failed"
-    if "result" not in answer or not isinstance(answer["result"], dict | None):
-        yield "result is neither an object nor null"
-
-
-def kind_faults(trail: JobTrail) -> list[str]:
-    """`pattern` is the kind of pattern jobs, and of no other."""
-    found = (answer.get("kind") for answer in trail.answers if isinstance(answer, dict))
-    kinds = {kind for kind in found if isinstance(kind, str)}
-    if trail.made == "pattern":
-        return ["kind is not `pattern`"] if kinds - {"pattern"} else []
-    return ["kind is `pattern`"] if "pattern" in kinds else []
-
-
-def start_faults(trail: JobTrail) -> list[str]:
-    first = trail.answers[0]
-    faults = [] if status_of(first) == RUNNING else ["its create is not answered with the status running"]
-    if isinstance(first, dict) and first.get("result") is not None:
-        faults.append("its create is answered with a result")
+def created_faults(answer: Any, made: str) -> list[str]:
+    """Of the answer to a create: a job that runs, with no result yet."""
+    faults = [*_shape_faults([answer]), *_kind_faults(made, answer)]
+    if status_of(answer) != RUNNING:
+        faults.append("it is not answered with the status running")
+    if isinstance(answer, dict) and answer.get("result") is not None:
+        faults.append("it is answered with a result")
     return faults
 
 
-def identity_faults(trail: JobTrail) -> list[str]:
-    ids = {job_id_of(answer) for answer in trail.answers}
-    return [] if len(ids) == 1 else ["polls name another jobId than was asked for"]
+def job_faults(trail: JobTrail) -> list[str]:
+    """Of the polls of one job, from its create to beyond its end."""
+    polls, ids = trail.polls, {job_id_of(answer) for answer in trail.answers}
+    by_status = {status: [poll for poll in polls if status_of(poll) == status] for status in _STATUSES}
+    faults = [f"jobs/get answers {status} for it" for status in sorted(set(trail.refusals))]
+    faults += _shape_faults(polls)
+    faults += (fault for poll in polls for fault in _kind_faults(trail.made, poll))
+    if len(ids) > 1:
+        faults.append("polls name another jobId than was asked for")
+    if any(poll.get("result") is not None for poll in by_status[RUNNING]):
+        faults.append("result is not null while the job runs")
+    steps = [pair for pair in pairwise(map(status_of, polls)) if pair[0] in ENDED and pair[0] != pair[1]]
+    faults += (f"{before} became {after}" for before, after in steps)
+    if not all(text_at(poll, "result", f"{trail.made}Id") for poll in by_status[SUCCEEDED]):
+        faults.append(f"result.{trail.made}Id is no text")
+    if not all(text_at(poll, "error", "message") for poll in by_status[FAILED]):
+        faults.append("error.message is no text")
+    return list(dict.fromkeys(faults))
 
 
-def transition_faults(trail: JobTrail) -> list[str]:
-    """From running to one end, and never away from it."""
-    statuses = [status_of(answer) for answer in trail.polls]
-    steps = [pair for pair in pairwise(statuses) if pair[0] in _ENDED and pair[0] != pair[1]]
-    return sorted({f"{before} became {after}" for before, after in steps})
+def _shape_faults(answers: Sequence[Any]) -> Iterator[str]:
+    for answer in answers:
+        if not isinstance(answer, dict):
+            yield "a job is no object"
+            continue
+        if job_id_of(answer) is None:
+            yield "jobId is no text"
+        if not isinstance(answer.get("kind"), str):
+            yield "kind is no text"
+        if status_of(answer) not in _STATUSES:
+            yield "status is none of running, succeeded, failed"
+        if "result" not in answer or not isinstance(answer["result"], dict | None):
+            yield "result is neither an object nor null"
 
 
-def running_faults(trail: JobTrail) -> list[str]:
-    running = _with_status(trail.polls, RUNNING)
-    early = [answer for answer in running if answer.get("result") is not None]
-    return ["result is not null while the job runs"] if early else []
-
-
-def result_faults(trail: JobTrail) -> list[str]:
-    """Of the jobs that succeeded."""
-    name = f"{trail.made}Id"
-    found = [text_at(answer, "result", name) for answer in _with_status(trail.polls, SUCCEEDED)]
-    return [] if all(found) else [f"result.{name} is no text"]
-
-
-def failure_faults(trail: JobTrail) -> list[str]:
-    """Of the jobs that failed."""
-    found = [text_at(answer, "error", "message") or "" for answer in _with_status(trail.polls, FAILED)]
-    return [] if all(map(str.strip, found)) else ["error.message is no text"]
-
-
-def _with_status(answers: Sequence[Any], status: str) -> list[dict[str, Any]]:
-    return [answer for answer in answers if status_of(answer) == status]
+def _kind_faults(made: str, answer: Any) -> Iterator[str]:
+    """`pattern` is the kind of pattern jobs, and of no other."""
+    kind = text_at(answer, "kind")
+    if kind is not None and (kind == "pattern") is not (made == "pattern"):
+        yield f"kind of a {made} job is {'' if made == 'product' else 'not '}`pattern`"

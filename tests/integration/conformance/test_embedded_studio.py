@@ -1,100 +1,121 @@
-"""`patternmill conformance` against the embedded studio: what it has conforms, and what it lacks is said."""
+"""`patternmill studio --check`, in this process: against the embedded studio, and against what cannot be asked."""
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import subprocess
-import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from patternmill.conformance.check_results import CheckOutcome, SkipReason
-from patternmill.conformance.suite import CHECKS
-from tests.integration.conformance.conftest import Check
+from cli import main
+from patternmill.conformance.checks import CHECKS
+from tests.hostile import Hostile, Plan, Rule
+from tests.hostile.certificates import write_certificates
 from tests.integration.studio.conftest import KEY, StudioProcess
 from tests.integration.studio.conftest import studio as studio
 
-#: What each deviation of the studio may be: an operation that it does not have.
-NOT_THERE = "the operation is not there"
+
+@dataclass(frozen=True)
+class Checked:
+    """How the command ended: the outcome of each check, and what it printed."""
+
+    code: int
+    outcomes: dict[str, str]
+    printed: str
+    complaint: str
 
 
-def test_free_checks(check: Check, studio: StudioProcess) -> None:
-    """Nothing is made, and no value of the service is in the report."""
-    found = check(studio.base_url, KEY)
-    assert [name for name in found.lines] == [one.id for one in CHECKS]
-    assert {found.lines[name].detail for name in found.deviations} <= {NOT_THERE}
-    assert found.code == (1 if found.deviations else 0)
-    for name in ("no-key", "wrong-key", "jobs-unknown", "whole-answers", "json-answers", "no-redirects"):
-        assert found.lines[name].outcome is CheckOutcome.CONFORMANT, name
-    assert found.lines["categories-list"].answers[0].status == 200
-    assert found.report is not None and found.report.bought_at_most == 0
-    assert made(studio.home) == 0
-    assert KEY not in found.report.model_dump_json() + found.printed
-    assert "Cushion" not in found.report.model_dump_json()
+Check = Callable[..., Checked]
 
 
-def test_checks_that_buy(check: Check, studio: StudioProcess) -> None:
-    """A pattern, a product, and one more pattern for fifty requests at once; all that is there conforms."""
-    found = check(studio.base_url, KEY, "--spend", "52", "--yes")
-    absent = {"orders-unknown", "feedback", "checkouts-id"}
-    assert found.deviations <= absent
-    for stage in ("pattern", "product"):
-        for name in ("accepted", "starts-running", "transitions", "result", "repeat", "required-fields"):
-            assert found.lines[f"{stage}-{name}"].outcome is CheckOutcome.CONFORMANT
-    assert found.lines["pattern-fifty-at-once"].outcome is CheckOutcome.CONFORMANT
-    assert found.report is not None and found.report.bought_at_most == 3
-    assert made(studio.home) == 3
+@pytest.fixture
+def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Check:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ENVIRONMENT", "STUDIO_URL", "API_KEYS", "ENVIRONMENT_URLS"):
+        monkeypatch.delenv(f"PATTERNMILL_{name}", raising=False)
+    monkeypatch.setenv("PATTERNMILL_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATTERNMILL_REQUEST_TIMEOUT", "PT1S")
+
+    def run(url: str, key: str, *options: str) -> Checked:
+        monkeypatch.setenv("PATTERNMILL_API_KEY", key)
+        code = main.run(["studio", "--check", url, *options])
+        captured = capsys.readouterr()
+        words = [line.split() for line in captured.out.splitlines()]
+        outcomes = {line[1]: line[0] for line in words if line[1] in CHECKS}
+        return Checked(code, outcomes, captured.out, captured.err)
+
+    return run
 
 
-def test_failed_job_has_its_reason(
-    check: Check, studio: StudioProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The studio fails on request; then there is no pattern for a product."""
-    monkeypatch.setattr("patternmill.conformance.job_checks.PROMPT", "herons [fail]")
-    found = check(studio.base_url, KEY, "--spend", "1", "--yes")
-    assert found.lines["pattern-failure"].outcome is CheckOutcome.CONFORMANT
-    assert found.lines["pattern-result"].reason is SkipReason.NO_OCCASION
-    assert found.lines["product-accepted"].reason is SkipReason.NO_OCCASION
+def made(studio: StudioProcess) -> int:
+    with sqlite3.connect(studio.home / "studio.db") as database:
+        (count,) = database.execute("select count(*) from job").fetchone()
+    return int(count)
 
 
-def test_spending_needs_a_confirmation(check: Check, studio: StudioProcess) -> None:
+def test_embedded_studio_does_what_an_import_relies_on(check: Check, studio: StudioProcess) -> None:
+    """For free what is free; then with a pattern, a product, a refinement, and one more pattern."""
+    before = made(studio)
+    free = check(studio.base_url, KEY)
+    assert free.code == 0
+    assert set(free.outcomes.values()) == {"ok", "skipped"}
+    assert made(studio) == before
+    found = check(studio.base_url, KEY, "--spend", "14", "--yes")
+    assert found.code == 0
+    assert found.outcomes == {name: "ok" for name in CHECKS} | {"refinement-repeat": "noted"}
+    assert "repeatable" in found.printed and "at most 4 bought" in found.printed
+    assert made(studio) == before + 4
+    assert KEY not in free.printed + found.printed
+
+
+def test_spending_is_confirmed(check: Check, studio: StudioProcess) -> None:
     found = check(studio.base_url, KEY, "--spend", "2")
-    assert (found.code, found.report) == (2, None)
+    assert (found.code, found.outcomes) == (2, {})
     assert "--yes" in found.complaint
 
 
 def test_wrong_key_ends_with_code_2(check: Check, studio: StudioProcess) -> None:
     found = check(studio.base_url, "not-a-key-of-it")
-    assert (found.code, found.report) == (2, None)
+    assert (found.code, found.outcomes) == (2, {})
     assert "PATTERNMILL_API_KEY" in found.complaint
 
 
-def test_installed_command(studio: StudioProcess, tmp_path: Path) -> None:
-    """As the README has it: a process, and its exit code."""
-    ours = {name: text for name, text in os.environ.items() if not name.startswith("PATTERNMILL_")}
-    command = [sys.executable, "-m", "cli.main", "conformance", studio.base_url, "--rate", "100"]
-    ended = subprocess.run(
-        command,
-        env={**ours, "PATTERNMILL_HOME": str(tmp_path), "PATTERNMILL_API_KEY": KEY},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert ended.returncode in (0, 1), ended.stderr
-    assert ended.stderr == ""
-    assert f"{len(CHECKS)} checks:" in ended.stdout.splitlines()[-1]
+def test_key_goes_to_its_own_address_alone(
+    check: Check, studio: StudioProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATTERNMILL_STUDIO_URL", "http://127.0.0.1:9/v1")
+    found = check(studio.base_url, KEY)
+    assert (found.code, found.outcomes) == (2, {})
+    assert "Nothing was sent" in found.complaint
 
 
-def made(home: Path) -> int:
-    """How many jobs the studio has accepted since it was last counted."""
-    with sqlite3.connect(home / "studio.db") as database:
-        (count,) = database.execute("select count(*) from job").fetchone()
-    before = _counted.get(home, 0)
-    _counted[home] = int(count)
-    return int(count) - before
+def test_deviation_ends_with_code_1(check: Check, tmp_path: Path) -> None:
+    """An independent service, whose repeats of a create are forgotten; and which has no checkouts."""
+    forget = Rule("patterns/create", "forget", {}, repeat=True)
+    with Hostile(Plan(rules=(forget,)), tmp_path / "service") as service:
+        found = check(service.url, service.key, "--spend", "4", "--yes")
+    assert found.code == 1
+    assert {name for name, outcome in found.outcomes.items() if outcome == "FAILED"} == {
+        "pattern-repeat",
+        "checkout",
+    }
+    assert found.complaint == ""
 
 
-_counted: dict[Path, int] = {}
+@pytest.mark.parametrize("fault", ["nobody", "expired", "plain"])
+def test_service_that_cannot_be_asked_ends_with_code_2(
+    fault: str, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody listens, its certificate is not valid, or it speaks no TLS."""
+    certificates = write_certificates(tmp_path / "certificates", expired=True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    certificate = None if fault == "plain" else certificates.service
+    with Hostile(Plan(), tmp_path / "service", certificate=certificate) as service:
+        url = service.url.replace("http://", "https://") if fault == "plain" else service.url
+        if fault == "nobody":
+            service.kill()
+        found = check(url, service.key)
+    assert (found.code, found.outcomes) == (2, {})
+    assert "Nothing could be checked" in found.complaint

@@ -16,7 +16,7 @@ from prefect_host.work_pool import POOL
 from tests.acceptance.prefect_servers import run_process
 from tests.integration.deployments.conftest import CHECKOUT, Ask
 
-NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples", "check-service")
+NAMES = ("bulk-import", "retry-failed", "catalog-refresh", "order-samples")
 #: Each in a process of its own, forked once Prefect is loaded.
 LOAD = """
 import os, sys, traceback

@@ -19,7 +19,6 @@ VERBS = [
     ["retry"],
     ["settle"],
     ["ledger"],
-    ["conformance"],
     ["feedback"],
     ["check"],
     ["offer"],

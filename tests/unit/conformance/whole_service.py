@@ -6,16 +6,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from patternmill.conformance.conformance_report import ConformanceReport
-from patternmill.conformance.probe import Probe
-from patternmill.conformance.session import Session, SpendingLimit
-from patternmill.conformance.suite import run_suite
+from patternmill.conformance.checks import CheckOutcome, check_lines
+from patternmill.conformance.session import Session
 from patternmill.service.outcomes import Answer, ExchangeResult, Trouble
 
-URL = "https://service.example/v1"
 CATEGORY = {"categoryId": "cat-1", "name": "Mug", "options": [{"name": "size", "values": ["11oz", "15oz"]}]}
 
 
@@ -48,12 +44,17 @@ class WholeService:
     """`departure` gets each request, and a function that answers it as the interface states."""
 
     departure: Departure = lambda asked, answer: answer()
-    #: What was made: patterns, products.
+    #: What was made: patterns, products, refinements.
     made: Counter[str] = field(default_factory=Counter)
     asked: list[Asked] = field(default_factory=list)
+    #: In seconds.
+    slept: list[float] = field(default_factory=list)
     _jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _requests: dict[str, str] = field(default_factory=dict)
     _checkouts: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
 
     async def request(
         self, method: str, operation: str, body: bytes, headers: Mapping[str, str | None]
@@ -108,6 +109,9 @@ class WholeService:
     def _products_create(self, body: dict[str, Any]) -> Answer:
         return self._create("product", body, ("requestId", "patternId", "categoryId", "selections"))
 
+    def _refine_recolor(self, body: dict[str, Any]) -> Answer:
+        return self._create("refinement", body, ("requestId", "patternId", "palette"))
+
     def _create(self, made: str, body: dict[str, Any], required: tuple[str, ...]) -> Answer:
         if any(name not in body for name in required):
             return refused(422, "incomplete")
@@ -133,67 +137,8 @@ class WholeService:
         checkout = {"checkoutId": number, "checkoutUrl": f"https://pay.example/{number}"}
         return answered(200, self._checkouts.setdefault(body["requestId"], checkout))
 
-    def _orders_get(self, body: dict[str, Any]) -> Answer:
-        return refused(404, "no paid checkout")
 
-    def _models_list(self, body: dict[str, Any]) -> Answer:
-        return answered(200, {"models": [{"modelId": "m-1", "name": "Loom"}]})
-
-    def _feedback_create(self, body: dict[str, Any]) -> Answer:
-        if not is_report(body):
-            return refused(422, "out of bounds")
-        return answered(200, {"requestId": body["requestId"]})
-
-
-def is_report(body: dict[str, Any]) -> bool:
-    """Whether each field is within the bounds of the interface."""
-    request, response = body.get("request", {}), body.get("response", {})
-    if not isinstance(request, dict) or not isinstance(response, dict):
-        return False
-    status, lasted = response.get("status", 0), response.get("durationMs", 0)
-    return (
-        _is_text(body.get("requestId"), 1, 128)
-        and _is_text(body.get("text"), 1, 4000)
-        and _is_text(body.get("procedure", "p"), 1, 200)
-        and _is_text(body.get("agent", "a"), 1, 100)
-        and _is_text(request.get("userAgent", ""), 0, 500)
-        and (isinstance(status, int) and 0 <= status <= 599)
-        and lasted >= 0
-        and _is_time(body.get("reportedAt", "2030-01-01T00:00:00Z"))
-    )
-
-
-def _is_text(value: Any, least: int, most: int) -> bool:
-    return isinstance(value, str) and least <= len(value) <= most
-
-
-def _is_time(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-class VirtualTime:
-    """A clock that only sleeping moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.slept: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-
-def probe_of(service: WholeService, time: VirtualTime | None = None) -> Probe:
-    time = time or VirtualTime()
-    return Probe(service, clock=time, sleep=time.sleep)
-
-
-async def checked(service: WholeService, *, spend: int = 0, feedback: bool = False) -> ConformanceReport:
-    return await run_suite(Session(probe_of(service), URL, SpendingLimit(spend), feedback))
+async def checked(service: WholeService, *, spend: int = 0) -> dict[str, tuple[CheckOutcome, str]]:
+    """How each check ended."""
+    session = Session(service.request, spend, sleep=service.sleep)
+    return {name: (outcome, detail) async for name, outcome, detail in check_lines(session)}
