@@ -47,11 +47,13 @@ def _recolor(cell: str) -> dict[str, Any]:
     for colour in colours:
         if not _COLOUR.fullmatch(colour):
             raise _Malformed(f"{shown(colour)} is no colour")
-    return {"palette": [f"#{_six_digits(colour.lstrip('#').lower())}" for colour in colours]}
+    return {"palette": [_one_colour(colour) for colour in colours]}
 
 
-def _six_digits(colour: str) -> str:
-    return colour if len(colour) == 6 else "".join(digit * 2 for digit in colour)
+def _one_colour(text: str) -> str:
+    """One spelling of a colour: `ABC` is `#aabbcc`."""
+    digits = text.lstrip("#").lower()
+    return f"#{digits if len(digits) == 6 else ''.join(digit * 2 for digit in digits)}"
 
 
 def _crop(cell: str) -> dict[str, Any]:
@@ -69,6 +71,10 @@ def _number(text: str) -> int | float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(text)
+    return _one_number(number)
+
+
+def _one_number(number: float) -> int | float:
     return int(number) if number.is_integer() else number
 
 
@@ -101,7 +107,7 @@ REFINEMENTS = tuple(_FORMS)
 
 
 def read_refinement(operation: str, text: str, column: str) -> Refinement | Finding:
-    """What a tidy cell that is not blank asks for, or its fault; a JSON object is taken as it is."""
+    """What a tidy cell that is not blank asks for, or its fault; a JSON object is spelled as the short form is."""
     form = _FORMS[operation]
     try:
         if operation != "edit" and UNSAFE.search(text):
@@ -126,7 +132,20 @@ def _json_object(text: str) -> dict[str, Any]:
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError:
         raise _Malformed(f"{shown(text)} holds what JSON cannot carry") from None
-    return value
+    return {name: _one_spelling(one) for name, one in value.items()}
+
+
+def _one_spelling(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _one_spelling(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_one_spelling(one) for one in value]
+    if isinstance(value, float):
+        return _one_number(value)
+    if not isinstance(value, str):
+        return value
+    text = normalised(value)
+    return _one_colour(text) if text.startswith("#") and _COLOUR.fullmatch(text) else text
 
 
 def _no_constant(name: str) -> Any:

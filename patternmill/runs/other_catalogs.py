@@ -1,4 +1,4 @@
-"""What other catalogs have of a plan's rows: products that would be bought once more, or the wrong file."""
+"""What exists of a plan's rows, and would be bought once more: in other catalogs, or with moved refinements."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from patternmill.catalog.selections import resolved
 from patternmill.errors import ConfigurationError
 from patternmill.ledger.ledger import Ledger
 from patternmill.parameters import DUPLICATES
-from patternmill.planning.plan import Plan, Reason
-from patternmill.planning.recognition import folded, same_refinements
+from patternmill.planning.items import canonical_json
+from patternmill.planning.plan import Plan, PlannedRow, Reason
+from patternmill.planning.recognition import EXISTING, Memory, folded, same_refinements
 from patternmill.runs.spec import RunSpec
 from patternmill.text import plain, plural
 
@@ -31,23 +32,41 @@ _FIRST_PURCHASES = frozenset({Reason.NEW, Reason.CHANGED})
 
 @dataclass(frozen=True)
 class Duplicates:
-    """More than a handful of rows to buy that other catalogs have, with the same sku and content."""
+    """Rows to buy that exist: more than a handful in other catalogs, or any with refinements in another order."""
 
     rows: int
     of: int
-    #: The catalog that has most of them.
-    catalog: str
+    #: The catalog that has most of them; None: this one, and only the order of their refinements differs.
+    catalog: str | None
 
     def sentence(self) -> str:
+        if self.catalog is None:
+            return (
+                f"{self.rows:,} of {plural(self.of, 'row')} to buy differ from what their sku has in the order of its "
+                "refinements alone, which is that of the columns: patterns and products would be bought once more."
+            )
         return (
             f"{self.rows:,} of {plural(self.of, 'row')} to buy have the sku and the content of products that catalog "
             f"{self.catalog!r} has: they would be bought once more."
         )
 
+    @property
+    def remedy(self) -> str:
+        if self.catalog is None:
+            return (
+                "Put the columns back in their order, or add `--confirm duplicates` if the new one is meant."
+            )
+        return (
+            f"Add `--catalog {self.catalog}` if it is that catalog, or `--confirm duplicates` if the same products "
+            "are wanted once more."
+        )
 
-def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicates | None:
-    """None up to a handful."""
+
+def find_duplicates(ledger: Ledger, plan: Plan, memory: Memory, offer: Offer | None) -> Duplicates | None:
+    """None where nobody has to be asked."""
     bought = _first_purchases(plan)
+    if moved := sum(_is_moved(ledger, plan, memory, row) for row in plan.to_do()):
+        return Duplicates(moved, len(bought), None)
     if len(bought) <= _HANDFUL:
         return None
     scope = plan.scope
@@ -65,7 +84,7 @@ def find_duplicates(ledger: Ledger, plan: Plan, offer: Offer | None) -> Duplicat
 
 
 def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
-    """Raise ConfigurationError when another catalog's products would be bought again without confirmation.
+    """Raise ConfigurationError when what exists would be bought again without confirmation.
 
     Not for a plan that a person has approved.
     """
@@ -73,8 +92,7 @@ def refuse_duplicates(spec: RunSpec, duplicates: Duplicates | None) -> None:
         raise ConfigurationError(
             duplicates.sentence(),
             code="duplicates",
-            remedy=f"Add `--catalog {duplicates.catalog}` if it is that catalog, or `--confirm duplicates` if the "
-            "same products are wanted once more. Nothing was bought.",
+            remedy=f"{duplicates.remedy} Nothing was bought.",
         )
 
 
@@ -86,6 +104,24 @@ def _first_purchases(plan: Plan) -> Mapping[str, Row]:
         for row, product in rows
         if row is not None and product is not None and plan.items[product].reason in _FIRST_PURCHASES
     }
+
+
+def _is_moved(ledger: Ledger, plan: Plan, memory: Memory, planned: PlannedRow) -> bool:
+    """Whether what its sku has exists on the same pattern, with the same refinements in another order."""
+    row, product = planned.entry.row, planned.product
+    if row is None or product is None or len(row.refinements) < 2:
+        return False
+    if plan.items[product].reason is not Reason.CHANGED:
+        return False
+    first = plan.items[plan.first_pattern(planned)].item.content
+    ours = [(one.operation, canonical_json(one.parameters)) for one in row.refinements]
+    for known in ledger.products_of(plan.scope.environment, plan.scope.catalog, row.sku):
+        pattern, *refinements = known.pattern_contents
+        theirs = [(one["operation"], canonical_json(one["parameters"])) for one in refinements]
+        last = memory.last_attempts.get(known.content["pattern"])
+        if pattern == first and theirs != ours and sorted(theirs) == sorted(ours):
+            return last is not None and last.state in EXISTING
+    return False
 
 
 def _are_alike(theirs: Content, ours: Content, offer: Offer | None) -> bool:

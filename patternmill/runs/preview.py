@@ -105,7 +105,7 @@ def _planned_rows(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog)
     if ledger is None:
         return PlannedRows(memory, plan, None, lint)
     other = other_catalog_lint(ledger, plan, memory.products_by_sku)
-    return PlannedRows(memory, plan, find_duplicates(ledger, plan, checked.offer), (*other, *lint))
+    return PlannedRows(memory, plan, find_duplicates(ledger, plan, memory, checked.offer), (*other, *lint))
 
 
 def _lint(plan: Plan, checked: CheckedCatalog, price: PatternPrice) -> tuple[Lint, ...]:

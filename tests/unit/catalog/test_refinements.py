@@ -12,6 +12,7 @@ from patternmill.catalog.problems import Finding, RowCode
 from patternmill.catalog.refinements import Refinement, read_refinement
 from patternmill.catalog.row_checks import check_rows
 from patternmill.errors import InputRefused
+from patternmill.planning.items import canonical_json
 from tests.unit.catalog.samples import catalog
 
 PLAIN = "sku,prompt,category"
@@ -33,6 +34,33 @@ PLAIN = "sku,prompt,category"
 )
 def test_cell_becomes_parameters(operation: str, cell: str, parameters: dict[str, Any]) -> None:
     assert read_refinement(operation, cell, "c") == Refinement(operation, parameters)
+
+
+@pytest.mark.parametrize(
+    ("operation", "short", "written"),
+    [
+        ("crop", "0,0,0.5,2", '{"x": 0.0, "y": -0.0, "width": 0.50, "height": 2.0}'),
+        ("extend", "2x3", '{"columns": 2.0, "rows": 3}'),
+        ("edit", "more reeds", '{"prompt": " more \u00a0reeds"}'),
+        ("recolor", "#1f3a5f #abc", '{"palette": ["#1F3A5F", " #abc "]}'),
+    ],
+)
+def test_json_and_short_form_of_one_refinement_are_one(operation: str, short: str, written: str) -> None:
+    """Under one request ID: they are compared, and sent, as JSON."""
+    asked = [read_refinement(operation, cell, "c") for cell in (short, written)]
+    texts = [canonical_json(one.parameters) for one in asked if isinstance(one, Refinement)]
+    assert texts == [texts[0]] * 2
+
+
+def test_what_only_json_can_say_is_sent_as_it_is() -> None:
+    cell = '{"palette": ["Teal"], "soft": true, "weights": [{"of": 0.25, "name": "A  B"}]}'
+    found = read_refinement("recolor", cell, "c")
+    assert isinstance(found, Refinement)
+    assert found.parameters == {
+        "palette": ["Teal"],
+        "soft": True,
+        "weights": [{"of": 0.25, "name": "A B"}],
+    }
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,40 @@ def test_duplicates_in_doubt_are_refused(shop: Workshop, service: Service) -> No
     assert len(service.bought) == 6
     with pytest.raises(ConfigurationError, match="bought once more"):
         run(shop, spec(shop), SIX)
+
+
+def refined(first: str, second: str, prompt: str = "herons", selection: str = "S-1") -> str:
+    """One row with two refinements, in the order of these columns."""
+    cells = {"recolor": "#abc", "edit": "more reeds", "crop": "0 0 1 1"}
+    header = f"sku,prompt,category,option:name,refine:{first},refine:{second}"
+    return f"{header}\nS-1,{prompt},Tote,{selection},{cells[first]},{cells[second]}\n"
+
+
+def test_moved_columns_of_refinements_are_asked_about(shop: Workshop, service: Service) -> None:
+    """Applied in another order they are other patterns: every one, and every product, would be bought once more."""
+    shop.run(refined("recolor", "edit"))
+    before, moved = service.bought, refined("edit", "recolor")
+    with pytest.raises(ConfigurationError, match=r"1 of 1 row to buy.* order of its refinements") as caught:
+        shop.run(moved)
+    assert "--confirm duplicates" in caught.value.remedy and "--catalog" not in caught.value.remedy
+    assert service.bought == before
+    its = spec(shop, "spring", confirm="duplicates")
+    assert "order of its refinements" in previewed(shop, its, moved)[1]
+    run(shop, its, moved)
+    assert len(service.bought) == len(before) + 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [refined("edit", "crop"), refined("edit", "recolor", prompt="cranes")],
+    ids=["another refinement", "another prompt"],
+)
+def test_other_refinements_are_bought_without_asking(shop: Workshop, changed: str) -> None:
+    shop.run(refined("recolor", "edit"))
+    assert previewed(shop, shop.spec(), changed)[0].duplicates is None
+
+
+def test_edition_in_another_order_is_bought_without_asking(shop: Workshop) -> None:
+    """Everything of it is bought again, on purpose."""
+    shop.run(refined("recolor", "edit"))
+    replace(shop, edition="second").run(refined("edit", "recolor"))
