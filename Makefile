@@ -53,17 +53,18 @@ soak: setup ## what takes long: workers, outages, all crash points, KILLS (defau
 	$(BIN)/python -m tests.acceptance.kill_loop --kills $(KILLS)
 	$(BIN)/python -m tests.acceptance.kill_loop --kills 300 --rows 150 --chains
 
-check: setup ## ruff, mypy strict, import-linter
+check: setup ## ruff, mypy strict, import-linter, and what each room weighs next to its budget
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m benchmarks.house.rooms
 
 bench: setup ## measure against peers, side by side in one run
 	$(BIN)/python -m benchmarks.run
 
-house: setup ## the house in figures: sizes, names, cycles, what one row passes; ARGS=--static runs no import
-	$(BIN)/python -m benchmarks.house $(ARGS)
+house: setup ## the house in figures: data classes, verbs, settings, late imports, cycles, docstrings
+	$(BIN)/python -m benchmarks.house
 
 system: ## install what some tests need from the system (Debian, as root): Chromium
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; }

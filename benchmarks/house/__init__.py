@@ -1,1 +1,1 @@
-"""The house in figures: how much there is of it, how it hangs together, and what one row has to pass."""
+"""The house in figures: what each room weighs, and how it hangs together."""

@@ -12,20 +12,9 @@ from pathlib import Path
 
 PACKAGES = ("cli", "flows", "tasks", "prefect_host", "patternmill")
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
+_FIELD_BASES = frozenset({"NamedTuple", "TypedDict", "BaseModel", "BaseSettings"})
 #: `_name`, but neither `_` nor `__name__`.
 _PRIVATE = re.compile(r"_(?!_)\w+|__\w*(?<!__)")
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function or method; `arguments` does not count `self` and `cls`."""
-
-    name: str
-    place: str
-    lines: int
-    arguments: int
-    is_documented: bool
-    is_flow: bool
 
 
 @dataclass(frozen=True)
@@ -41,22 +30,8 @@ class Module:
         return ast.parse(self.text)
 
     @property
-    def stem(self) -> str:
-        return Path(self.path).stem
-
-    @property
-    def lines(self) -> int:
-        return self.text.count("\n")
-
-    @property
     def classes(self) -> list[ast.ClassDef]:
         return [node for node in ast.walk(self.tree) if isinstance(node, ast.ClassDef)]
-
-    def functions(self) -> Iterator[Function]:
-        methods = {id(node) for owner in self.classes for node in owner.body}
-        for node in ast.walk(self.tree):
-            if isinstance(node, _Definition):
-                yield _function(node, self.path, is_method=id(node) in methods)
 
 
 def read_modules(root: Path, packages: Sequence[str] = PACKAGES) -> list[Module]:
@@ -74,51 +49,79 @@ def _dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def _function(node: _Definition, path: str, *, is_method: bool) -> Function:
-    args = node.args
-    arguments = len(args.posonlyargs + args.args + args.kwonlyargs) + bool(args.vararg) + bool(args.kwarg)
-    decorators = {_name_of(decorator) for decorator in node.decorator_list}
-    return Function(
-        name=node.name,
-        place=f"{path}:{node.lineno}",
-        lines=(node.end_lineno or node.lineno) - node.lineno + 1,
-        arguments=arguments - (is_method and "staticmethod" not in decorators),
-        is_documented=ast.get_docstring(node) is not None,
-        is_flow="flow" in decorators,
+def data_classes(modules: Sequence[Module]) -> list[str]:
+    """Classes that hold fields, of any kind: by their decorator, or by a base, directly or through another of ours."""
+    owners = [(module, owner) for module in modules for owner in module.classes]
+    holding: set[str] = set(_FIELD_BASES)
+    size = 0
+    while size != len(holding):
+        size = len(holding)
+        holding |= {owner.name for _, owner in owners if holding & set(map(_name_of, owner.bases))}
+    return [
+        f"{module.path}: {owner.name}"
+        for module, owner in owners
+        if owner.name in holding or "dataclass" in map(_name_of, owner.decorator_list)
+    ]
+
+
+def public_definitions(modules: Sequence[Module]) -> list[tuple[str, bool]]:
+    """Functions, classes and their methods whose names and owners have no underscore first; each with whether it has a
+    docstring.
+    """
+    return [found for module in modules for found in _public(module.tree.body, f"{module.path}: ")]
+
+
+def _public(body: Sequence[ast.stmt], place: str) -> Iterator[tuple[str, bool]]:
+    for node in body:
+        if isinstance(node, _Definition | ast.ClassDef) and not node.name.startswith("_"):
+            yield f"{place}{node.name}", ast.get_docstring(node) is not None
+            if isinstance(node, ast.ClassDef):
+                yield from _public(node.body, f"{place}{node.name}.")
+
+
+def function_lines(modules: Sequence[Module]) -> list[int]:
+    """How long each function is, the shortest first."""
+    nodes = (node for module in modules for node in ast.walk(module.tree) if isinstance(node, _Definition))
+    return sorted((node.end_lineno or node.lineno) - node.lineno + 1 for node in nodes)
+
+
+def verbs(modules: Sequence[Module]) -> list[str]:
+    """The keys of the table of verbs."""
+    (table,) = (
+        node.value
+        for module in modules
+        for node in module.tree.body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "VERBS"
     )
+    assert isinstance(table, ast.Dict)
+    return [key.value for key in table.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
 
 
-def dataclasses_of(module: Module) -> list[str]:
-    return [owner.name for owner in module.classes if "dataclass" in map(_name_of, owner.decorator_list)]
+def settings(modules: Sequence[Module]) -> list[str]:
+    """The fields of the class that reads them, private ones aside."""
+    (owner,) = (owner for module in modules for owner in module.classes if owner.name == "Settings")
+    fields = (ast.unparse(node.target) for node in owner.body if isinstance(node, ast.AnnAssign))
+    return [name for name in fields if not name.startswith("_") and name != "model_config"]
+
+
+def late_imports(modules: Sequence[Module]) -> list[str]:
+    """Where an import is made only when a function runs."""
+    return sorted(
+        {
+            f"{module.path}:{node.lineno}"
+            for module in modules
+            for function in ast.walk(module.tree)
+            if isinstance(function, _Definition)
+            for node in ast.walk(function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        }
+    )
 
 
 def _name_of(decorator: ast.expr) -> str:
     """`flow` of `@flow`, `@flow(...)` and `@prefect.flow(...)`."""
     target = decorator.func if isinstance(decorator, ast.Call) else decorator
     return ast.unparse(target).rpartition(".")[2]
-
-
-def percentiles(values: Sequence[int]) -> tuple[int, int, int]:
-    """The median, the 90th percentile and the largest."""
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2], ordered[len(ordered) * 9 // 10], ordered[-1]
-
-
-def repeated_classes(modules: Sequence[Module]) -> dict[str, list[str]]:
-    """The files that define a class of each name that more than one class has."""
-    return _repeated((owner.name, module.path) for module in modules for owner in module.classes)
-
-
-def repeated_stems(modules: Sequence[Module]) -> dict[str, list[str]]:
-    """The files of each stem that occurs more than once."""
-    return _repeated((module.stem, module.path) for module in modules if module.stem != "__init__")
-
-
-def _repeated(named: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
-    places: defaultdict[str, list[str]] = defaultdict(list)
-    for name, place in named:
-        places[name].append(place)
-    return {name: found for name, found in sorted(places.items()) if len(found) > 1}
 
 
 def private_prefect_names(modules: Sequence[Module]) -> dict[str, list[str]]:
@@ -180,21 +183,15 @@ def _imported_names(node: ast.AST) -> Iterator[str]:
 
 
 def imports_of(modules: Sequence[Module]) -> dict[str, set[str]]:
-    """By module, which of ours it imports as it is loaded: not in functions, not for type checkers."""
+    """By module, which of ours it imports: as it is loaded, in functions, and for type checkers."""
     known = {module.name for module in modules}
     return {
-        module.name: {_longest_known(name, known) for name in _loaded(module.tree.body)} - {"", module.name}
+        module.name: {
+            _longest_known(name, known) for node in ast.walk(module.tree) for name in _imported_names(node)
+        }
+        - {"", module.name}
         for module in modules
     }
-
-
-def _loaded(body: Sequence[ast.stmt]) -> Iterator[str]:
-    for node in body:
-        yield from _imported_names(node)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            yield from _loaded(node.orelse)
-        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
-            yield from _loaded([part for part in ast.iter_child_nodes(node) if isinstance(part, ast.stmt)])
 
 
 def _longest_known(name: str, known: set[str]) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import ast
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from benchmarks.house.one_row import PARSED, REQUEST, function_code
+from benchmarks.house.rooms import ROOT, read_budgets, table, weights
 from benchmarks.house.source import (
-    Function,
     Module,
     cycles,
-    dataclasses_of,
+    data_classes,
     duplicates,
     imports_of,
-    percentiles,
+    late_imports,
     private_prefect_names,
+    public_definitions,
     read_modules,
-    repeated_classes,
-    repeated_stems,
+    settings,
+    verbs,
 )
 
 
@@ -27,63 +27,65 @@ def module(text: str, path: str = "patternmill/some.py") -> Module:
     return Module(path.removesuffix(".py").replace("/", "."), path, text)
 
 
-def only_function(text: str) -> Function:
-    (found,) = module(text).functions()
-    return found
-
-
 def test_modules_are_read_by_their_dotted_names(tmp_path: Path) -> None:
     """A package goes by its folder's name."""
     (tmp_path / "cli" / "commands").mkdir(parents=True)
     for name in ("cli/__init__.py", "cli/main.py", "cli/commands/up.py"):
         (tmp_path / name).write_text("x = 1\ny = 2\n")
-    found = read_modules(tmp_path, ["cli"])
-    assert sorted(one.name for one in found) == ["cli", "cli.commands.up", "cli.main"]
-    assert {one.lines for one in found} == {2}
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("def f(): ...", 0),
-        ("async def f(a, /, b, *c, d, **e): ...", 5),
-        ("class A:\n def f(self, a): ...", 1),
-        ("class A:\n @classmethod\n def f(cls, a): ...", 1),
-        ("class A:\n @staticmethod\n def f(a): ...", 1),
-    ],
-)
-def test_arguments_that_a_caller_passes(text: str, arguments: int) -> None:
-    assert only_function(text).arguments == arguments
-
-
-def test_function_has_its_lines_and_its_docstring() -> None:
-    """Decorators do not count as lines."""
-    found = only_function('@flow(name="x")\ndef f():\n    "What it does."\n    return 1\n')
-    assert (found.lines, found.is_documented, found.is_flow) == (3, True, True)
-    assert found.place == "patternmill/some.py:2"
-    assert not only_function("@task\ndef f(): ...").is_flow
-
-
-def test_dataclasses_are_known_by_their_decorator() -> None:
-    text = "@dataclass\nclass A: ...\n@dataclasses.dataclass(frozen=True)\nclass B: ...\nclass C: ..."
-    assert dataclasses_of(module(text)) == ["A", "B"]
-
-
-def test_percentiles() -> None:
-    assert percentiles(range(1, 101)) == (51, 91, 100)
-    assert percentiles([7]) == (7, 7, 7)
-
-
-def test_names_in_two_places() -> None:
-    """Packages' own files have no stem."""
-    house = [
-        module("class Cost: ...\nclass Plan: ...", "cli/plan.py"),
-        module("class Cost: ...", "flows/plan.py"),
-        module("", "cli/__init__.py"),
-        module("", "flows/__init__.py"),
+    assert sorted(one.name for one in read_modules(tmp_path, ["cli"])) == [
+        "cli",
+        "cli.commands.up",
+        "cli.main",
     ]
-    assert repeated_classes(house) == {"Cost": ["cli/plan.py", "flows/plan.py"]}
-    assert repeated_stems(house) == {"plan": ["cli/plan.py", "flows/plan.py"]}
+
+
+def test_file_weighs_on_the_deepest_room(tmp_path: Path) -> None:
+    """What is no source, and what is in no room, weighs nothing."""
+    for name in ("a/x.py", "a/b/y.sql", "a/b/c/z.js", "a/new/w.html", "a/p.png", "other/v.py", "a-b/u.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n2\n")
+    weighed = weights(tmp_path, ["a", "a/b", "empty"])
+    assert weighed == {"a": 4, "a/b": 4, "empty": 0}
+    (line,) = (line for line in table(weighed, {"a": 3, "a/b": 4, "empty": 9}) if "over" in line)
+    assert line.split() == ["a", "4", "3", "1", "over"]
+
+
+def test_every_package_has_a_room() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    tops = {name.partition(".")[0] for name in packages}
+    assert tops <= {room.partition("/")[0] for room in read_budgets(ROOT)}
+
+
+def test_data_classes_are_known_by_decorator_and_base() -> None:
+    """Also by the base of a base, in another module."""
+    one = module(
+        "@dataclass\nclass A: ...\n@dataclasses.dataclass(frozen=True)\nclass B: ...\n"
+        "class C: ...\nclass D(NamedTuple): ...\nclass E(pydantic.BaseModel): ..."
+    )
+    other = module("class F(E): ...\nclass G(F): ...\nclass H(C): ...", "cli/other.py")
+    assert [name[-1] for name in data_classes([other, one])] == ["F", "G", "A", "B", "D", "E"]
+
+
+def test_public_definitions() -> None:
+    """With their methods; what is inside of a function or behind an underscore is not public."""
+    text = (
+        "def f():\n 'Doc.'\n def inner(): ...\ndef _g(): ...\n"
+        "class A:\n 'Doc.'\n def m(self): ...\n def __init__(self): ...\nclass _B:\n def n(self): ..."
+    )
+    found = [(name.partition(": ")[2], documented) for name, documented in public_definitions([module(text)])]
+    assert found == [("f", True), ("A", True), ("A.m", False)]
+
+
+def test_verbs_and_settings_are_counted() -> None:
+    text = "VERBS: dict[str, str] = {'a': 'x', 'b': 'y'}\nclass Settings(BaseSettings):\n a: int = 1\n _b: int = 2"
+    assert verbs([module(text)]) == ["a", "b"]
+    assert settings([module(text)]) == ["a"]
+
+
+def test_late_imports() -> None:
+    text = "import a\ndef f():\n import b\n def g():\n  from c import d\nif TYPE_CHECKING:\n import e"
+    assert late_imports([module(text)]) == ["patternmill/some.py:3", "patternmill/some.py:5"]
 
 
 @pytest.mark.parametrize(
@@ -104,19 +106,12 @@ def test_private_names_of_prefect(text: str, names: list[str]) -> None:
     assert private_prefect_names([module(text)]) == ({"patternmill/some.py": names} if names else {})
 
 
-def test_imports_that_are_loaded() -> None:
-    """Those in functions and for type checkers wait; `from package import module` is the module."""
-    text = (
-        "import a.b\nfrom a import c, name\nif TYPE_CHECKING:\n import d\n"
-        "try:\n import e\nexcept ImportError: ...\ndef f():\n import g\n"
-    )
+def test_imports_of_every_kind() -> None:
+    """As a module is loaded, in functions, and for type checkers; `from package import module` is the module."""
+    text = "import a.b\nfrom a import c, name\nif TYPE_CHECKING:\n import d\ndef f():\n import g\nimport json"
     known = [module("", f"{name}.py") for name in ("a/b", "a/c", "d", "e", "g")]
-    assert imports_of([module(text, "x.py"), Module("a", "a/__init__.py", ""), *known])["x"] == {
-        "a.b",
-        "a.c",
-        "a",
-        "e",
-    }
+    found = imports_of([module(text, "x.py"), Module("a", "a/__init__.py", ""), *known])
+    assert found["x"] == {"a.b", "a.c", "a", "d", "g"}
 
 
 def test_cycles() -> None:
@@ -136,21 +131,11 @@ def test_code_written_twice() -> None:
     assert duplicates([one, other], longer_than=12) == []
 
 
-def test_watched_functions_exist() -> None:
-    """A renamed one fails by its name."""
-    assert function_code(PARSED).co_name == "__init__"
-    assert function_code(REQUEST).co_name == "post"
-    with pytest.raises(SystemExit, match="is gone"):
-        function_code("patternmill.errors:Nothing.here")
-
-
 @pytest.mark.slow
 def test_this_repository_can_be_measured() -> None:
-    """As far as nothing has to run."""
-    house = read_modules(Path(__file__).resolve().parents[3])
-    assert len(house) > 100
-    assert all(isinstance(one.tree, ast.Module) for one in house)
+    house = read_modules(ROOT)
     assert imports_of(house)["cli.main"] >= {"cli.terminal", "patternmill.errors"}
+    assert "import" in verbs(house) and "home" in settings(house) and data_classes(house)
 
 
 def test_flat_signatures_of_flows_may_be_alike() -> None:
