@@ -31,8 +31,8 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"Limit: {preview.limited}"
     if cost.worst:
         yield f"Cost: {cost}."
-    if preview.forecast:
-        yield f"Forecast: {preview.forecast}."
+    if preview.time:
+        yield f"Time: {preview.time}."
     yield from (f"Note: {note}" for note in checked.notes)
     if preview.lint:
         yield ""

@@ -65,8 +65,8 @@ class Display:
         steps.show(text)
 
     def watch(self, run: Run) -> None:
-        if run.forecast is not None:
-            self.print(f"Forecast: {run.forecast}.")
+        if run.time is not None:
+            self.print(f"Time: {run.time}.")
         self._run = run
 
     def showing(self) -> AbstractContextManager[object]:
@@ -196,9 +196,7 @@ def _money_lines(run: Run, ending: RunEnding) -> Iterator[str]:
     from patternmill.runs.run import spent_text
 
     if any(run.spec.options.prices.values()):
-        text = run.forecast.money_text if run.forecast is not None else ""
-        expected = f"; forecast {text}" if text else ""
-        yield f"Money: {spent_text(ending.spent, run.cost)}{expected}"
+        yield f"Money: {spent_text(ending.spent, run.cost)}"
 
 
 def _cause_lines(results: Results) -> Iterator[str]:

@@ -104,11 +104,6 @@ def money(amount: int, currency: str | None) -> str:
     return format_currency(units, currency, locale="en").replace("\u202f", " ")
 
 
-def between(low: str, high: str) -> str:
-    """An interval of what was made text before: `42 min to 1 h 5 min`; `€5.00` where both read the same."""
-    return low if low == high else f"{low} to {high}"
-
-
 def shortened(text: str, length: int = 100) -> str:
     """One line of at most `length` characters."""
     text = " ".join(text.split())

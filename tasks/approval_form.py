@@ -198,8 +198,8 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield f"| cost | {markdown(str(proposal.cost)) if proposal.cost.worst else 'not counted, as no prices are set'} |"
     if preview.limited:
         yield f"| limit | {markdown(str(preview.limited))} |"
-    if preview.forecast:
-        yield f"| forecast | {markdown(str(preview.forecast))} |"
+    if preview.time:
+        yield f"| time | {markdown(str(preview.time))} |"
     yield f"| rows | {len(plan.rows):,}, of them {plan.refused():,} refused |"
     yield f"| digest | `{proposal.digest()}` |"
     yield ""

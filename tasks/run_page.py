@@ -172,10 +172,6 @@ def _facts(run: Run, ending: RunEnding, results: Results) -> Iterator[tuple[str,
     yield "input", record.source
     yield "made", f"{goods(run.progress.made_items)} in {duration(took)}"
     yield "money", money_text(ending.spent, run.cost, has_prices=any(run.spec.options.prices.values()))
-    if run.forecast is not None:
-        yield "forecast", f"{run.forecast}; its rows were driven for {duration(ending.worked)}"
-    if ending.calibration is not None:
-        yield "forecasts so far", str(ending.calibration)
     if LINT in record.options:
         yield "lint", record.options[LINT]
     changes = counts_of(record)

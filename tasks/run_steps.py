@@ -52,7 +52,7 @@ async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
     cost = f" for {run.cost}" if run.cost.worst else ""
     left_out = f". {run.left_out.message}" if run.left_out else ""
-    expected = f". Forecast: {run.forecast}" if run.forecast else ""
+    expected = f". Time: {run.time}" if run.time else ""
     return logged(f"Run {run.record.run_id}: {goods(run.plan.purchases())} to buy{cost}{expected}{left_out}")
 
 

@@ -74,16 +74,14 @@ def command(catalog: str | None, environment: str | None, everything: bool, as_j
 def status_facts(
     ledger: Ledger, catalog: str | None, environment: str | None, most: int | None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Runs, the newest first, what is open, and how forecasts held; each filtered as the lines are."""
+    """Runs, the newest first, and what is open; each filtered as the lines are."""
     from patternmill.ledger.reports import overview
-    from patternmill.ledger.reports.track_record import calibrations
 
     runs = overview.in_numbers(ledger, ledger.runs(environment=environment, catalog=catalog)[:most])
     return {
         "runs": [_run_facts(run) for run in runs],
         "open": [asdict(one) for one in _matching(catalog, environment, overview.open_attempts(ledger))],
         "orders": [_order_facts(one) for one in _checkouts(ledger, environment, catalog)],
-        "forecasts": [asdict(one) for one in calibrations(ledger) if environment in (None, one.environment)],
     }
 
 
@@ -139,7 +137,6 @@ def status_lines(
     cells = [_run_cells(run, running, now, currency) for run in runs]
     yield from _run_lines(cells, len(records), width)
     yield from _money_lines(ledger, environment, settings)
-    yield from _calibration_lines(ledger, environment)
     for lease in leases:
         yield f"{_scope(lease)} is held by {lease.run_id}: {holders[lease.run_id]}."
     yield from _approval_lines(_matching(catalog, environment, ledger.approvals()), now, currency)
@@ -229,14 +226,6 @@ def _money_lines(ledger: Ledger, environment: str | None, settings: Settings) ->
                 f"Today in {its_environment}: {goods(spent.items)}, "
                 f"{amount if is_counted else 'costs not counted'}."
             )
-
-
-def _calibration_lines(ledger: Ledger, environment: str | None) -> Iterator[str]:
-    from patternmill.ledger.reports.track_record import calibrations
-
-    for found in calibrations(ledger):
-        if environment in (None, found.environment):
-            yield f"Forecasts in {found.environment} are {found}."
 
 
 def _holder_state(ledger: Ledger, lease: HeldLease) -> str:

@@ -33,7 +33,7 @@ class Progress:
     items_ended: int = 0
     items_failed: int = 0
     started: float = field(default_factory=monotonic)
-    #: From how many seconds to how many its forecast expects it to take.
+    #: From how many seconds to how many its plan says that it takes.
     expected: tuple[float, float] | None = None
     #: What is missing on the run's page, in a few words.
     notice: str = ""
@@ -71,7 +71,7 @@ class Progress:
         return self.ended / self.seconds if self.seconds > 0 else 0.0
 
     def time_left(self, queued: int = 0) -> tuple[float, float] | None:
-        """From how many seconds to how many; None where neither this run nor its forecast says.
+        """From how many seconds to how many; None where neither this run nor its plan says.
 
         By the run's own rate once more rows have ended than are under way: before that all are about to end at once.
         `queued`: items in flight that still wait to be sent.

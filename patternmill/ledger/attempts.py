@@ -14,7 +14,7 @@ from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
 from patternmill.processes import boot_id, uptime
-from patternmill.states import ATTEMPT_CHANGES, REOPENED, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, REOPENED, WRITTEN_OFF, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
@@ -22,6 +22,8 @@ ATTEMPT_COLUMNS = (
 )
 #: Seconds by which clocks may differ before an age by them is not believed.
 _CLOCK_TOLERANCE = 120.0
+#: The latest jobs whose times count.
+_MOST_JOBS = 1000
 
 
 class ItemTable(Tables):
@@ -122,6 +124,22 @@ class AttemptTables(SpendingTable, ItemTable):
             {"environment": environment, "catalog": catalog, "nothing": b""},
         ):
             yield attempt_from(values)
+
+    def job_seconds(self, environment: str) -> dict[Stage, list[float]]:
+        """How long the latest jobs took, from intent to end; of those alone that the run which began them saw end."""
+        rows = self.database.rows(
+            "SELECT a.stage, a.ended_at - a.intended_at FROM (SELECT b.*, i.stage FROM attempts b "
+            "JOIN items i ON i.key = b.item_key WHERE i.environment = :environment "
+            "AND b.state IN ('succeeded', 'failed') AND b.job_id IS NOT NULL "
+            "AND coalesce(b.error_code, '') <> :written_off "
+            "ORDER BY b.ended_at DESC LIMIT :most) a WHERE EXISTS (SELECT 1 FROM events e "
+            "WHERE e.request_id = a.request_id AND e.run_id = a.run_id AND e.kind = a.state)",
+            {"environment": environment, "written_off": WRITTEN_OFF, "most": _MOST_JOBS},
+        )
+        found: dict[Stage, list[float]] = {}
+        for stage, seconds in rows:
+            found.setdefault(Stage(stage), []).append(max(0.0, seconds))
+        return found
 
     def attempt(self, request_id: RequestId) -> Attempt | None:
         found = self._row(

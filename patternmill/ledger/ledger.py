@@ -25,7 +25,6 @@ from patternmill.ledger.checkout_tables import CheckoutTables
 from patternmill.ledger.confirmed_mappings import MappingTable
 from patternmill.ledger.correction_table import CorrectionTable
 from patternmill.ledger.database import LEDGER_FILE, open_database
-from patternmill.ledger.forecasts import ForecastTable
 from patternmill.ledger.leases import LeaseTable
 from patternmill.ledger.records import Lease
 from patternmill.ledger.runs import RunRowTable, RunTables
@@ -39,7 +38,6 @@ class Ledger(
     CatalogRowTables,
     CheckoutTables,
     CorrectionTable,
-    ForecastTable,
     MappingTable,
     OfferTable,
     LeaseTable,

@@ -262,19 +262,6 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class KeptForecast:
-    """What a run was expected to take and to spend, each as low, middle and high; amounts are in minor units."""
-
-    #: The share of runs that the intervals are meant to hold.
-    confidence: float
-    #: How many jobs it went by; 0: assumptions.
-    jobs: int
-    seconds: tuple[float, float, float]
-    #: None where no prices were set.
-    amount: tuple[int, int, int] | None = None
-
-
-@dataclass(frozen=True)
 class Lease:
     """The right to drive a catalog, and to write for it, until there is one with a newer fence."""
 

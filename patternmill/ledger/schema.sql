@@ -99,19 +99,6 @@ CREATE TABLE leases (
     PRIMARY KEY (environment, catalog)
 );
 
--- The parts of spread runs: what each has to do, and what it says of itself; of no use once its run has ended.
-CREATE TABLE run_parts (
-    run_id      TEXT NOT NULL,
-    number      INTEGER NOT NULL,   -- from 1; 0 is the run's own voice
-    work        TEXT NOT NULL,      -- JSON: which rows, under which terms
-    state       TEXT NOT NULL CHECK (state IN ('granted', 'begun', 'left', 'ended')),
-    fence       INTEGER NOT NULL,   -- grows with each grant and each beginning: an older holder writes no more
-    beats       INTEGER NOT NULL,   -- counts up while its process lives
-    counts      TEXT NOT NULL,      -- JSON: how far it is
-    halt        TEXT NOT NULL,      -- JSON: why it begins nothing new, by stage
-    PRIMARY KEY (run_id, number)
-);
-
 -- What each run reserved, by day: the budget is checked and taken in the transaction that writes an intent.
 CREATE TABLE spending (
     environment TEXT NOT NULL,
@@ -216,21 +203,6 @@ CREATE TABLE orders (
     answer      TEXT NOT NULL,      -- JSON, without addresses and what may be about the buyer
     since       DOUBLE PRECISION NOT NULL,  -- when the order was seen first
     read_at     DOUBLE PRECISION NOT NULL   -- and last
-);
-
--- What each run was expected to take and to spend, and what came.
-CREATE TABLE forecasts (
-    run_id         TEXT PRIMARY KEY REFERENCES runs (run_id),
-    confidence     DOUBLE PRECISION NOT NULL,  -- the share of runs that the intervals are meant to hold
-    jobs           INTEGER NOT NULL,  -- that it went by; 0: assumptions
-    seconds_low    DOUBLE PRECISION NOT NULL,
-    seconds_middle DOUBLE PRECISION NOT NULL,
-    seconds_high   DOUBLE PRECISION NOT NULL,
-    amount_low     BIGINT,            -- minor units; NULL: no prices were set
-    amount_middle  BIGINT,
-    amount_high    BIGINT,
-    seconds        DOUBLE PRECISION,  -- what came; NULL: not ended, or not to be compared
-    amount         BIGINT
 );
 
 -- Which column of its files is which column of a catalog, as a person confirmed it.

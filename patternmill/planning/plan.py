@@ -375,9 +375,10 @@ class Cost:
     currency: str | None = None
 
     def __str__(self) -> str:
-        """`€5.00, at most €10.00 if jobs fail`."""
+        """`at least €5.00, at most €10.00 if jobs fail`; the least is that every first attempt succeeds."""
         return (
-            f"{money(self.expected, self.currency)}, at most {money(self.worst, self.currency)} if jobs fail"
+            f"at least {money(self.expected, self.currency)}, "
+            f"at most {money(self.worst, self.currency)} if jobs fail"
         )
 
 

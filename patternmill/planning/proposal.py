@@ -46,7 +46,7 @@ class Proposal:
         return cost_of(self.plan, self.prices, self.attempts, self.currency)
 
     def __str__(self) -> str:
-        """`20 items for €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
+        """`20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
         items = plural(self.items, "item")
         return f"{items} for {self.cost}" if self.cost.worst else items
 

@@ -20,9 +20,8 @@ from patternmill.errors import Overlap
 from patternmill.identifiers import RunId
 from patternmill.ledger.catalog_rows import CHANGES, RETRY_OF
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval, KeptForecast, NewItem, RunRecord, RunRow
+from patternmill.ledger.records import Approval, NewItem, RunRecord, RunRow
 from patternmill.ledger.runs import entry_text
-from patternmill.planning.forecast import CONFIDENCE, Forecast
 from patternmill.planning.items import Item, Scope, canonical_json
 from patternmill.planning.plan import Plan
 from patternmill.results.gallery import KEPT_PICTURES
@@ -109,16 +108,6 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         "amount": approval.ceiling.amount,
     }
     return record.with_options({"approval": decision})
-
-
-def kept_forecast(forecast: Forecast) -> KeptForecast:
-    seconds, amount = forecast.seconds, forecast.amount
-    return KeptForecast(
-        CONFIDENCE,
-        forecast.jobs,
-        (seconds.low, seconds.middle, seconds.high),
-        (round(amount.low), round(amount.middle), round(amount.high)) if amount else None,
-    )
 
 
 def record_overlap(ledger: Ledger, record: RunRecord, checked: CheckedCatalog, overlap: Overlap) -> None:

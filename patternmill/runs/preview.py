@@ -1,4 +1,4 @@
-"""What a run would do just now: the offer, the plan with its cost and forecast, its limits, and likely duplicates."""
+"""What a run would do just now: the offer, the plan with its cost and time, its limits, and likely duplicates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from patternmill.errors import ServiceStopped
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any
 from patternmill.ledger.records import Approval, FirstPurchases, SpendingLimits
-from patternmill.ledger.reports import track_record
-from patternmill.planning.forecast import ASSUMED, Experience, Forecast, forecast
 from patternmill.planning.items import ContentItems, PictureOf, Scope
 from patternmill.planning.plan import (
     TO_BUY,
@@ -36,6 +34,7 @@ from patternmill.planning.plan import (
     restricted,
 )
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems
+from patternmill.planning.run_time import RunTime, run_time
 from patternmill.planning.unstated import Unstated
 from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
@@ -67,12 +66,12 @@ _MOST_CHANGED = 20
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan with what it would cost, and what it is expected to take."""
+    """A plan with what it would cost, and how long it would take."""
 
     plan: Plan
     cost: Cost
-    #: Of the rows that the limits cover; None where nothing is to be done.
-    forecast: Forecast | None
+    #: Of the rows that the limits cover; None where nothing is to be done, or nothing is known.
+    time: RunTime | None
     #: Rows that another catalog has.
     duplicates: Duplicates | None = None
     #: Rows whose content has changed: sku, and each field as it was and as it is.
@@ -124,31 +123,17 @@ def preview(spec: RunSpec, checked: CheckedCatalog) -> Preview:
         planned = _planned_rows(ledger, spec, checked)
         plan = planned.plan
         limited = limit_plan(plan, plan_limits(ledger, spec))
-        expected = forecast_of(ledger, spec, limited.plan if limited else plan)
+        time = time_of(ledger, spec, limited.plan if limited else plan)
         cost = cost_of(plan, options.prices, options.attempts, options.currency)
         changed = tuple(_changed(ledger, plan)) if ledger is not None else ()
-        return Preview(plan, cost, expected, planned.duplicates, changed, limited, planned.lint)
+        return Preview(plan, cost, time, planned.duplicates, changed, limited, planned.lint)
 
 
-def forecast_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> Forecast | None:
-    """What a plan is expected to take, by what the ledger knows of its environment.
-
-    None of an embedded studio of which nothing is known: the assumptions are about a real service.
-    """
-    options, environment = spec.options, spec.scope.environment
-    experience = Experience()
-    if ledger is not None:
-        jobs = {stage: track_record.ended_jobs(ledger, environment, stage) for stage in ASSUMED}
-        experience = Experience(jobs, track_record.misses(ledger, environment))
-    found = forecast(
-        plan,
-        experience,
-        options.prices,
-        attempts=options.attempts,
-        window=options.max_in_flight,
-        currency=options.currency,
-    )
-    return None if found is not None and spec.settings.embedded and not found.jobs else found
+def time_of(ledger: Ledger | None, spec: RunSpec, plan: Plan) -> RunTime | None:
+    """By the jobs in the ledger; what the interface says of patterns is not said of an embedded studio."""
+    known = ledger.job_seconds(spec.scope.environment) if ledger is not None else {}
+    time = run_time(plan, known, spec.options.max_in_flight)
+    return None if time is not None and spec.settings.embedded and not time.jobs else time
 
 
 def _changed(ledger: Ledger, plan: Plan) -> Iterator[tuple[str, tuple[str, ...]]]:

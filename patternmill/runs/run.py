@@ -17,13 +17,12 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import LeaseLost, Overlap, PatternmillError
 from patternmill.ledger.ledger import Ledger, LedgerWriter, open_ledger
 from patternmill.ledger.records import Approval, Lease, RunRecord
-from patternmill.ledger.reports.track_record import Calibration, calibration
 from patternmill.ledger.reports.unsettled import NO_OPEN_REQUESTS, OpenRequests, open_requests
 from patternmill.ledger.spending import Spent
 from patternmill.parameters import PRODUCTION
-from patternmill.planning.forecast import Forecast
 from patternmill.planning.plan import Cost, Plan, cost_of
 from patternmill.planning.recognition import Memory
+from patternmill.planning.run_time import RunTime
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import (
     ApprovedItems,
@@ -36,7 +35,6 @@ from patternmill.runs.other_catalogs import refuse_duplicates
 from patternmill.runs.plan_record import (
     LINT,
     close_broken_runs,
-    kept_forecast,
     moment,
     new_record,
     put_on_record,
@@ -46,8 +44,8 @@ from patternmill.runs.plan_record import (
 from patternmill.runs.preview import (
     PlannedRows,
     apply_limits,
-    forecast_of,
     plan_rows,
+    time_of,
     with_spending_limits,
 )
 from patternmill.runs.refresh_changes import (
@@ -74,10 +72,6 @@ class RunEnding:
     rows: Mapping[RowStatus, int]
     #: What was reserved for this run's requests, and not released.
     spent: Spent
-    #: For how long it drove rows, in seconds; waits for an approval are before that.
-    worked: float
-    #: How well forecasts in its environment held so far, this one included; None: none was scored yet.
-    calibration: Calibration | None = None
     #: Of its catalog, as it ended.
     open: OpenRequests = NO_OPEN_REQUESTS
 
@@ -88,7 +82,7 @@ class RunEnding:
 
 
 def money_text(spent: Spent, cost: Cost, *, has_prices: bool) -> str:
-    """`€5.00 spent; expected €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought`."""
+    """`€5.00 spent; expected at least €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought`."""
     bought = f"{goods(spent.items)} bought"
     if not has_prices and not spent.amount:
         return f"not counted, as no prices are set; {bought}"
@@ -123,10 +117,10 @@ class Run:
         self.is_stopped = False
         #: By the prices alone.
         self.cost = cost_of(plan, options.prices, options.attempts, options.currency)
-        #: What it was expected to take as it began; None where there was nothing to do.
-        self.forecast = recorded.forecast
-        if recorded.forecast is not None:
-            self.progress.expected = recorded.forecast.seconds.low, recorded.forecast.seconds.high
+        #: How long it takes by its plan.
+        self.time = recorded.time
+        if recorded.time is not None:
+            self.progress.expected = recorded.time.low, recorded.time.high
         #: What was written, once it has ended.
         self.results: Results | None = None
         #: Why they could not be written, or not where they were to be delivered.
@@ -177,7 +171,6 @@ class Run:
         await self._heartbeat.stop()
         lease = self.writer.lease
         assert lease is not None, "a run has a lease"
-        worked = self.progress.seconds
 
         def close(ledger: Ledger) -> RunEnding:
             with ledger.transaction(lease):
@@ -187,9 +180,6 @@ class Run:
                 ledger.update_run(record)
                 ledger.release_lease(lease)
                 spent = ledger.spent_by_run(record.run_id)
-                if self._carried_out(record):
-                    ledger.score_forecast(record.run_id, worked, spent.amount)
-            scored = calibration(ledger, record.environment)
             # Where all rows have an end there is nothing to look for.
             is_open = not counts.keys().isdisjoint(UNFINISHED_ROWS | {RowStatus.HELD})
             limit = self.engine.options.in_doubt_limit
@@ -198,7 +188,7 @@ class Run:
                 if is_open
                 else NO_OPEN_REQUESTS
             )
-            return RunEnding(record, counts, spent, worked, scored, left)
+            return RunEnding(record, counts, spent, left)
 
         try:
             ending = await self.writer.run_patiently(close)
@@ -240,11 +230,6 @@ class Run:
     def _incomplete(self) -> HaltReason | None:
         """Why the run did not carry out its whole plan."""
         return self.halt.reason or self.left_out or self.halt.kept_purchase
-
-    def _carried_out(self, ended: RunRecord) -> bool:
-        """Whether it did all that its forecast was about: rows that a limit left out at first were not in it."""
-        was_halted = self.halt.reason is not None or self.halt.kept_purchase is not None
-        return ended.outcome is Outcome.COMPLETED or not was_halted
 
     def _halted_outcome(self) -> Outcome:
         reason = self._incomplete
@@ -297,7 +282,7 @@ class _RecordedPlan:
     approved: ApprovedItems | None
     #: Why rows were left out of it.
     left_out: HaltReason | None
-    forecast: Forecast | None = None
+    time: RunTime | None
 
 
 @dataclass(frozen=True)
@@ -319,9 +304,7 @@ class _Planning:
         options = self.spec.options
         note = lint_note(planned.lint, PatternPrice(options.pattern_price, options.currency))
         planning = replace(self, record=self.record.with_options({LINT: note} if note else {}))
-        recorded = await writer.run(lambda ledger: planning._put_on_record(ledger, planned))
-        # In a transaction of its own: to play a large plan takes a while.
-        return await writer.run(lambda ledger: self._with_forecast(ledger, recorded))
+        return await writer.run(lambda ledger: planning._put_on_record(ledger, planned))
 
     def _put_on_record(self, ledger: Ledger, planned: PlannedRows) -> _RecordedPlan:
         spec, record, plan = self.spec, self.record, planned.plan
@@ -340,14 +323,8 @@ class _Planning:
                 record = with_approval(record, decision)
             plan, left_out = apply_limits(ledger, spec, plan, approved)
             record = put_on_record(ledger, spec, record, plan, self.checked, self.offer, self.lease.fence)
-        return _RecordedPlan(record, planned.memory, plan, approved, left_out)
-
-    def _with_forecast(self, ledger: Ledger, recorded: _RecordedPlan) -> _RecordedPlan:
-        expected = forecast_of(ledger, self.spec, recorded.plan) if self.refused is None else None
-        if expected is not None:
-            with ledger.transaction(self.lease):
-                ledger.keep_forecast(recorded.record.run_id, kept_forecast(expected))
-        return replace(recorded, forecast=expected)
+        time = time_of(ledger, spec, plan) if self.refused is None else None
+        return _RecordedPlan(record, planned.memory, plan, approved, left_out, time)
 
 
 def _opened(spec: RunSpec) -> Ledger:

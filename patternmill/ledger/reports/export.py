@@ -14,7 +14,7 @@ from patternmill.ledger.ledger import Ledger
 
 #: The tables that are not written out: `patternmill results` writes inputs and rows as they were, and leases and parts
 #: are of use only during a run.
-LEFT_OUT = frozenset({"ledger_schema", "inputs", "run_rows", "leases", "run_parts"})
+LEFT_OUT = frozenset({"ledger_schema", "inputs", "run_rows", "leases"})
 #: All others, with their columns and their order.
 TABLES: dict[str, tuple[str, str]] = {
     "runs": (
@@ -51,11 +51,6 @@ TABLES: dict[str, tuple[str, str]] = {
         "item_key, position",
     ),
     "orders": ("item_key, order_id, status, answer, since, read_at", "since, item_key"),
-    "forecasts": (
-        "run_id, confidence, jobs, seconds_low, seconds_middle, seconds_high, amount_low, amount_middle, "
-        "amount_high, seconds, amount",
-        "run_id",
-    ),
     "corrections": (
         "environment, catalog, source_row, corrected, sku, field, was, value, run_id, at, ended_at, ended",
         "at, run_id, source_row, field",

@@ -333,3 +333,21 @@ def test_texts_of_patterns_are_read_with_what_they_are_built_on(ledger: Ledger, 
     assert refinements == [("edit", "second", '{"operation":"edit"}')]
     assert ledger.pattern_contents(ItemKey("edit")) == ({"prompt": "blue\u00a0herons"}, {"operation": "edit"})
     assert ledger.pattern_contents(ItemKey("second")) == ({"prompt": "blue\u00a0herons"},)
+
+
+def test_times_are_of_jobs_that_their_own_run_saw_end(ledger: Ledger, clock: Clock) -> None:
+    """Also of failed ones; not of those that another run went on with, nor of another environment."""
+    for name, ended_by, state in (
+        ("a", "run-1", AttemptState.SUCCEEDED),
+        ("b", "run-1", AttemptState.FAILED),
+        ("c", "run-2", AttemptState.SUCCEEDED),
+    ):
+        begun = begin(ledger, name, price=10)
+        with ledger.transaction():
+            ledger.change(RUN, begun.request_id, AttemptState.ACCEPTED, job_id=f"job-{name}")
+        clock.now += 30
+        learned = {"result_id": f"made-{name}"} if state is AttemptState.SUCCEEDED else {"error_code": "x"}
+        with ledger.transaction():
+            ledger.change(RunId(ended_by), begun.request_id, state, **learned)
+    assert ledger.job_seconds("staging") == {Stage.PATTERN: [pytest.approx(30), pytest.approx(30)]}
+    assert ledger.job_seconds("production") == {}

@@ -107,7 +107,8 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         named = re.search(r"--approve ([0-9a-f]{12})`", refused.stderr)
         assert (
             named is not None
-            and "4 items for 500 minor units, at most 1,000 minor units if jobs fail" in refused.stderr
+            and "4 items for at least 500 minor units, at most 1,000 minor units if jobs fail"
+            in refused.stderr
         )
         digest = named[1]
         assert digest in command("import", "spring.csv", "--plan-only").stdout
@@ -115,7 +116,7 @@ def test_plan_is_refused_then_prompted_for_then_approved(
         code, shown = on_a_terminal("n", ["import", "spring.csv"], tmp_path, environment)
         assert (code, "the plan was not approved" in shown) == (2, True), shown
         assert (
-            f"Approve plan {digest}: 4 items for 500 minor units, at most 1,000 minor units if jobs fail"
+            f"Approve plan {digest}: 4 items for at least 500 minor units, at most 1,000 minor units if jobs fail"
             in shown
         )
         assert not ledger.exists()

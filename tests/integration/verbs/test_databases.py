@@ -18,7 +18,6 @@ from patternmill.ledger.records import (
     Approval,
     ConfirmedMapping,
     Intent,
-    KeptForecast,
     NewItem,
     OrderRecord,
     PickedLine,
@@ -189,7 +188,6 @@ def test_export_is_complete(run: BegunRun) -> None:
         run.ledger.add_approval(APPROVAL, [ItemKey("a")])
         run.ledger.remember_offer("staging", OFFER)
         run.ledger.update_catalog(run.record)
-        run.ledger.keep_forecast(run.record.run_id, KeptForecast(0.8, 0, (1.0, 2.0, 3.0)))
         run.ledger.add_changes(run.record.run_id, [Change("H-1", ChangeKind.ADDED)])
         correction = Correction(
             "sku:h-1", "sku:h-1", "H-1", "category", "Cusion", "Cushion", run.record.run_id

@@ -32,7 +32,7 @@ class ShownRun(SimpleNamespace):
 
 def run_with(writer: object, queued: int = 0, **counts: int) -> Run:
     studio = SimpleNamespace(queued=queued)
-    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), forecast=None, _studio=studio)
+    shown = ShownRun(progress=Progress(**counts), writer=writer, halt=Halt(), time=None, _studio=studio)
     return cast(Run, shown)
 
 
@@ -150,7 +150,6 @@ def ended_run(outcome: Outcome, **changes: Any) -> Run:
         "results": SimpleNamespace(causes=[], out=Path("results"), whole=None),
         "progress": Progress(),
         "reported": "",
-        "forecast": None,
         "spec": SimpleNamespace(options=SimpleNamespace(prices={})),
     }
     return cast(Run, SimpleNamespace(**values | changes))
@@ -171,14 +170,13 @@ def test_end_of_a_run_says_what_was_spent_and_how_to_go_on() -> None:
     """The command is the very one to type; a limit that was reached is to be raised."""
     run = ended_run(
         Outcome.BUDGET_REACHED,
-        cost=Cost(0, 0, "EUR"),
-        forecast=SimpleNamespace(money_text="€10 to €12"),
+        cost=Cost(1_000, 2_000, "EUR"),
         spec=SimpleNamespace(options=SimpleNamespace(prices={Stage.PATTERN: 40})),
     )
     assert run.ending is not None
     cast(dict[RowStatus, int], run.ending.rows)[RowStatus.NOT_STARTED] = 2
     lines = list(ending_lines(run, "", None, "patternmill import spring.csv"))
-    assert "Money: €10.40 spent; forecast €10 to €12" in lines
+    assert "Money: €10.40 spent; expected at least €10.00, at most €20.00 if jobs fail" in lines
     assert lines[-1] == "To go on, with a higher limit: patternmill import spring.csv"
 
 

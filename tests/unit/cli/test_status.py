@@ -11,7 +11,7 @@ import pytest
 from cli import main
 from cli.commands.status import status_lines
 from cli.terminal import fitted
-from patternmill.ledger.records import Approval, Ceiling, KeptForecast
+from patternmill.ledger.records import Approval, Ceiling
 from patternmill.ledger.reports.overview import rows_by_status
 from patternmill.planning.checkout_items import order_scope
 from patternmill.runs.lease import LeaseHolder
@@ -156,28 +156,9 @@ def test_open_checkouts_are_of_their_catalog(past: Past, capsys: pytest.CaptureF
     assert [one["state"] for one in json.loads(capsys.readouterr().out)["open"]] == ["accepted"]
 
 
-def keep_forecast(past: Past, run: BegunRun, *, seconds: float, amount: int) -> None:
-    with past.ledger.transaction():
-        past.ledger.keep_forecast(run.record.run_id, KeptForecast(0.8, 9, (60, 80, 120), (200, 250, 300)))
-        past.ledger.score_forecast(run.record.run_id, seconds, amount)
-
-
-def test_forecasts_are_judged_in_one_line(past: Past) -> None:
-    """By environment; nothing is said where none can be judged."""
-    run = past.begin(HERON)
-    assert "Forecasts" not in shown(past)
-    keep_forecast(past, run, seconds=90, amount=400)
-    text = shown(past)
-    assert (
-        "Forecasts in staging are meant to hold in 80 % of runs; the time held in 1 of 1, the money in 0 of 1."
-        in text
-    )
-
-
 def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
     """The same facts; the filters hold."""
     run = of_every_status(past)
-    keep_forecast(past, run, seconds=90, amount=250)
     run.end()
     past.begin(FERN, catalog="autumn")
     assert main.run(["status", "--catalog", "spring", "--json"]) == 0
@@ -185,7 +166,6 @@ def test_status_for_programs(past: Past, capsys: pytest.CaptureFixture[str]) -> 
     (of_run,) = found["runs"]
     assert (of_run["outcome"], of_run["amount"], of_run["rows"]["held"]) == ("CompletedWithFailures", 600, 1)
     assert {(one["stage"], one["state"]) for one in found["open"]} >= {("pattern", "held")}
-    assert found["forecasts"][0]["time_held"] == found["forecasts"][0]["money_held"] == 1
 
 
 def test_empty_ledger_has_no_runs(past: Past) -> None:

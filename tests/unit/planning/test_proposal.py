@@ -76,14 +76,14 @@ def test_expected_and_worst_cost() -> None:
     """Two patterns and three products; at worst each has two attempts."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     assert (found.items, found.cost) == (5, Cost(700, 1400))
-    assert str(found) == "5 items for 700 minor units, at most 1,400 minor units if jobs fail"
+    assert str(found) == "5 items for at least 700 minor units, at most 1,400 minor units if jobs fail"
 
 
 def test_cost_is_in_the_configured_currency() -> None:
     """For a person; what an approval is bound to does not change. Without prices no money is shown."""
     found = proposal(plan(HERON, HERON_MUG, FERN))
     euros = replace(found, currency="EUR")
-    assert str(euros) == "5 items for €7.00, at most €14.00 if jobs fail"
+    assert str(euros) == "5 items for at least €7.00, at most €14.00 if jobs fail"
     assert euros.digest() == found.digest()
     assert str(replace(found, prices=dict.fromkeys(Stage, 0))) == "5 items"
 

@@ -85,7 +85,7 @@ def test_shown_plan_is_in_the_configured_currency(shop: Workshop) -> None:
     checked = check_rows(shop.file(many(60)), shop.service.offer, prompt_limit=100)
     lines = list(plan_lines(found, checked, "digest"))
     assert "Limit: The budget of €10.00 reaches to 20 of 60 rows: 20 patterns and 20 products." in lines
-    assert "Cost: €30.00, at most €60.00 if jobs fail." in lines
+    assert "Cost: at least €30.00, at most €60.00 if jobs fail." in lines
 
 
 @pytest.mark.usefixtures("long_day")

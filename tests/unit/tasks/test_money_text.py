@@ -25,7 +25,7 @@ from patternmill.states import Stage
             Spent(Counter({Stage.PATTERN: 2, Stage.PRODUCT: 2}), 500),
             Cost(500, 1000, "EUR"),
             True,
-            "€5.00 spent; expected €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought",
+            "€5.00 spent; expected at least €5.00, at most €10.00 if jobs fail; 2 patterns and 2 products bought",
         ),
         # A resumed run expected nothing new, and tried one item again.
         (
