@@ -1,21 +1,23 @@
-"""Runs the embedded studio as a process, on a free loopback port and with its own key."""
+"""Runs the embedded studio as a process, on a loopback port and with a key that are its own."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 from pydantic import SecretStr
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import lasting_secret, private_folder
-from prefect_host.shared_process import HOST, SharedProcess
+from patternmill.files import fresh_secret, private_folder
+from prefect_host.bound_socket import bound_socket
+from prefect_host.shared_process import SharedProcess
 
 READY_SECONDS = 60.0
 REMEDY = "set PATTERNMILL_STUDIO_URL to a service."
@@ -35,35 +37,36 @@ def embedded_studio(
 ) -> Iterator[RunningStudio]:
     """Serve the studio while the context lasts, or share the one that another command serves on this home.
 
-    Its jobs, pictures and key are kept under `<home>/studio`. Raises ConfigurationError when the running one is for
-    another environment, PatternmillError when it does not start.
+    Its jobs and pictures are kept under `<home>/studio`; its key is there, a new one at each start. Raises
+    ConfigurationError when the running one is for another environment, PatternmillError when it does not start.
     """
     directory = home.resolve() / "studio"
     private_folder(directory)
-    ready_file = directory / "running.json"
-    # Made once, so that later runs see the same pictures.
-    key = SecretStr(lasting_secret(directory / "api-key", "studio_"))
+    ready_file, key_file = directory / "running.json", directory / "api-key"
     process = SharedProcess(directory, "The embedded studio")
+    with ExitStack() as held:
 
-    def arguments() -> list[str]:
-        ready_file.unlink(missing_ok=True)
-        return _arguments(directory, ready_file, environment=environment, pace=pace, port=port)
+        def listen() -> socket:
+            listener = held.enter_context(bound_socket(port))
+            ready_file.unlink(missing_ok=True)
+            fresh_secret(key_file, "studio_")
+            return listener
 
-    try:
-        process.start_or_join(arguments, dict)
+        held.callback(process.release)
+        arguments = _arguments(directory, ready_file, key_file, environment=environment, pace=pace)
+        process.start_or_join(listen, lambda: arguments, dict)
         running = _await_ready(process, ready_file)
         _check_environment(running, environment)
-        yield RunningStudio(str(running["base_url"]), key, process)
-    finally:
-        process.release()
+        yield RunningStudio(str(running["base_url"]), SecretStr(key_file.read_text().strip()), process)
 
 
-def _arguments(directory: Path, ready_file: Path, *, environment: str, pace: str, port: int) -> list[str]:
+def _arguments(
+    directory: Path, ready_file: Path, key_file: Path, *, environment: str, pace: str
+) -> list[str]:
     options = {
-        "--host": HOST,
-        "--port": str(port),
+        "--fd": "0",
         "--home": str(directory),
-        "--key-file": str(directory / "api-key"),
+        "--key-file": str(key_file),
         "--pace": pace,
         "--environment": environment,
         "--ready-file": str(ready_file),

@@ -174,22 +174,16 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
-def lasting_secret(path: Path, prefix: str = "") -> str:
-    """The secret in a file: random, made once, readable by its owner only."""
-    if not path.exists():
-        _make_secret(path, f"{prefix}{secrets.token_urlsafe(32)}\n")
-    return path.read_text().strip()
+def fresh_secret(path: Path, prefix: str) -> None:
+    """Put a new random secret into a file that only its owner may read, in place of an earlier one."""
+    replace_private(path, f"{prefix}{secrets.token_urlsafe(32)}\n")
 
 
-def _make_secret(path: Path, text: str) -> None:
-    """The first process that writes it wins, and no reader sees a part."""
-    fresh = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
-    try:
-        write_private(fresh, text)
-        with suppress(FileExistsError):
-            os.link(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
+def replace_private(path: Path, text: str) -> None:
+    """Write a file for its owner alone; no reader sees a part."""
+    fresh = path.with_name(f"{path.name}.new")
+    write_private(fresh, text)
+    fresh.replace(path)
 
 
 def write_private(path: Path, content: str | bytes) -> None:

@@ -15,6 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from patternmill.files import UMASK
+from prefect_host.bound_socket import handed_on
 from prefect_host.first_database import keeping_first_database, stage_first_database
 from prefect_host.own_server import LOGIN_PATH, USER, template_folder
 
@@ -109,13 +110,12 @@ def serve() -> None:
     app = create_app(final=True)
     os.umask(UMASK)
     guarded = Guard(app, f"{api.host}:{api.port}")
-    uvicorn.run(
+    config = uvicorn.Config(
         guarded if is_staged else keeping_first_database(guarded, directory, template_folder()),
-        host=api.host,
-        port=api.port,
         timeout_keep_alive=api.keepalive_timeout,
         ws_ping_interval=api.websocket_ping_interval,
         ws_ping_timeout=api.websocket_ping_timeout,
         log_level=settings.logging_level.lower(),
         server_header=False,
     )
+    uvicorn.Server(config).run(sockets=[handed_on()])

@@ -1,7 +1,7 @@
 """Our own Prefect server, with its UI, where no other is configured, and Prefect's settings for all who use a server.
 
-The server's history is kept under the home. One that dies in use is restarted on the same port: Prefect's client
-retries for some seconds and sends what was not confirmed, so that the record of the run stays complete.
+The server's history is kept under the home. One that dies in use is restarted on the same port, which stays bound
+meanwhile: what Prefect's client sends waits there, so that the record of the run stays complete.
 
 Prefect reads its settings from the environment, on import; only `use_server` sets them in this process.
 """
@@ -12,6 +12,7 @@ import asyncio
 import importlib
 import json
 import os
+import socket
 import sys
 import threading
 import time
@@ -22,8 +23,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Self
 
-from patternmill.files import lasting_secret, private_folder, write_private
-from prefect_host.shared_process import HOST, SharedProcess, usable_port
+from patternmill.errors import PatternmillError
+from patternmill.files import fresh_secret, replace_private
+from prefect_host.bound_socket import HOST, bound_socket, port_of
+from prefect_host.shared_process import SharedProcess
 
 API_URL = "PREFECT_API_URL"
 #: The user name of our own server's credential; the password is secret.
@@ -34,6 +37,7 @@ LOGIN_PATH = "/patternmill-login"
 
 #: In the server's directory.
 DATABASE = "prefect.db"
+CREDENTIAL = "credential"
 
 
 def template_folder() -> Path:
@@ -105,9 +109,8 @@ def server_environment(directory: Path, port: int) -> dict[str, str]:
 
 
 def own_password(home: Path) -> str:
-    """The credential of our own server on this home, `user:password`; made once."""
-    directory = private_folder(home.resolve() / "prefect")
-    return lasting_secret(directory / "credential", f"{USER}:")
+    """The credential of our own server on this home, `user:password`: of the one that runs, or ran last."""
+    return (home.resolve() / "prefect" / CREDENTIAL).read_text().strip()
 
 
 #: The first start makes the database, which is slow on a slow disk.
@@ -136,7 +139,10 @@ class OwnServer:
 
     def __init__(self, home: Path, *, port: int | None = None) -> None:
         self.directory = home.resolve() / "prefect"
-        self.port = port or 0
+        self.port = 0
+        self._named_port = port
+        #: Bound by the first start, and kept until this user leaves.
+        self._listener: socket.socket | None = None
         self._process = SharedProcess(self.directory, "The Prefect server")
         self._changing = threading.Lock()
         self._is_supervised = False
@@ -168,9 +174,29 @@ class OwnServer:
         return (self.directory / "server.lock").exists() and self._process.is_alive()
 
     def start(self) -> None:
-        """Join the running server, or start one. Does not wait for it to answer."""
-        if not self._process.start_or_join(self._arguments, self._environment):
-            self.port = self._last_port()
+        """Join the running server, or start one. Does not wait for it to answer.
+
+        Raises PatternmillError when the named port is taken.
+        """
+        try:
+            if not self._start_or_join():
+                self._join()
+        except PatternmillError:
+            self.stop()
+            raise
+
+    def _join(self) -> None:
+        self.port = self._last_port()
+        if self._named_port not in (None, self.port):
+            raise PatternmillError(
+                f"The Prefect server of this home runs on port {self.port} already.",
+                code="port",
+                remedy="Leave --port out, or end what uses it first.",
+            )
+
+    def _start_or_join(self) -> bool:
+        """Whether this user has started it."""
+        return self._process.start_or_join(self._listen, lambda: ["prefect"], self._environment)
 
     def for_this_process(self) -> Self:
         """Start it, and point Prefect in this process at it. Call it before Prefect is imported."""
@@ -205,6 +231,7 @@ class OwnServer:
         with self._changing:
             self._is_supervised = False
             self._process.release()
+            self._close_port()
 
     def __enter__(self) -> Self:
         if not self._process.is_in_use:
@@ -246,15 +273,33 @@ class OwnServer:
             with self._changing:
                 if not self._is_supervised:
                     return
-                self._process.start_or_join(self._arguments, self._environment)
+                if not self._start_or_join():
+                    # Another command was faster; its server has another port.
+                    self._close_port()
+                    return
 
-    def _arguments(self) -> list[str]:
-        self.port = usable_port(self.port or self._last_port())
-        file = self.directory / "server.json"
-        fresh = file.with_suffix(".new")
-        write_private(fresh, json.dumps({"port": self.port}))
-        fresh.replace(file)
-        return ["prefect"]
+    def _listen(self) -> socket.socket:
+        """The bound port: with a fresh credential at first, and then the same, which nobody else has had."""
+        if self._listener is None:
+            self._listener = self._bound()
+            self.port = port_of(self._listener)
+            replace_private(self.directory / "server.json", json.dumps({"port": self.port}))
+            fresh_secret(self.directory / CREDENTIAL, f"{USER}:")
+        return self._listener
+
+    def _bound(self) -> socket.socket:
+        """The named port alone, or else the last one, so that addresses stay valid, or any."""
+        if self._named_port is not None:
+            return bound_socket(self._named_port)
+        try:
+            return bound_socket(self._last_port())
+        except PatternmillError:
+            return bound_socket()
+
+    def _close_port(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
 
     def _environment(self) -> dict[str, str]:
         return server_environment(self.directory, self.port) | {
@@ -266,7 +311,7 @@ class OwnServer:
         return own_password(self.directory.parent)
 
     def _last_port(self) -> int:
-        """The port of the server that runs or ran here; kept, so that addresses stay valid."""
+        """The port of the server that runs or ran here."""
         try:
             return int(json.loads((self.directory / "server.json").read_text())["port"])
         except (OSError, ValueError, KeyError, TypeError):

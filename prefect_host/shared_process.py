@@ -11,19 +11,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import socket
 
 from patternmill.errors import PatternmillError
 from patternmill.files import keep_private, private_folder
 
-#: Where a shared process listens.
-HOST = "127.0.0.1"
 #: Run by its path, and with `-P`, so that it does not import from the caller's directory.
 CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 #: A process that ends takes up to `child_process.SHUTDOWN_SECONDS`.
@@ -58,7 +56,10 @@ class SharedProcess:
         return self._user_lock is not None
 
     def start_or_join(
-        self, arguments: Callable[[], Sequence[str]], environment: Callable[[], dict[str, str]]
+        self,
+        listen: Callable[[], socket],
+        arguments: Callable[[], Sequence[str]],
+        environment: Callable[[], dict[str, str]],
     ) -> bool:
         """Use the running process, or start it with what the callables then return; returns whether it started it."""
         keep_private(self.directory.parent)
@@ -70,7 +71,7 @@ class SharedProcess:
             try:
                 if not _try_lock(life, fcntl.LOCK_EX):
                     return False
-                self._launch(arguments(), environment(), life)
+                self._launch(listen(), arguments(), environment(), life)
                 return True
             finally:
                 os.close(life)
@@ -116,7 +117,9 @@ class SharedProcess:
             time.sleep(0.05)
         return hold
 
-    def _launch(self, arguments: Sequence[str], environment: dict[str, str], life: int) -> None:
+    def _launch(
+        self, listener: socket, arguments: Sequence[str], environment: dict[str, str], life: int
+    ) -> None:
         if self.child is not None:
             # Its lock is free: it is ending.
             self.child.wait(END_SECONDS)
@@ -125,7 +128,7 @@ class SharedProcess:
                 [sys.executable, "-P", str(CHILD_PROCESS), str(self.directory / "users.lock"), *arguments],
                 env=_inherited() | environment,
                 cwd=self.directory,
-                stdin=subprocess.DEVNULL,
+                stdin=listener,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C in the terminal must not end it before the run has.
@@ -149,16 +152,6 @@ class SharedProcess:
         with suppress(psutil.Error):
             return self.child is not None and psutil.Process(self.child.pid).status() == psutil.STATUS_STOPPED
         return False
-
-
-def usable_port(wanted: int) -> int:
-    """`wanted` if it is free and not 0, otherwise any free port."""
-    for port in (wanted, 0):
-        with socket.socket() as probe, suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((HOST, port))
-            return int(probe.getsockname()[1])
-    raise PatternmillError(f"There is no free port on {HOST}.", code="own_server")
 
 
 def _inherited() -> dict[str, str]:

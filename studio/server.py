@@ -52,6 +52,7 @@ class Options:
 
     host: str
     port: int
+    fd: int | None
     home: Path
     key_file: Path | None
     pace: Pace
@@ -82,6 +83,7 @@ def read_options(argv: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m studio", description="Serve the embedded studio.")
     parser.add_argument("--host", default=LOOPBACK)
     parser.add_argument("--port", type=int, default=0, help="0 (default) takes a free one")
+    parser.add_argument("--fd", type=int, help="a socket that was bound already, in place of host and port")
     parser.add_argument("--home", type=Path, default=Path(".studio"), help="where jobs and pictures are kept")
     parser.add_argument(
         "--key-file", type=Path, help=f"API keys, one a line (or comma-separated in {KEYS_VARIABLE})"
@@ -209,6 +211,8 @@ def own_name_only(app: ASGIApp, host: str) -> ASGIApp:
 
 
 def _listen(options: Options) -> socket.socket:
+    if options.fd is not None:
+        return socket.socket(fileno=options.fd)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

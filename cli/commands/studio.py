@@ -59,7 +59,7 @@ def command(
 
     \b
     Example, in two terminals:
-      patternmill studio --pace realistic
+      patternmill studio --pace realistic      # its api-key is a new one at each start
       export PATTERNMILL_STUDIO_URL=http://127.0.0.1:8321/v1
       export PATTERNMILL_API_KEY="$(cat .patternmill/studio/api-key)"
       patternmill import inputs/spring_catalog.csv

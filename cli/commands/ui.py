@@ -48,5 +48,5 @@ def command(port: int | None) -> int:
 def login_hint(server: OwnServer) -> str:
     """The address that logs a browser in; a log does not get it, but where to find it."""
     if sys.stdout.isatty():
-        return f"{server.login_url()}  (once in each browser; for nobody else)"
+        return f"{server.login_url()}  (in each browser, after each start; for nobody else)"
     return "`patternmill ui` on a terminal shows the address"

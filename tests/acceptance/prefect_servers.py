@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from prefect_host import shared_process
+from prefect_host.bound_socket import bound_socket, port_of
 from prefect_host.own_server import OwnServer, server_answers, server_environment
-from prefect_host.shared_process import usable_port
 from tests.acceptance.harness import COMMAND, Ended, Room
 from tests.acceptance.warm import Warm
 from tests.prefect_api import PrefectApi
@@ -106,12 +106,17 @@ def lay_database(template: Path, home: Path) -> Path:
     return directory
 
 
+def free_port() -> int:
+    with bound_socket() as found:
+        return port_of(found)
+
+
 @dataclass
 class NamedServer:
     """A server as a user runs one: stock, on an address of its own; it is not restarted when it is killed."""
 
     directory: Path
-    port: int = field(default_factory=lambda: usable_port(0))
+    port: int = field(default_factory=free_port)
     #: Of its database; without one it is SQLite in the directory.
     database: str | None = None
     _process: subprocess.Popen[bytes] | None = None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from patternmill.errors import ConfigurationError
-from patternmill.files import keep_private, lasting_secret, private_folder
+from patternmill.files import keep_private, private_folder
 from patternmill.ledger.database import open_database
 from tests.other_user import without_root
 
@@ -62,17 +61,6 @@ def test_open_home_is_made_private(tmp_path: Path) -> None:
     for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "worker.log", "prefect/storage/result"):
         assert mode(home / name) == "600", name
     assert (mode(outside), mode(home / "notes.txt")) == ("644", "644")
-
-
-def test_secret_is_made_once(tmp_path: Path) -> None:
-    """Many that want it at once get the same, whole; nothing else is left."""
-    path = tmp_path / "credential"
-    with ThreadPoolExecutor(16) as pool:
-        answers = set(pool.map(lambda _: lasting_secret(path, "user:"), range(64)))
-    (secret,) = answers
-    assert secret.startswith("user:")
-    assert len(secret) > 40
-    assert (mode(path), list(tmp_path.iterdir())) == ("600", [path])
 
 
 def test_home_that_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -19,8 +19,13 @@ import pytest
 import yaml
 
 from cli.commands.worker import children
-from prefect_host.shared_process import usable_port
-from tests.acceptance.prefect_servers import clean_environment, eventually, lay_database, migrated_database
+from tests.acceptance.prefect_servers import (
+    clean_environment,
+    eventually,
+    free_port,
+    lay_database,
+    migrated_database,
+)
 from tests.integration.deployments.conftest import CHECKOUT
 from tests.prefect_api import PrefectApi, api_with_password
 
@@ -116,7 +121,7 @@ def test_page_leads_to_a_server_with_deployments_and_a_worker(
     """On another port than Prefect's own: its UI asks that port, and a run of a deployment is begun."""
     lay_database(migrated_database(tmp_path_factory.getbasetemp()), tmp_path)
     with ExitStack() as stack:
-        follower = Follower(tmp_path, usable_port(0), stack)
+        follower = Follower(tmp_path, free_port(), stack)
         for line in lines_of("## On a server of yours"):
             follower.type(line)
         assert set(follower.serving) == {"prefect", "patternmill"}

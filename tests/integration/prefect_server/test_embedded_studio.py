@@ -1,4 +1,4 @@
-"""The embedded studio as the command starts it: with a lasting key, shared, and gone afterwards."""
+"""The embedded studio as the command starts it: with a key of its own, shared, and gone afterwards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import stat
 import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from cli.embedded_studio import RunningStudio, embedded_studio
-from patternmill.errors import ConfigurationError
+from patternmill.errors import ConfigurationError, PatternmillError
+from prefect_host.bound_socket import bound_socket
 
 
 def answer_status(studio: RunningStudio, key: str) -> int:
@@ -36,12 +38,18 @@ def test_studio_answers_with_its_own_key_only(tmp_path: Path) -> None:
     assert not studio.process.is_alive()
 
 
-def test_key_outlasts_the_studio_and_is_private(tmp_path: Path) -> None:
-    """A second run has the same key, from a file that only its owner can read."""
+def test_port_of_a_killed_studio_stays_taken(tmp_path: Path) -> None:
+    """Nobody else gets what is sent there; and the next studio has another key, which only its owner can read."""
     with embedded_studio(tmp_path, pace="instant") as first:
-        pass
+        child, port = first.process.child, urlsplit(first.url).port
+        assert child is not None and port is not None
+        child.kill()
+        child.wait()
+        with pytest.raises(PatternmillError, match=f"Port {port} .*in use"):
+            bound_socket(port)
+    bound_socket(port).close()
     with embedded_studio(tmp_path, pace="instant") as second:
-        assert second.key == first.key
+        assert second.key != first.key
     assert stat.S_IMODE((tmp_path / "studio" / "api-key").stat().st_mode) == 0o600
 
 

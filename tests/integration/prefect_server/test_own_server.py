@@ -13,6 +13,7 @@ from subprocess import Popen
 import pytest
 
 from patternmill.errors import PatternmillError
+from prefect_host.bound_socket import bound_socket
 from prefect_host.own_server import OwnServer, own_password, server_answers
 
 NAMED = """
@@ -75,26 +76,39 @@ def test_frozen_server_is_not_waited_for(own_home: Path) -> None:
 
 
 def test_server_killed_in_use_restarts_on_its_port(server: OwnServer) -> None:
+    """Nobody else can have the port meanwhile, and with it the credential."""
     child = server._process.child
     assert child is not None
     child.kill()
     child.wait()
+    with pytest.raises(PatternmillError, match="in use"):
+        bound_socket(server.port)
     assert eventually(lambda: server_answers(server.api_url))
     assert server._process.child is not child
 
 
 @pytest.mark.usefixtures("unforked")
 def test_killed_user_leaves_no_server_behind(own_home: Path, script: Callable[..., Popen[str]]) -> None:
-    """After SIGKILL of its only user the server ends by itself, and the next one may start."""
+    """After SIGKILL of its only user the server ends by itself; the next one has its port, and another credential."""
     user = script(HOLD_FOR_EVER, str(own_home))
     assert user.stdout is not None
     api_url = user.stdout.readline().strip()
     assert server_answers(api_url)
+    earlier = own_password(own_home)
     user.kill()
     user.communicate()
     assert eventually(lambda: not server_answers(api_url, timeout=1.0))
     with OwnServer(own_home) as again:
         assert (again.api_url, again.is_owner) == (api_url, True)
+        assert own_password(own_home) != earlier
+
+
+def test_named_port_that_is_taken_is_refused(server: OwnServer, own_home: Path) -> None:
+    """By anybody; also where the server of this home runs on another. Without a name another port is taken."""
+    with pytest.raises(PatternmillError, match=f"Port {server.port} .*in use"):
+        OwnServer(own_home, port=server.port).start()
+    with pytest.raises(PatternmillError, match=f"runs on port {server.port} already"):
+        OwnServer(server.directory.parent, port=server.port - 1).start()
 
 
 @pytest.mark.usefixtures("unforked")
