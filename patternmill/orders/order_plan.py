@@ -155,7 +155,11 @@ class OrderPlan:
 
 
 def plan_order(ledger: Ledger, spec: OrderSpec, lines: Sequence[PickedLine]) -> OrderPlan:
-    """The checkouts of these lines. Raises InputRefused for what is ordered already under the same name."""
+    """The checkouts of these lines, by their skus: in whatever order a person names them, they are the same ones.
+
+    Raises InputRefused for what is ordered already under the same name.
+    """
+    lines = sorted(lines, key=lambda line: line.sku)
     known = {record.key: record for record in checkouts_of(ledger, spec)}
     for number in count(1):
         name = spec.name if number == 1 else f"{spec.name}-{number}"

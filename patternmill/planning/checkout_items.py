@@ -36,7 +36,7 @@ class CheckoutItem:
     scope: Scope
     #: The name of the order that it is a part of.
     order: str
-    #: Product ID and quantity, in the order in which they were picked.
+    #: Product ID and quantity; in another order it would be another checkout.
     lines: tuple[tuple[str, int], ...]
     stage: ClassVar[Stage] = Stage.CHECKOUT
 

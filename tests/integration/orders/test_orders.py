@@ -35,10 +35,17 @@ def test_same_command_again_opens_nothing(shop: Shop) -> None:
     assert len(shop.opened()) == 1
 
 
-def test_many_lines_are_split_in_their_order(shop: Shop) -> None:
+def test_same_rows_in_another_order_open_nothing(shop: Shop) -> None:
+    """A checkout is named after its rows by their skus, wherever a command or a file has them."""
+    first, again = shop.order("S-1", "S-3", "S-2"), shop.order("S-3", "S-2", "S-1")
+    assert again.checkouts == first.checkouts
+    assert len(shop.opened()) == 1
+
+
+def test_many_lines_are_split_by_their_skus(shop: Shop) -> None:
     ending = shop.order("S-5", "S-1", "S-2", "S-4", "S-3", lines=2)
     found = [[line.sku for line in record.lines] for record in ending.checkouts]
-    assert found == [["S-5", "S-1"], ["S-2", "S-4"], ["S-3"]]
+    assert found == [["S-1", "S-2"], ["S-3", "S-4"], ["S-5"]]
     assert len(shop.opened()) == 3
 
 
