@@ -269,7 +269,7 @@ class _Planner:
         reason = _REASON_OF_STATE[last.state]
         if reason is not Reason.FAILED_BEFORE:
             return reason
-        if retried:
+        if retried and item.key not in self.memory.given_up:
             return Reason.RETRIED
         return Reason.TRIED_AGAIN if item.key in self.memory.trying else reason
 

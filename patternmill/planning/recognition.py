@@ -258,3 +258,5 @@ class Memory:
     products_by_sku: Mapping[str, ItemKey] = field(default_factory=dict)
     #: Failed items that have attempts left, so that the next one follows without a person.
     trying: Collection[ItemKey] = frozenset()
+    #: Failed items that stay so, also for rows that are retried.
+    given_up: Collection[ItemKey] = frozenset()

@@ -14,7 +14,6 @@ from patternmill.catalog.lint import Lint, PatternPrice, find_lint
 from patternmill.catalog.offer import UNREADABLE_OFFER, Offer, merged
 from patternmill.catalog.row_checks import CheckedCatalog, categories_written
 from patternmill.engine.item_attempts import FINAL_CODES, is_passing
-from patternmill.engine.options import RunOptions
 from patternmill.engine.progress import HaltReason
 from patternmill.errors import ServiceStopped
 from patternmill.identifiers import ItemKey
@@ -42,11 +41,12 @@ from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import Settings
-from patternmill.states import AttemptState, Outcome, Stage
+from patternmill.states import WRITTEN_OFF, AttemptState, Outcome, Stage
 from patternmill.text import joined, money, plural
 
 
-def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
+def remembered(ledger: Ledger, spec: RunSpec) -> Memory:
+    scope, options = spec.scope, spec.options
     last = {attempt.item_key: attempt for attempt in ledger.last_attempts(scope.environment, scope.catalog)}
     trying = frozenset(
         key
@@ -58,7 +58,10 @@ def remembered(ledger: Ledger, scope: Scope, options: RunOptions) -> Memory:
             and attempt.error_code not in FINAL_CODES
         )
     )
-    return Memory(last, ledger.latest_products(scope.environment, scope.catalog), trying)
+    written_off = frozenset(key for key, attempt in last.items() if attempt.error_code == WRITTEN_OFF)
+    # What a person wrote off is bought anew where a person says retry, and not by the failures of a file.
+    kept = frozenset() if spec.selection is not None else written_off
+    return Memory(last, ledger.latest_products(scope.environment, scope.catalog), trying, kept)
 
 
 _MOST_CHANGED = 20
@@ -172,7 +175,7 @@ class _EarlierItems:
 
 def _remember_and_plan(ledger: Ledger | None, spec: RunSpec, checked: CheckedCatalog) -> tuple[Memory, Plan]:
     scope = spec.scope
-    memory = remembered(ledger, scope, spec.options) if ledger is not None else Memory()
+    memory = remembered(ledger, spec) if ledger is not None else Memory()
 
     pictures = checked.extras.bytes_of
     terms = _ItemTerms(edition=spec.edition, picture_of=pictures.__getitem__, unstated=spec.unstated)

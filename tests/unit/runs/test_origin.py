@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ import pytest
 from patternmill.errors import ConfigurationError, InputRefused
 from patternmill.ledger.ledger import open_ledger
 from patternmill.runs.pipeline import Pipeline
-from patternmill.runs.request import ImportRequest, RefreshRequest
-from patternmill.runs.spec import import_spec, origin_of, refresh_spec
+from patternmill.runs.request import ImportRequest, RefreshRequest, RetryRequest
+from patternmill.runs.retry import select_rows
+from patternmill.runs.settlement import Decision, Settlement, settle
+from patternmill.runs.spec import import_spec, origin_of, refresh_spec, retry_spec
 from patternmill.service.outcomes import Refused
 from patternmill.service.studio_api import StudioApi
 from patternmill.settings import load_settings
 from patternmill.states import Outcome, RowStatus
 
-from .fake_studio import FakeStudioApi, Service, failed
+from .fake_studio import ANSWER_LOST, FakeStudioApi, Service, failed
 from .workshop import rows
 
 FOUR = rows(("H-1", "herons"), ("H-2", "herons"), ("F-1", "ferns"), ("O-1", "owls"))
@@ -348,3 +351,25 @@ def test_failures_without_result_columns_keep_their_scope(desk: Desk, by_refresh
     failures.write_text("\n".join(",".join(text.split(",")[:width]) for text in (header, line)) + "\n")
     work = (desk.refresh if by_refresh else desk.run)(failures)
     assert (work.ended.record.environment, work.ended.record.options["edition"]) == ("production", "second")
+
+
+def test_what_a_person_wrote_off_is_bought_again_by_a_retry_alone(desk: Desk) -> None:
+    """Not by importing the files in which its row has failed since."""
+    desk.service.on_create["ferns"] = [ANSWER_LOST]
+    desk.run(desk.file())
+    with open_ledger(load_settings()) as ledger:
+        [request_id] = [
+            request
+            for (request,) in ledger.database.rows("SELECT request_id FROM attempts WHERE state = 'intended'")
+        ]
+        word = Settlement(request_id, Decision.WRITE_OFF, "refunded", "A. Weaver")
+        asyncio.run(settle(ledger, word, limit=timedelta(0)))
+    before = desk.service.bought
+    desk.run(desk.file())
+    for name in ("failures.csv", "results.csv"):
+        desk.run(desk.results(name))
+        assert desk.service.bought == before
+    with open_ledger(load_settings()) as ledger:
+        chosen = select_rows(ledger, RetryRequest())
+    desk._through(Pipeline(retry_spec(RetryRequest(), chosen, load_settings())))
+    assert desk.service.bought == [*before, "ferns", "F-1"]
