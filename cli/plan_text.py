@@ -33,7 +33,7 @@ def plan_lines(preview: Preview, checked: CheckedCatalog, digest: str) -> Iterat
         yield f"Cost: {cost}."
     if preview.time:
         yield f"Time: {preview.time}."
-    yield from (f"Note: {note}" for note in checked.notes)
+    yield from (f"Note: {note}" for note in filter(None, (plan.sent_once, *checked.notes)))
     if preview.lint:
         yield ""
         yield from lint_lines(preview.lint)

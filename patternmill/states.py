@@ -42,7 +42,8 @@ class AttemptState(StrEnum):
     FAILED = "failed"
     #: The service refused the request as invalid, so that no job exists. -> INTENDED (by a person's decision)
     REJECTED = "rejected"
-    #: Answers contradict one another: a person decides. -> INTENDED, ACCEPTED, FAILED
+    #: A person decides: answers contradict one another, or it may have been executed and nobody promises that it may
+    #: be sent again. -> INTENDED, ACCEPTED, FAILED; of the latter also WITHDRAWN
     HELD = "held"
 
 
@@ -53,16 +54,20 @@ ATTEMPT_CHANGES: dict[AttemptState, frozenset[AttemptState]] = {
     AttemptState.WITHDRAWN: frozenset({AttemptState.INTENDED}),
     AttemptState.ACCEPTED: frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.HELD}),
     AttemptState.REJECTED: frozenset({AttemptState.INTENDED}),
-    AttemptState.HELD: frozenset({AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED}),
+    AttemptState.HELD: frozenset(
+        {AttemptState.INTENDED, AttemptState.ACCEPTED, AttemptState.FAILED, AttemptState.WITHDRAWN}
+    ),
     AttemptState.SUCCEEDED: frozenset(),
     AttemptState.FAILED: frozenset(),
 }
 
 #: Nothing exists at the service, and the same request may be sent later.
 REOPENED = frozenset({AttemptState.WITHDRAWN, AttemptState.REJECTED})
+#: The error code of a refusal by a redirect, which some services answer to what they have executed.
+REDIRECTED = "redirected"
 #: Error codes of refusals that are not about the item (a redirect, a proxy's page, a wrong address): the same
 #: request is sent again by the same command.
-PASSING_REFUSALS = frozenset({"redirected", "wrong_address", "proxy_page"})
+PASSING_REFUSALS = frozenset({REDIRECTED, "wrong_address", "proxy_page"})
 FINAL_ATTEMPTS = frozenset(state for state, changes in ATTEMPT_CHANGES.items() if not changes)
 
 
@@ -83,7 +88,7 @@ class RowStatus(StrEnum):
     IN_DOUBT = "in_doubt"
     #: The service has a job that did not end in time; the next run polls it again.
     WAITING = "waiting"
-    #: Answers contradict one another: a person decides.
+    #: Answers contradict one another, or what was sent may not be sent again: a person decides.
     HELD = "held"
 
 
@@ -130,6 +135,11 @@ EXIT_CODES: dict[Outcome, int] = {
     Outcome.CANCELLED: 130,
 }
 EXIT_REFUSED = 2
+
+#: The error code of an attempt that may have been executed, where nobody promises that it may be sent again.
+NOT_REPEATABLE = "not_repeatable"
+#: What is made by operations of which the interface promises no safe retry.
+UNPROMISED_STAGES = frozenset({Stage.REFERENCE, Stage.REFINEMENT})
 
 #: The error code of an attempt that a person gave up: its job, if there is one, is not looked for again.
 WRITTEN_OFF = "written_off"

@@ -172,7 +172,7 @@ def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
     duplicates = preview.duplicates.sentence() if preview.duplicates else None
     lint = lint_note(preview.lint, PatternPrice(proposal.prices.get(Stage.PATTERN, 0), proposal.currency))
     return ApprovalPage(
-        summary=tuple(filter(None, (_summary(proposal), duplicates, lint))),
+        summary=tuple(filter(None, (_summary(proposal), duplicates, lint, proposal.plan.sent_once))),
         lines=tuple(_plan_lines(preview, proposal)),
         part="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
@@ -205,6 +205,9 @@ def _plan_lines(preview: Preview, proposal: Proposal) -> Iterator[str]:
     yield ""
     if preview.duplicates is not None:
         yield f"> {markdown(preview.duplicates.sentence())}"
+        yield ""
+    if plan.sent_once:
+        yield f"> {markdown(plan.sent_once)}"
         yield ""
     for line in lint_lines(preview.lint):
         yield f"> {markdown(line.strip())}  "

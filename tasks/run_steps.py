@@ -50,6 +50,8 @@ async def check_rows(work: Pipeline) -> str:
 @task(name="plan", task_run_name="acquire the lease and plan", cache_policy=NO_CACHE, persist_result=False)
 async def plan_items(work: Pipeline) -> str:
     run = await work.plan(flow_run.id)
+    if run.plan.sent_once:
+        logged(f"Note: {run.plan.sent_once}")
     cost = f" for {run.cost}" if run.cost.worst else ""
     left_out = f". {run.left_out.message}" if run.left_out else ""
     expected = f". Time: {run.time}" if run.time else ""

@@ -37,6 +37,7 @@ class _Options:
     resend: bool
     write_off: bool
     job: str | None
+    made: str | None
     many: bool
     catalog: str | None
     environment: str | None
@@ -49,7 +50,7 @@ class _Options:
 
     @property
     def decisions(self) -> list[str]:
-        chosen = {"resend": self.resend, "write_off": self.write_off, "job": self.job}
+        chosen = {"resend": self.resend, "write_off": self.write_off, "job": self.job, "made": self.made}
         return [name for name, value in chosen.items() if value]
 
     @property
@@ -73,10 +74,10 @@ class _Options:
         if self.listing or (self.request_id is None and not self.many and not self.decisions):
             return
         if len(self.decisions) != 1:
-            raise click.UsageError("Decide one of --resend, --write-off and --job.")
+            raise click.UsageError("Decide one of --resend, --write-off, --job and --made.")
         if (self.request_id is None) is not self.many:
             raise click.UsageError("Name one request, or choose several with --all and a filter.")
-        if self.many and self.job:
+        if self.many and (self.job or self.made):
             raise click.UsageError("A job belongs to one request; --all takes --resend or --write-off.")
         if self.is_filtered and not self.many:
             raise click.UsageError(
@@ -97,7 +98,10 @@ class _Options:
     "--list", "listing", is_flag=True, help="List what waits for a decision (the default without REQUEST-ID)."
 )
 @click.option(
-    "--resend", is_flag=True, help="Send the same request again, under the same ID, with the next run."
+    "--resend",
+    is_flag=True,
+    help="Send the same request again, under the same ID, with the next run; of a refinement or a reference: it was "
+    "not made.",
 )
 @click.option(
     "--write-off",
@@ -108,6 +112,11 @@ class _Options:
     "--job",
     metavar="JOB-ID",
     help="The service's job for this request; it is checked, and the next run follows it.",
+)
+@click.option(
+    "--made",
+    metavar="ID",
+    help="What was made: the ID of the refined pattern, or of the reference, where no job names it.",
 )
 @click.option(
     "--all", "many", is_flag=True, help="Decide about all requests that wait and match the filters."
@@ -131,7 +140,8 @@ class _Options:
 def command(**values: Any) -> int:
     """Decide about a request that no run may decide about: one held, or one in doubt for too long.
 
-    Held: the service's answers contradict one another. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT):
+    Held: the service's answers contradict one another, or a refinement or reference may have been made and nothing
+    promises that its request may be sent again. In doubt for longer than 12 h (PATTERNMILL_IN_DOUBT_LIMIT):
     the service may have forgotten the request ID, so that a resend could buy twice. Look into the service's console
     first. A decision is refused while a run has the catalog's lease. A job is refused when the service does not
     know it, or shows that it was made for something else; where the service does not show what a job was asked for,
@@ -142,6 +152,7 @@ def command(**values: Any) -> int:
       patternmill settle --list --catalog spring
       patternmill settle 6f1c…80 --resend --reason "support says it never arrived"
       patternmill settle 6f1c…80 --job job_4c1f --reason "found in the console"
+      patternmill settle 6f1c…80 --made pat_77 --reason "found in the console"
       patternmill settle 6f1c…80 --write-off --reason "refunded" --by "A. Weaver"
       patternmill settle --all --code job_unknown --older-than 12h --write-off --reason "lost in their outage"
 
@@ -185,7 +196,7 @@ def _settle(ledger: Ledger, settings: Settings, options: _Options, request_id: s
     from patternmill.runs.settlement import Decision, Settlement, settle
 
     request, decision = RequestId(request_id.strip()), Decision(options.decisions[0])
-    settlement = Settlement(request, decision, options.why, options.who, options.job)
+    settlement = Settlement(request, decision, options.why, options.who, options.job or options.made)
 
     async def look_up(job_id: str) -> Job | None:
         from cli.launcher import available_service
@@ -275,7 +286,7 @@ def _list(ledger: Ledger, settings: Settings, choice: SettlementFilter) -> int:
     _echo_items(ledger, found, settings.currency)
     waiting, driven = next_runs(ledger, settings.in_doubt_limit, choice)
     if waiting:
-        echo(f"\nIn doubt, and sent again by the next run of their catalog ({len(waiting)}):")
+        echo(f"\nIn doubt, and resumed by the next run of their catalog ({len(waiting)}):")
         _echo_items(ledger, waiting, settings.currency)
     if driven:
         leased = ", ".join(sorted({f"{item.catalog} ({item.environment})" for item in driven}))

@@ -24,6 +24,7 @@ from patternmill.ledger.records import Attempt, RunRecord
 from patternmill.planning.items import Item
 from patternmill.planning.plan import TO_DO, Plan, PlannedRow, Reason
 from patternmill.planning.recognition import Memory
+from patternmill.service.jobs import Job
 from patternmill.service.outcomes import Accepted
 from patternmill.service.studio_api import StudioApi
 from patternmill.states import AttemptState, Outcome, Stage
@@ -209,29 +210,43 @@ class Engine:
         if item.key in self._results:
             return self._results[item.key]
         self._began.setdefault(item.key, time.time())
-        begun: BegunAttempt | None
-        begun = await self._attempts.begin(item, self._results, retried=item.key in self._retried)
-        while begun is not None:
-            attempt, job = begun.attempt, None
-            if self._may_be_sent(begun):
-                created = await self._api.create(
-                    item.stage,
-                    attempt.body,
-                    operation=item.operation,
-                    known_job_id=attempt.job_id,
-                    age=begun.sent_ago,
-                    stopping=lambda: self.halt.forbids_sending(item.stage),
-                    permitted=self._writer.confirm_lease,
-                )
-                attempt = await self._attempts.record_create(attempt, created)
-                job = created.job if isinstance(created, Accepted) else None
-            if attempt.state is AttemptState.ACCEPTED:
-                assert attempt.job_id is not None, "an accepted attempt has a job ID"
-                age = self._attempts.age_of_job(attempt)
-                ended = await self._api.follow(attempt.job_id, item.stage, age=age, known=job)
-                attempt = await self._attempts.record_end(item, attempt, ended)
-            begun = await self._attempts.begin_another(item, self._results, attempt, begun.last_number)
+        async with self._attempts.turn(item):
+            begun = await self._attempts.begin(item, self._results, retried=item.key in self._retried)
+            attempt, job = await self._create(item, begun)
+        attempt = await self._follow(item, attempt, job)
+        while attempt.state is AttemptState.FAILED:
+            async with self._attempts.turn(item):
+                another = await self._attempts.begin_another(item, self._results, attempt, begun.last_number)
+                if another is None:
+                    break
+                attempt, job = await self._create(item, another)
+            attempt = await self._follow(item, attempt, job)
         return self._result(item, attempt)
+
+    async def _create(self, item: Item, begun: BegunAttempt) -> tuple[Attempt, Job | None]:
+        """The attempt as its answer leaves it, with the job that this answer showed."""
+        if not self._may_be_sent(begun):
+            return begun.attempt, None
+        created = await self._api.create(
+            item.stage,
+            begun.attempt.body,
+            operation=item.operation,
+            known_job_id=begun.attempt.job_id,
+            age=begun.sent_ago,
+            repeatable=item.is_repeatable,
+            stopping=lambda: self.halt.forbids_sending(item.stage),
+            permitted=self._writer.confirm_lease,
+        )
+        attempt = await self._attempts.record_create(item, begun.attempt, created)
+        return attempt, created.job if isinstance(created, Accepted) else None
+
+    async def _follow(self, item: Item, attempt: Attempt, job: Job | None) -> Attempt:
+        if attempt.state is not AttemptState.ACCEPTED:
+            return attempt
+        assert attempt.job_id is not None, "an accepted attempt has a job ID"
+        age = self._attempts.age_of_job(attempt)
+        ended = await self._api.follow(attempt.job_id, item.stage, age=age, known=job)
+        return await self._attempts.record_end(item, attempt, ended)
 
     def stop(self, why: str) -> None:
         """A person's stop: nothing new is begun, no create is sent; what runs is followed while the drain lasts."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -19,8 +23,10 @@ from patternmill.planning.items import Made
 from patternmill.service import outcomes
 from patternmill.service.jobs import Job
 from patternmill.states import (
+    NOT_REPEATABLE,
     OWN_RESULTS,
     PASSING_REFUSALS,
+    REDIRECTED,
     REOPENED,
     WRITTEN_OFF,
     AttemptState,
@@ -29,6 +35,7 @@ from patternmill.states import (
 )
 from patternmill.text import plural
 
+_UNPROMISED = "Nothing promises that the same request may be sent again."
 #: The error code of a failed job whose reason a setting marks as final.
 FINAL_FAILURE = "failed_for_good"
 #: After these no attempt follows unless a person asks for one.
@@ -42,6 +49,8 @@ class AttemptedItem(Protocol):
     def key(self) -> ItemKey: ...
     @property
     def stage(self) -> Stage: ...
+    @property
+    def is_repeatable(self) -> bool: ...
     def request_id(self, attempt: int) -> RequestId: ...
     def body(self, request_id: RequestId, made: Made) -> bytes: ...
     def describe(self) -> str: ...
@@ -69,6 +78,19 @@ class Attempts:
         self._options = options
         self._halt = halt
         self._progress = progress
+        self._turns = defaultdict[Stage, asyncio.Lock](asyncio.Lock)
+
+    @asynccontextmanager
+    async def turn(self, item: AttemptedItem) -> AsyncIterator[None]:
+        """From before an intent until its answer is on record.
+
+        What may not be sent again is sent one by one: of each kind at most one is ever without an answer.
+        """
+        if item.is_repeatable:
+            yield
+            return
+        async with self._turns[item.stage]:
+            yield
 
     async def begin(
         self, item: AttemptedItem, made: Made, *, retried: bool = False, after: int = 0
@@ -76,7 +98,7 @@ class Attempts:
         """The last attempt where it is open, else the intent of the next one, in one transaction.
 
         `made`: what the item is built on, at least. `retried`: by a person. `after`: the number of an attempt that has
-        just failed. Raises BudgetReached.
+        just failed. Raises BudgetReached, and NotStarted where its kind was halted meanwhile.
         """
         #: Written by this very call, also when its transaction is done once more after a lost connection.
         written: set[RequestId] = set()
@@ -86,14 +108,24 @@ class Attempts:
             number = self._next_number(attempts, retried, after)
             if number is None:
                 last = attempts[-1]
+                unanswered = last.state is AttemptState.INTENDED and last.request_id not in written
+                if unanswered and not item.is_repeatable:
+                    last = ledger.change(
+                        self._run_id,
+                        last.request_id,
+                        AttemptState.HELD,
+                        error_code=NOT_REPEATABLE,
+                        error=f"An earlier run sent it, or was about to, and has no answer. {_UNPROMISED}",
+                    )
                 sent_ago = None if last.request_id in written else _sent_ago(ledger, last)
                 return self._begun(last, retried, sent_ago)
+            if not item.is_repeatable and self._halt.halts(item.stage):
+                raise _not_begun(item)
             intent = self._intent(item, made, number)
             written.add(intent.request_id)
             attempt = ledger.intend(self._run_id, self._environment, intent, self._options.limits)
-            # Some services redirect what they have executed.
             redirected = any(
-                before.request_id == intent.request_id and before.error_code == "redirected"
+                before.request_id == intent.request_id and before.error_code == REDIRECTED
                 for before in attempts
             )
             return self._begun(attempt, retried, timedelta(0) if redirected else None)
@@ -117,14 +149,29 @@ class Attempts:
             return None
         try:
             begun = await self.begin(item, made, after=last.attempt)
-        except BudgetReached:
+        except (BudgetReached, NotStarted):
             return None
         self._progress.tried_again += 1
-        return BegunAttempt(begun.attempt, last_number, begun.sent_ago)
+        return begun
 
-    async def record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
-        """What may have been executed stays in doubt."""
+    async def record_create(self, item: AttemptedItem, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
+        """What may have been executed stays in doubt, or is held where it may not be sent again.
+
+        After such a hold no other item of its kind is begun until some create is accepted: an outage holds one.
+        """
         await self._keep_exchange(attempt, end)
+        recorded = await self._record_create(attempt, end)
+        if isinstance(end, outcomes.Accepted):
+            self._halt.lift(NOT_REPEATABLE)
+        elif recorded.state is AttemptState.INTENDED and not item.is_repeatable:
+            error = f"{getattr(end, 'message', '')} {_UNPROMISED}".strip()
+            message = f"{item.describe()} may have been made, and is held: {error}"
+            reason = HaltReason(Outcome.COMPLETED_WITH_FAILURES, NOT_REPEATABLE, message)
+            self._halt.begin(reason, stages=(item.stage,))
+            return await self._change(attempt, AttemptState.HELD, error_code=NOT_REPEATABLE, error=error)
+        return recorded
+
+    async def _record_create(self, attempt: Attempt, end: outcomes.CreateEnd) -> Attempt:
         match end:
             case outcomes.Accepted(job=job):
                 return await self._accept(attempt, job)
@@ -270,13 +317,17 @@ class Attempts:
 def failure_of(item: AttemptedItem, attempt: Attempt) -> PatternmillError:
     """Why an item's last attempt made nothing, as an error to raise."""
     if attempt.state is AttemptState.WITHDRAWN:
-        return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
+        return _not_begun(item)
     fail = partial(RowFailed, request_id=attempt.request_id, job_id=attempt.job_id)
     if attempt.state in (AttemptState.INTENDED, AttemptState.ACCEPTED):
         code = "in_doubt" if attempt.state is AttemptState.INTENDED else "gave_up_waiting"
         message = f"{item.describe()}: {code.replace('_', ' ')}; the next run resumes it."
         return fail(message, code=code)
     return fail(attempt.error or "", code=attempt.error_code or "failed", is_final=True)
+
+
+def _not_begun(item: AttemptedItem) -> NotStarted:
+    return NotStarted(f"{item.describe()} was not begun: the run was stopped before.")
 
 
 def is_passing(attempt: Attempt) -> bool:

@@ -92,7 +92,7 @@ _ENOUGH_ROWS, _USUAL_SPREAD = 5, 0.1
 
 
 #: The gravest first.
-_GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED)
+_GRAVITY = (Outcome.CANCELLED, Outcome.FAILED, Outcome.BUDGET_REACHED, Outcome.COMPLETED_WITH_FAILURES)
 
 
 #: Of a stop that a person requested.
@@ -127,6 +127,10 @@ class Halt:
             before = self._reasons.get(stage)
             if before is None or _GRAVITY.index(reason.outcome) < _GRAVITY.index(before.outcome):
                 self._reasons[stage] = reason
+
+    def lift(self, code: str) -> None:
+        """What was halted for this reason may be begun again."""
+        self._reasons = {stage: reason for stage, reason in self._reasons.items() if reason.code != code}
 
     def explain_stop(self, message: str) -> None:
         """Replace what is recorded about a person's stop by what was learned of it since; other reasons stay."""

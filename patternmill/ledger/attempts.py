@@ -14,7 +14,7 @@ from patternmill.ledger.database import Tables
 from patternmill.ledger.records import Attempt, Intent, KnownItem, NewItem, SpendingLimits
 from patternmill.ledger.spending import SpendingTable, day_of
 from patternmill.processes import boot_id, uptime
-from patternmill.states import ATTEMPT_CHANGES, REOPENED, WRITTEN_OFF, AttemptState, Stage
+from patternmill.states import ATTEMPT_CHANGES, REDIRECTED, REOPENED, WRITTEN_OFF, AttemptState, Stage
 
 ATTEMPT_COLUMNS = (
     "request_id, item_key, attempt, state, body, job_id, result_id, picture_url, "
@@ -195,7 +195,9 @@ class AttemptTables(SpendingTable, ItemTable):
     def intend(self, run_id: RunId, environment: str, intent: Intent, limits: SpendingLimits) -> Attempt:
         """Write the intent of a request, and reserve its price; an intent that is known is returned as it is.
 
-        One that was withdrawn or refused is intended again. Raises BudgetReached, and then nothing was written.
+        One that was withdrawn or refused made nothing: it is intended again, with the body of now. What was refused by
+        a redirect may have been executed all the same, and keeps its bytes. Raises BudgetReached, and then nothing was
+        written.
         """
         known = self.attempt(intent.request_id)
         if known is not None and known.state not in REOPENED:
@@ -210,7 +212,7 @@ class AttemptTables(SpendingTable, ItemTable):
             uptime=_uptime(),
         )
         self.reserve(run_id, environment, intent, limits, day_of(intended.intended_at))
-        terms = {
+        terms: dict[str, Any] = {
             "run_id": run_id,
             "price": intent.price,
             "approval_id": limits.approval,
@@ -218,6 +220,8 @@ class AttemptTables(SpendingTable, ItemTable):
             "uptime": intended.uptime,
         }
         if known is not None:
+            if known.error_code != REDIRECTED:
+                terms |= {"body": intent.body, "job_id": None, "accepted_at": None}
             self._update("attempts", {"request_id": intent.request_id}, **terms)
             return self.change(run_id, intent.request_id, AttemptState.INTENDED)
         self._insert("attempts", **_identity(intended), **terms)
@@ -302,7 +306,7 @@ class AttemptTables(SpendingTable, ItemTable):
 
 
 def _identity(attempt: Attempt) -> dict[str, Any]:
-    """The columns that never change, but for the state."""
+    """The columns that never change, but for the state, and the body of what certainly made nothing."""
     return {
         "request_id": attempt.request_id,
         "item_key": attempt.item_key,

@@ -324,7 +324,9 @@ class _Opening:
                     stopping=lambda: self.halt.forbids_sending(Stage.CHECKOUT),
                     permitted=self._writer.confirm_lease,
                 )
-                await self._attempts.record_create(begun.attempt, await self._private(begun.attempt, end))
+                await self._attempts.record_create(
+                    item, begun.attempt, await self._private(begun.attempt, end)
+                )
         found = await self._writer.run(lambda ledger: checkouts_of(ledger, self._spec))
         return next(record for record in found if record.key == item.key)
 

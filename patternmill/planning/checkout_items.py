@@ -39,6 +39,7 @@ class CheckoutItem:
     #: Product ID and quantity; in another order it would be another checkout.
     lines: tuple[tuple[str, int], ...]
     stage: ClassVar[Stage] = Stage.CHECKOUT
+    is_repeatable: ClassVar[bool] = True
 
     @property
     def content(self) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Work items: what is made by the service and paid for, under names that follow from what is bought.
 
-No crash and no second run changes a name, and each attempt has exactly one body.
+No crash and no second run changes a name, and what may have been sent has exactly one body.
 """
 
 from __future__ import annotations
@@ -126,6 +126,11 @@ class _WorkItem:
         return None
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether the service is known to make nothing twice when its request is sent again."""
+        return True
+
+    @property
     def parent_key(self) -> ItemKey | None:
         """The item that it is built on, which is made first."""
         return None
@@ -180,6 +185,10 @@ class ReferenceItem(_WorkItem):
     @property
     def operation(self) -> str:
         return self.unstated.upload
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.unstated.repeatable
 
     def body(self, request_id: RequestId, made: Made = NOTHING_MADE) -> bytes:
         picture = base64.b64encode(self.picture_of(self.sha256)).decode()
@@ -243,6 +252,10 @@ class RefinementItem(_WorkItem):
     @property
     def operation(self) -> str:
         return self.unstated.refine[self.content["operation"]]
+
+    @property
+    def is_repeatable(self) -> bool:
+        return self.unstated.repeatable
 
     def body(self, request_id: RequestId, made: Made) -> bytes:
         parameters = self.unstated.named(self.content["parameters"])

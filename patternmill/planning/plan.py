@@ -142,6 +142,19 @@ class Plan:
         """How many items of each stage would be bought, when every first attempt succeeds."""
         return self.counts(TO_BUY)
 
+    @property
+    def sent_once(self) -> str:
+        """For people, before anything is bought: what may not be sent again; empty where there is nothing of it."""
+        items = (planned.item for planned in self.items.values() if planned.reason in TO_DO)
+        counts = Counter(item.stage for item in items if not item.is_repeatable)
+        if not counts:
+            return ""
+        named = " and ".join(plural(count, stage) for stage, count in sorted(counts.items()))
+        return (
+            f"{named}: each is sent once, as nothing promises that its request may be sent again; one without a clear "
+            "answer is held, with its price, for `patternmill settle`."
+        )
+
     def buys(self, row: PlannedRow) -> list[ItemKey]:
         """The items of a row to do that would be bought; several rows may name the same item."""
         return [key for key in row.keys if self.items[key].reason in TO_BUY]

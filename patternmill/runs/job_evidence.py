@@ -1,4 +1,4 @@
-"""Whether a job that a person names can be the job of a request, as far as the service shows what it is a job of."""
+"""Whether what a person names, a job or a result, can be that of a request, as far as service and ledger show it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 
 from patternmill.catalog.rows import tidy
 from patternmill.errors import ConfigurationError, ServiceStopped
+from patternmill.ledger.feedback_log import last_answer
 from patternmill.ledger.ledger import Ledger
+from patternmill.ledger.records import Attempt
 from patternmill.ledger.reports.unsettled import Unsettled
-from patternmill.service.jobs import Job
+from patternmill.service.jobs import Job, named_result
+from patternmill.states import UNPROMISED_STAGES, AttemptState, Stage
 
 LookUp = Callable[[str], Awaitable[Job | None]]
 
@@ -51,6 +54,32 @@ def refuse_result_of_another(ledger: Ledger, job: Job, item: Unsettled) -> None:
         raise ConfigurationError(
             f"Job {job.job_id} made {result_id}, which belongs to request {other.request_id}.", remedy=_REMEDY
         )
+
+
+def refuse_made(ledger: Ledger, result_id: str, item: Unsettled) -> None:
+    """Raise ConfigurationError where something on record speaks against a result that a person names.
+
+    No operation is stated that shows a refinement or a reference, so that the service is not asked.
+    """
+    request_id, why = item.attempt.request_id, None
+    kept = last_answer(ledger, request_id)
+    named = named_result(json.loads(kept[1]).get("body"), item.stage) if kept is not None else None
+    if item.stage not in UNPROMISED_STAGES or item.attempt.state is AttemptState.ACCEPTED:
+        why = f"A job makes the {item.stage} of request {request_id}: name that with --job."
+    elif named not in (None, result_id):
+        why = f"The service answered request {request_id} with {named}."
+    elif other := _other_with(ledger, result_id, item):
+        why = f"{result_id} was made for request {other.request_id}."
+    if why is not None:
+        raise ConfigurationError(why, remedy=_REMEDY)
+
+
+def _other_with(ledger: Ledger, result_id: str, item: Unsettled) -> Attempt | None:
+    """Made for another item; a refinement may change in place what it is made of."""
+    chain = {content.get("pattern") for content in ledger.pattern_contents(item.attempt.item_key)}
+    stages = {Stage.PATTERN, Stage.REFINEMENT} if item.stage is Stage.REFINEMENT else {item.stage}
+    named = (ledger.attempts_with_result(result_id, item.environment, stage) for stage in stages)
+    return next((other for made in named for other in made if other.item_key not in chain), None)
 
 
 def _contradictions(job: Job, job_id: str, item: Unsettled) -> Iterator[str]:

@@ -23,9 +23,9 @@ from patternmill.ledger.reports.unsettled import (
     open_attempt,
 )
 from patternmill.planning.checkout_items import catalog_of
-from patternmill.runs.job_evidence import LookUp, refuse_result_of_another, verified_job
+from patternmill.runs.job_evidence import LookUp, refuse_made, refuse_result_of_another, verified_job
 from patternmill.runs.lease import acquire_lease, is_free
-from patternmill.states import WRITTEN_OFF, AttemptState, Stage
+from patternmill.states import UNPROMISED_STAGES, WRITTEN_OFF, AttemptState, Stage
 from patternmill.text import duration
 
 Acquire = Callable[[Ledger, str, str, RunId], Awaitable[Lease]]
@@ -37,12 +37,15 @@ SETTLED = "settled"
 class Decision(StrEnum):
     """What a person may decide."""
 
-    #: The same request goes out once more with the next run; the service makes nothing twice for one request ID.
+    #: The same request goes out once more with the next run: the service makes nothing twice for one request ID, or
+    #: the person knows that it made nothing.
     RESEND = "resend"
     #: What the service may have made is abandoned; a retry makes a new attempt, which is paid for.
     WRITE_OFF = "write_off"
     #: The person found the service's job for it; the next run follows that job.
     JOB = "job"
+    #: The person found what the service made for it; the next run builds on that.
+    MADE = "made"
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Settlement:
     decision: Decision
     reason: str
     by: str
-    #: With Decision.JOB alone.
-    job_id: str | None = None
+    #: The ID of the job, or of what was made.
+    named: str | None = None
 
 
 async def settle(
@@ -71,14 +74,17 @@ async def settle(
     Overlap while a run drives the catalog.
     """
     found = undecided(ledger, settlement, limit)
-    job = await verified_job(settlement.job_id, found, look_up) if settlement.job_id else None
+    job = None
+    if settlement.decision is Decision.JOB:
+        assert settlement.named, "the decision names a job"
+        job = await verified_job(settlement.named, found, look_up)
     async with _lease(ledger, *_scope(found), acquire) as lease:
         with ledger.transaction(lease):
             # Once more: what was seen before the lease was acquired may have changed.
             undecided(ledger, settlement, limit)
             if job is not None:
                 refuse_result_of_another(ledger, job, found)
-            return _decide(ledger, lease.run_id, settlement)
+            return _decide(ledger, lease.run_id, settlement, found.stage)
 
 
 @asynccontextmanager
@@ -145,7 +151,7 @@ async def settle_many(
 
     What has changed meanwhile is left, and so is a catalog that a run drives. A job is named for one attempt alone.
     """
-    assert decision is not Decision.JOB, "one job is of one request"
+    assert decision in (Decision.RESEND, Decision.WRITE_OFF), "one job, or result, is of one request"
     decided: list[Unsettled] = []
     left: list[tuple[Unsettled, PatternmillError]] = []
     for scope, group in groupby(sorted(items, key=_scope), key=_scope):
@@ -174,7 +180,7 @@ def _decide_unchanged(
             except ConfigurationError as error:
                 refused[settlement.request_id] = error
             else:
-                _decide(ledger, lease.run_id, settlement)
+                _decide(ledger, lease.run_id, settlement, item.stage)
     return refused
 
 
@@ -202,6 +208,9 @@ def undecided(ledger: Ledger, settlement: Settlement, limit: timedelta) -> Unset
         raise _not_for_a_person(found, age_of(ledger, found), limit)
     if settlement.decision is Decision.JOB:
         _refuse_job(ledger, found, settlement)
+    if settlement.decision is Decision.MADE:
+        assert settlement.named, "the decision names what was made"
+        refuse_made(ledger, settlement.named, found)
     if settlement.decision is Decision.RESEND and found.attempt.state is AttemptState.ACCEPTED:
         raise ConfigurationError(
             f"The service has job {found.attempt.job_id} for it; sending the request again changes nothing.",
@@ -225,16 +234,16 @@ def _not_for_a_person(found: Unsettled, age: timedelta | None, limit: timedelta)
 
 
 def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> None:
-    assert settlement.job_id, "the decision names a job"
+    assert settlement.named, "the decision names a job"
     if found.stage is Stage.CHECKOUT:
         raise ConfigurationError(
             f"Request {found.attempt.request_id} is for a checkout, which no job makes.",
             remedy="Decide with --resend or --write-off: a checkout that nobody pays costs nothing.",
         )
-    other = ledger.request_of_job(settlement.job_id, found.environment)
+    other = ledger.request_of_job(settlement.named, found.environment)
     if other is not None and other != found.attempt.request_id:
         raise ConfigurationError(
-            f"Job {settlement.job_id} belongs to request {other}.", remedy="Look for the job of this request."
+            f"Job {settlement.named} belongs to request {other}.", remedy="Look for the job of this request."
         )
     if found.attempt.state is AttemptState.ACCEPTED:
         raise ConfigurationError(
@@ -243,18 +252,25 @@ def _refuse_job(ledger: Ledger, found: Unsettled, settlement: Settlement) -> Non
         )
 
 
-def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement) -> Attempt:
+def _decide(ledger: Ledger, run_id: RunId, settlement: Settlement, stage: Stage) -> Attempt:
     """Record the decision, then carry it out."""
     request_id = settlement.request_id
     detail = {"decision": settlement.decision, "by": settlement.by, "reason": settlement.reason}
-    if settlement.job_id:
-        detail["job_id"] = settlement.job_id
+    if settlement.named:
+        detail[f"{settlement.decision}_id"] = settlement.named
     ledger.record_event(run_id, SETTLED, request_id, detail=json.dumps(detail, ensure_ascii=False))
     match settlement.decision:
+        case Decision.RESEND if stage in UNPROMISED_STAGES:
+            # Nothing was made: no promise of the service is needed to send it.
+            return ledger.change(run_id, request_id, AttemptState.WITHDRAWN)
         case Decision.RESEND:
             return ledger.reopen_for_resend(run_id, request_id)
         case Decision.JOB:
-            return ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.job_id)
+            return ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+        case Decision.MADE:
+            # As of what is made without a job: its ID stands for the job's.
+            ledger.change(run_id, request_id, AttemptState.ACCEPTED, job_id=settlement.named)
+            return ledger.change(run_id, request_id, AttemptState.SUCCEEDED, result_id=settlement.named)
         case Decision.WRITE_OFF:
             return _write_off(ledger, run_id, settlement)
 

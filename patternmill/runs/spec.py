@@ -95,7 +95,8 @@ class RunSpec:
     @cached_property
     def unstated(self) -> Unstated:
         """Raises ConfigurationError."""
-        return read_unstated(self.settings.operations_file, self.settings.environment)
+        unstated = read_unstated(self.settings.operations_file, self.settings.environment)
+        return unstated.model_copy(update={"repeatable": unstated.repeatable or self.settings.embedded})
 
     def only(self, row: Row) -> bool:
         return self.selection is None or self.selection.chooses(row)

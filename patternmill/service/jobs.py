@@ -106,11 +106,15 @@ def read_job(body: Any) -> Job | None:
 
 def read_created(body: Any, stage: Stage) -> Job | None:
     """What the answer to a create names: its job, or what was made where no job makes it; None when neither."""
-    wire = ON_WIRE[stage]
-    made = _identifier(body.get(wire.result_field)) if wire.is_immediate and isinstance(body, dict) else None
+    made = named_result(body, stage) if ON_WIRE[stage].is_immediate else None
     if made is None:
         return read_job(body)
     return Job(made, kind=stage.value, status=SUCCEEDED, error=None, raw=body, is_immediate=True)
+
+
+def named_result(body: Any, stage: Stage) -> str | None:
+    """The ID of what was made, where the answer to a create names it by itself."""
+    return _identifier(body.get(ON_WIRE[stage].result_field)) if isinstance(body, dict) else None
 
 
 def _identifier(value: Any) -> str | None:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from patternmill.service.jobs import FAILED, RUNNING, SUCCEEDED, Job, read_created, read_job
+from patternmill.service.jobs import (
+    FAILED,
+    ON_WIRE,
+    RUNNING,
+    SUCCEEDED,
+    Job,
+    named_result,
+    read_created,
+    read_job,
+)
 from patternmill.service.outcomes import (
     Accepted,
     Answer,
@@ -22,7 +31,7 @@ from patternmill.service.outcomes import (
     Trouble,
     Unresolved,
 )
-from patternmill.states import Stage
+from patternmill.states import NOT_REPEATABLE, Stage
 
 #: Returns a number from 0 to 1.
 Jitter = Callable[[], float]
@@ -30,6 +39,8 @@ Jitter = Callable[[], float]
 REDIRECTS = range(300, 400)
 #: The only redirect that means that the request was executed.
 SEE_OTHER = 303
+#: Redirects that say that it was not.
+ELSEWHERE = frozenset({307, 308})
 #: The key or the account is wrong: every other item would be answered the same.
 STOPPING = {401: "unauthorized", 402: "payment_required", 403: "forbidden", 407: "proxy_unauthorized"}
 #: The address is wrong, or the service does not know what this one request names.
@@ -81,6 +92,8 @@ class Situation:
 
     #: What the request is to make.
     stage: Stage = Stage.PATTERN
+    #: The service is known to make nothing twice when the same request is sent again.
+    repeatable: bool = True
     #: Sends so far in this run, this one included.
     tries: int = 1
     #: Since the first send in this run.
@@ -102,6 +115,11 @@ class Situation:
     #: Different requests of this operation, this one included, that were answered as if the address were wrong,
     #: since one was last accepted.
     unclear_requests: int = 1
+
+    @property
+    def may_have_made(self) -> bool:
+        """An earlier send may have been executed."""
+        return self.in_doubt or self.redirected
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +153,16 @@ PollDecision = AskAgain | Succeeded | Failed | Unresolved | Conflict | Stopped
 
 def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     status = answer.status
+    if not now.repeatable and _may_be_executed(answer, now.stage):
+        named = named_result(answer.body, now.stage)
+        shown = f" It names a {ON_WIRE[now.stage].result_field}: {named}." if named else ""
+        return Unresolved(NOT_REPEATABLE, f"{sentence(answer)}{shown}", in_doubt=True)
     if answer.exchange is not ExchangeResult.ANSWERED or status is None:
         return _unanswered(answer, now, policy)
     if status in REDIRECTS:
         return _unclear("redirected", answer, now, policy)
     if status in STOPPING:
-        return _stopped(STOPPING[status], answer, now.in_doubt)
+        return _stopped(STOPPING[status], answer, now.may_have_made)
     if status in MISADDRESSED:
         return _misaddressed(answer, now, policy)
     if status == RATE_LIMITED:
@@ -152,6 +174,16 @@ def decide_create(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
             return _unclear("proxy_page", answer, now, policy)
         return _refused("invalid_request", answer, now)
     return _success_or_doubt(answer, now, policy)
+
+
+def _may_be_executed(answer: Answer, stage: Stage) -> bool:
+    """Whether a request of which no job or result is known may have made something all the same."""
+    status = answer.status
+    if answer.exchange is not ExchangeResult.ANSWERED or status is None:
+        return answer.exchange is ExchangeResult.LOST
+    if status < 400:
+        return status not in ELSEWHERE and not (answer.usable and read_created(answer.body, stage))
+    return status >= 500 or status in PASSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +254,9 @@ def _date(text: str | None) -> datetime | None:
 
 def _unanswered(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     if answer.trouble in {Trouble.TLS, Trouble.ADDRESS}:
-        return _stopped(answer.trouble.value, answer, now.in_doubt)
+        return _stopped(answer.trouble.value, answer, now.may_have_made)
     if answer.trouble in {Trouble.NAME_NOT_FOUND, Trouble.HANDSHAKE} and not now.reached:
-        return _stopped(answer.trouble.value, answer, now.in_doubt)
+        return _stopped(answer.trouble.value, answer, now.may_have_made)
     return _again(answer, now, policy)
 
 
@@ -232,7 +264,7 @@ def _again(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecisi
     """Send the same request again, unless that has been tried for long enough."""
     in_doubt = answer.exchange is not ExchangeResult.NOT_SENT
     if now.trying_for >= policy.create_timeout:
-        return _tired(answer, now.in_doubt or in_doubt, now.well)
+        return _tired(answer, now.may_have_made or in_doubt, now.well)
     requested = read_retry_after(answer) if answer.status else None
     delay = max(policy.pause(now.tries), min(requested or timedelta(0), policy.create_timeout / 2))
     return ResendAfter(delay, in_doubt)
@@ -248,7 +280,7 @@ def _tired(answer: Answer, in_doubt: bool, well: bool) -> CreateDecision:
 def _rate_limited(answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     requested = read_retry_after(answer)
     if (requested or timedelta(0)) > policy.longest_wait or now.trying_for > policy.longest_wait:
-        return _stopped("rate_limited", answer, now.in_doubt)
+        return _stopped("rate_limited", answer, now.may_have_made)
     return ResendAfter(
         max(requested or timedelta(0), policy.pause(now.tries)),
         in_doubt=False,
@@ -275,9 +307,10 @@ def _misaddressed(answer: Answer, now: Situation, policy: ResendPolicy) -> Creat
 def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) -> CreateDecision:
     """Perhaps of another server than the service: about one item when others succeed, else about the run."""
     most = policy.unclear_requests_later if now.works else policy.unclear_requests
-    if now.unclear_requests >= most:
-        return _stopped(code, answer, now.in_doubt or answer.status == SEE_OTHER, item_refused=True)
     executed = answer.status == SEE_OTHER
+    in_doubt = now.in_doubt or executed or (now.redirected and code != "redirected")
+    if now.unclear_requests >= most:
+        return _stopped(code, answer, in_doubt, item_refused=True)
     if now.tries < policy.unclear_tries:
         wait = policy.pause(now.tries)
         return ResendAfter(wait, in_doubt=executed, redirected=answer.status in REDIRECTS)
@@ -289,7 +322,7 @@ def _unclear(code: str, answer: Answer, now: Situation, policy: ResendPolicy) ->
         )
     if now.works or (now.answered_well and code != "redirected"):
         return _refused(code, answer, now)
-    return _stopped(code, answer, now.in_doubt or executed, item_refused=True)
+    return _stopped(code, answer, in_doubt, item_refused=True)
 
 
 def is_unclear(answer: Answer, *, works: bool) -> bool:

@@ -87,6 +87,7 @@ class _Sending:
     operation: str
     body: bytes
     known_job_id: str | None
+    repeatable: bool
     stopping: Callable[[], bool]
     permitted: Callable[[], Awaitable[None]] | None
     #: A request that may have been executed; when that was by an earlier run, it was first sent before `began`.
@@ -98,6 +99,10 @@ class _Sending:
     redirected: bool = False
     #: The last answer, and after how many seconds it came.
     last: tuple[Answer, float] | None = None
+
+    @property
+    def may_have_made(self) -> bool:
+        return self.in_doubt or self.redirected
 
     def with_exchange(self, end: CreateEnd) -> CreateEnd:
         if isinstance(end, Unsuccessful) and self.last is not None:
@@ -171,18 +176,23 @@ class StudioApi:
         operation: str | None = None,
         known_job_id: str | None = None,
         age: timedelta | None = None,
+        repeatable: bool = True,
         stopping: Callable[[], bool] = lambda: False,
         permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:
         """Resend `body` until its outcome is known, waiting as the service requests.
 
-        `operation`: where a stage has several. `age`: how long ago this very request was first sent by an earlier
-        run; None when it never was. `known_job_id`: the job that an earlier answer named for it. `permitted`: awaited
+        `operation`: where a stage has several. `repeatable`: if not, what may have been executed is not sent again.
+        `age`: how long ago this very request was first sent by an earlier run; None when it never was.
+        `known_job_id`: the job that an earlier answer named for it. `permitted`: awaited
         each time before it is sent. Raises what that raises, and nothing for the service's faults.
         """
         began = self._uptime() - (age or timedelta(0)).total_seconds()
         operation = operation or ON_WIRE[stage].create
-        sending = _Sending(stage, operation, body, known_job_id, stopping, permitted, age is not None, began)
+        in_doubt = age is not None
+        sending = _Sending(
+            stage, operation, body, known_job_id, repeatable, stopping, permitted, in_doubt, began
+        )
         self._creating += 1
         try:
             while True:
@@ -325,7 +335,7 @@ class StudioApi:
             return _unsent(sending)
         if self._breaker.hopeless:
             message = "The service has not answered well for too long."
-            return Stopped("service_away", message, sending.in_doubt)
+            return Stopped("service_away", message, sending.may_have_made)
         return _unsent(sending) if self._is_stopping(sending) else None
 
     async def _permission(self, sending: _Sending) -> CreateEnd | None:
@@ -361,6 +371,7 @@ class StudioApi:
         success = self._breaker.last_success
         return Situation(
             stage=sending.stage,
+            repeatable=sending.repeatable,
             tries=sending.tries,
             trying_for=self._since(sending.first_sent),
             in_doubt=sending.in_doubt,
@@ -426,6 +437,6 @@ class StudioApi:
 
 
 def _unsent(sending: _Sending) -> CreateEnd:
-    if sending.in_doubt:
+    if sending.may_have_made:
         return InDoubt("The run was stopped before the service answered clearly.")
     return NotBegun()

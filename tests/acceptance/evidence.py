@@ -14,13 +14,14 @@ from typing import Any
 
 from patternmill.ledger.database import open_database
 from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent
+from patternmill.runs.settlement import SETTLED
 from patternmill.states import ATTEMPT_CHANGES, AttemptState
 from tests.acceptance.harness import Room
 from tests.hostile import Audit, audit
 from tests.hostile.record import lines_of
 
 #: Kinds of events that leave an attempt in its state.
-_NO_CHANGES = frozenset({ANSWERED, *FeedbackEvent})
+_NO_CHANGES = frozenset({ANSWERED, SETTLED, *FeedbackEvent})
 
 
 @dataclass(frozen=True)
@@ -139,14 +140,14 @@ class Evidence:
         return faults
 
     def _lost_jobs(self) -> list[str]:
-        known = {job for (job,) in self.ledger("SELECT job_id FROM attempts WHERE job_id IS NOT NULL")}
+        known = {name for pair in self.ledger("SELECT job_id, result_id FROM attempts") for name in pair}
         open_requests = {
             r for (r,) in self.ledger("SELECT request_id FROM attempts WHERE state <> 'succeeded'")
         }
         return [
             f"paid and forgotten: {p.job_id} of {p.request_id}"
             for p in self.audit.purchases
-            if p.job_id not in known and p.request_id not in open_requests
+            if known.isdisjoint({p.job_id, p.result_id} - {None}) and p.request_id not in open_requests
         ]
 
     def _unmade(self) -> list[str]:

@@ -243,10 +243,14 @@ class Room:
     settings: dict[str, str] = field(default_factory=dict)
     home: str = "home"
     catalog: str = "herons"
+    #: A person says that the service recognises repeated refinements and uploads too.
+    repeatable: bool = True
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = write_csv(self.folder / f"{self.catalog}.csv", self.rows)
+        self.operations = self.folder / "operations.json"
+        self.operations.write_text(json.dumps({"staging": {"repeatable": self.repeatable}}))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -254,6 +258,7 @@ class Room:
             "PATTERNMILL_STUDIO_URL": self.service.url,
             "PATTERNMILL_API_KEY": self.service.key,
             "PATTERNMILL_HOME": str(self.folder / self.home),
+            "PATTERNMILL_OPERATIONS_FILE": str(self.operations),
             **QUICK,
             **self.settings,
         }

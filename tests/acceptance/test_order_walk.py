@@ -54,7 +54,10 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
 def prefect(studio: Studio, tmp_path: Path) -> Iterator[Prefect]:
     home = tmp_path / "home"
     with LastingServer(home) as server:
+        operations = tmp_path / "operations.json"
+        operations.write_text(json.dumps({"staging": {"repeatable": True}}))
         environment = {
+            "PATTERNMILL_OPERATIONS_FILE": str(operations),
             **clean_environment(),
             **client_environment(server.api_url, home),
             "PATTERNMILL_HOME": str(home),

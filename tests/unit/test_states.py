@@ -54,7 +54,7 @@ def test_legal_changes() -> None:
         "withdrawn": {"intended"},
         "accepted": {"succeeded", "failed", "held"},
         "rejected": {"intended"},
-        "held": {"intended", "accepted", "failed"},
+        "held": {"intended", "accepted", "failed", "withdrawn"},
         "succeeded": set(),
         "failed": set(),
     }

@@ -108,10 +108,10 @@ class Chains:
         )
         return self._run(spec)
 
-    def known_operations(self, upload: str) -> None:
-        """The upload is taken to be there, without a look."""
+    def know(self, **operations: object) -> None:
+        """What a person says about the operations of the service."""
         self.operations = self.home / "operations.json"
-        self.operations.write_text(json.dumps({"staging": {"upload": upload}}), "utf-8")
+        self.operations.write_text(json.dumps({"staging": operations}), "utf-8")
 
     def _run(self, spec: RunSpec) -> ChainRun:
         async def main() -> ChainRun:

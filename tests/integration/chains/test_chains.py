@@ -129,6 +129,7 @@ def test_unusable_cells_are_refused_by_row(chains: Chains) -> None:
 
 def test_lost_answers_buy_nothing_twice(chains: Chains) -> None:
     """The first answer of every create is lost after it was carried out."""
+    chains.know(repeatable=True)
     chains.studio.faults.use(*lost_answers())
     ended = chains.run(WHOLE)
     assert not chains.studio.faults.unfired
@@ -207,6 +208,18 @@ def test_operation_that_was_accepted_before_is_not_probed(chains: Chains) -> Non
     assert chains.studio.faults.unfired == ["probe"]
 
 
+@pytest.mark.parametrize("again", ["retry", "failures.csv"])
+def test_corrected_operations_reach_what_was_refused(chains: Chains, again: str) -> None:
+    """A refused request made nothing: it goes out as it is written now, and no pattern is bought once more."""
+    chains.know(fields={"palette": "colours"})
+    refused = chains.run(HEADER + row(recolor="#1f3a5f"))
+    assert refused.rows["S-1"].error_code == "invalid_request"
+    chains.know()
+    made = chains.retry() if again == "retry" else chains.run_failures()
+    assert made.ending.rows == {RowStatus.SUCCEEDED: 1}
+    assert chains.bought == {"patterns/create": 1, "refine/recolor": 1, "products/create": 1}
+
+
 def test_row_resumes_where_its_chain_stopped(chains: Chains) -> None:
     """A service that is away in the middle of the chains: what was bought is kept, and the rest follows."""
     chains.studio.faults.use({"on": "refine/crop", "effect": {"kind": "refuse", "status": 402}})
@@ -225,7 +238,7 @@ def test_retry_uploads_the_picture_that_was_read(chains: Chains) -> None:
     """The ledger's copy counts, whatever the file is now."""
     text = HEADER + row("S-1", reference="heron.png", recolor="#1f3a5f")
     chains.studio.faults.use({"on": "references/create", "effect": {"kind": "refuse", "status": 402}})
-    chains.known_operations("references/create")
+    chains.know(upload="references/create")
     assert chains.run(text).ending.outcome is Outcome.FAILED
     chains.studio.faults.clear()
     (chains.home / "heron.png").unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -61,6 +62,21 @@ def test_withdrawn_attempt_is_opened_again(ledger: Ledger, clock: Clock, state: 
     )
     assert again.intended_at == clock.now
     assert (again.error_code, again.error, again.ended_at) == (None, None, None)
+    assert ledger.attempt(first.request_id) == again
+
+
+@pytest.mark.parametrize(
+    ("code", "bytes_of"),
+    [("invalid_request", "now"), ("redirected", "then")],
+)
+def test_refused_request_goes_out_as_it_is_written_now(ledger: Ledger, code: str, bytes_of: str) -> None:
+    """It made nothing; but what was redirected may have, and one request ID has one body then."""
+    first = begin(ledger, "herons")
+    with ledger.transaction():
+        ledger.change(RUN, first.request_id, AttemptState.REJECTED, error_code=code, error="no")
+        corrected = replace(intent("herons"), body=b'{"as": "now"}')
+        again = ledger.intend(RUN, STAGING, corrected, UNLIMITED)
+    assert again.body == (corrected.body if bytes_of == "now" else first.body)
     assert ledger.attempt(first.request_id) == again
 
 

@@ -216,7 +216,7 @@ def test_attempts_too_young_to_settle_are_listed(
     live(past, other, "autumn")
     assert main.run(["settle"]) == 0
     out = capsys.readouterr().out
-    assert out.index("Nothing waits") < out.index("In doubt, and sent again") < out.index(young.request_id)
+    assert out.index("Nothing waits") < out.index("In doubt, and resumed") < out.index(young.request_id)
     assert driven.request_id not in out
     assert "Without an answer yet, in runs that go on (autumn (staging)): 1." in out
     assert main.run(["settle", "--catalog", "winter"]) == 0

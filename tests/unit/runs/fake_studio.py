@@ -112,6 +112,7 @@ class FakeStudioApi:
         operation: str | None = None,
         known_job_id: str | None = None,
         age: timedelta | None = None,
+        repeatable: bool = True,
         stopping: Callable[[], bool] = lambda: False,
         permitted: Callable[[], Awaitable[None]] | None = None,
     ) -> CreateEnd:

@@ -29,7 +29,7 @@ from patternmill.service.resend import (
     decide_poll,
     read_retry_after,
 )
-from patternmill.states import Stage
+from patternmill.states import NOT_REPEATABLE, Stage
 
 POLICY = ResendPolicy(jitter=lambda: 0.0)
 LONGEST = ResendPolicy(jitter=lambda: 1.0)
@@ -244,6 +244,50 @@ def test_stop_after_a_sent_try_leaves_the_item_in_doubt(answer: Answer) -> None:
     """Else it is unbegun."""
     unsure = Situation(in_doubt=True, trying_for=timedelta(hours=1), well=False, unclear_requests=3)
     assert decide(answer, unsure).in_doubt
+
+
+@pytest.mark.parametrize("answer", [answered(401), answered(404), answered(429), not_sent(Trouble.TLS)])
+def test_stop_after_a_redirect_leaves_the_item_in_doubt(answer: Answer) -> None:
+    """Some services redirect what they have executed."""
+    seen = Situation(redirected=True, trying_for=timedelta(hours=2), well=False, unclear_requests=3)
+    assert decide(answer, seen).in_doubt
+
+
+@pytest.mark.parametrize("stage", [Stage.REFINEMENT, Stage.REFERENCE])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        *((lost(trouble), None) for trouble in (Trouble.RESET, Trouble.TIMEOUT, Trouble.CUT_SHORT)),
+        *(
+            (answered(status), None)
+            for status in (204, 206, 301, 302, 303, 408, 425, 500, 501, 502, 503, 504)
+        ),
+        (answered(503, retry_after="1"), None),
+        (answered(200, {"productId": "prod-1"}), None),
+        (answered(200, {"jobId": 17}), None),
+        (answered(200, trouble=Trouble.HTML), None),
+        (answered(200, JOB), Accepted),
+        (not_sent(Trouble.CONNECT), R),
+        (answered(429), R),
+        (answered(307), REDIRECTED),
+        (answered(400), (Refused, "invalid_request")),
+        (answered(409), (Unresolved, "repeated_request")),
+        (answered(401), (Stopped, "unauthorized")),
+    ],
+)
+def test_what_may_have_been_executed_is_not_sent_again(stage: Stage, answer: Answer, expected: Any) -> None:
+    """54: where nobody promises that it may; what was certainly not executed is answered as ever."""
+    decision = decide(answer, Situation(stage=stage, repeatable=False))
+    if expected is not None:
+        _assert_is(decision, expected)
+    else:
+        _assert_is(decision, (Unresolved, NOT_REPEATABLE))
+        assert decision.in_doubt
+
+
+def test_hold_names_what_the_answer_names() -> None:
+    shown = decide(answered(200, {"patternId": "pat-7"}), Situation(stage=Stage.REFINEMENT, repeatable=False))
+    assert shown.message == "The service answered 200. It names a patternId: pat-7."
 
 
 def test_request_that_was_never_sent_is_not_in_doubt() -> None:

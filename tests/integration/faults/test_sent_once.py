@@ -1,0 +1,185 @@
+"""Refinements and uploads at a service that recognises repeated patterns and products, and nothing else.
+
+Nothing promises that these may be sent again: one that may have been made is a person's to settle, with its price.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from patternmill.ledger.ledger import open_ledger
+from patternmill.ledger.reports.integrity import problems
+from patternmill.settings import Settings
+from tests.acceptance.evidence import Evidence
+from tests.acceptance.harness import CHECKOUT, Room, ServiceInThread, Zygote, some_rows, wait_for
+from tests.hostile import ExpectedRow, Plan, Rule, Times
+
+RECOLOR, UPLOAD = "refine/recolor", "references/create"
+EXTRAS = {"refine:recolor": '{"palette": ["#1f3a5f"]}'}
+#: Text of every prompt: rules fall on requests, not on the look at whether an operation is there.
+ABOUT = "ink"
+#: Known by its request ID neither before nor after: the same request again is a second purchase.
+FORGETS = tuple(Rule(one, "forget", repeat=True) for one in (RECOLOR, UPLOAD))
+PRICES = {
+    f"PATTERNMILL_{stage}_PRICE": str(price)
+    for stage, price in {"REFERENCE": 1, "PATTERN": 10, "REFINEMENT": 5, "PRODUCT": 3}.items()
+}
+
+
+def rows(count: int, **extras: str) -> list[ExpectedRow]:
+    return [
+        ExpectedRow(row.sku, row.prompt, row.category, row.selections, extras or EXTRAS)
+        for row in some_rows(count, shared=0)
+    ]
+
+
+class Shop:
+    """A room at the forgetful service."""
+
+    def __init__(self, folder: Path, zygote: Zygote, rows: list[ExpectedRow]) -> None:
+        self.service = ServiceInThread(self.plan(), folder / "service")
+        self.room = Room(folder / "room", self.service, rows, zygote, dict(PRICES), repeatable=False)
+
+    @staticmethod
+    def plan(*rules: Rule) -> Plan:
+        short = Times(median=0.05)
+        return Plan(rules=(*FORGETS, *rules), patterns=short, products=short)
+
+    def fails(self, operation: str, fault: str, **params: object) -> None:
+        """From now on, each time."""
+        about = ABOUT if operation == RECOLOR else "data"
+        self.service.change(self.plan(Rule(operation, fault, params, matching=about)))
+
+    def recovers(self) -> None:
+        self.service.change(self.plan())
+
+    def statuses(self, *options: str, code: int = 3) -> Counter[str]:
+        ended = self.room.run(*options)
+        assert ended.code == code, ended.output
+        assert self.evidence.faults(all_made=False) == []
+        with open_ledger(Settings(_env_file=None, home=self.room.folder / "home")) as ledger:
+            assert list(problems(ledger)) == []
+        return Counter(self.evidence.statuses)
+
+    @property
+    def evidence(self) -> Evidence:
+        return Evidence(self.room)
+
+    def executed(self, operation: str) -> int:
+        lines = (json.loads(line) for line in self.service.record.read_text("utf-8").splitlines())
+        return sum(line["event"] == "created" and line["operation"] == operation for line in lines)
+
+    def sent(self, operation: str) -> Counter[str]:
+        """How often each request reached the service; without the look at whether it is there."""
+        lines = (json.loads(line) for line in self.service.record.read_text("utf-8").splitlines())
+        asked = (line for line in lines if line["event"] == "request" and line["operation"] == operation)
+        return Counter(line["requestId"] for line in asked if line["requestId"])
+
+    def held(self) -> list[tuple[str, str, int]]:
+        return self.evidence.ledger("SELECT request_id, error, price FROM attempts WHERE state = 'held'")
+
+    @property
+    def booked(self) -> int:
+        return self.evidence.ledger("SELECT coalesce(sum(amount), 0) FROM spending")[0][0]
+
+    def settle(self, request_id: str, *decision: str) -> None:
+        command = (sys.executable, "-m", "cli.main", "settle", request_id, *decision, "--reason", "seen")
+        environment = {**os.environ, **self.room.environment}
+        done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def shop(tmp_path: Path, zygote: Zygote) -> Iterator[Shop]:
+    with (it := Shop(tmp_path, zygote, rows(3))).service:
+        yield it
+
+
+ODD = {
+    "another shape": ("body", {"json": {"patternId": "pat_1"}}),
+    "204": ("no_content", {}),
+    "half a JSON": ("half_json", {}),
+    "500 executed": ("status", {"code": 500, "execute": True}),
+    "503 to come back": ("status", {"code": 503, "execute": True, "retry_after": "0"}),
+    "lost": ("answer_lost", {}),
+    "silence": ("silence", {"execute": True}),
+    "302 executed": ("redirect", {"code": 302, "execute": True}),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_outage_holds_one_and_buys_it_once(shop: Shop, odd: str) -> None:
+    """The others are left for the next run, which holds one more while the outage lasts; none is ever sent twice."""
+    fault, params = ODD[odd]
+    shop.fails(RECOLOR, fault, **params)
+    assert shop.statuses("--budget", "54") == {"held": 1, "cancelled": 2}
+    assert shop.executed(RECOLOR) == 1
+    assert shop.booked == 3 * 10 + 5
+    assert shop.statuses() == {"held": 2, "cancelled": 1}
+    shop.recovers()
+    assert shop.statuses() == {"held": 2, "succeeded": 1}
+    assert set(shop.sent(RECOLOR).values()) == {1} and shop.executed(RECOLOR) == 3
+    assert shop.booked == 3 * 10 + 3 * 5 + 3
+
+
+def test_what_was_made_is_named_and_built_on(shop: Shop) -> None:
+    """By the ID that the service's console shows; and one that was not made is sent again."""
+    shop.fails(RECOLOR, "answer_lost")
+    shop.statuses()
+    (made,) = shop.evidence.audit.patterns.keys() - {p.result_id for p in shop.evidence.audit.purchases[:3]}
+    shop.settle(shop.held()[0][0], "--made", made)
+    shop.fails(RECOLOR, "status", code=502)
+    assert shop.statuses() == {"succeeded": 1, "held": 1, "cancelled": 1}
+    shop.settle(shop.held()[0][0], "--resend")
+    shop.recovers()
+    assert shop.statuses(code=0) == {"succeeded": 3}
+    assert shop.executed(RECOLOR) == 3
+    assert shop.booked == 3 * (10 + 5 + 3)
+
+
+def test_kill_in_flight_holds_one(shop: Shop) -> None:
+    """Of many that are due at once, one is in flight; the next run holds it and makes the others."""
+    shop.fails(RECOLOR, "late", delay=5.0)
+    started = shop.room.start()
+    wait_for(shop.service.record, '"late"')
+    started.kill()
+    shop.recovers()
+    assert shop.statuses() == {"held": 1, "succeeded": 2}
+    assert shop.executed(RECOLOR) == 3 and set(shop.sent(RECOLOR).values()) == {1}
+
+
+@pytest.mark.parametrize("fault", ["reset", "429"])
+def test_what_was_not_executed_is_sent_again(shop: Shop, fault: str) -> None:
+    limited = Rule(RECOLOR, "status", {"code": 429, "retry_after": "0"}, matching=ABOUT, each=1)
+    not_sent = Rule("connect", "reset", nth=(3, 4, 5))
+    shop.service.change(shop.plan(limited if fault == "429" else not_sent))
+    shop.statuses(code=0)
+    assert shop.executed(RECOLOR) == 3
+
+
+def test_upload_is_held_and_its_patterns_are_not_begun(tmp_path: Path, zygote: Zygote) -> None:
+    with (shop := Shop(tmp_path, zygote, rows(2, reference="guide.png"))).service:
+        shop.fails(UPLOAD, "no_content")
+        assert shop.statuses() == {"held": 2}
+        assert shop.statuses() == {"held": 2}
+        assert shop.executed(UPLOAD) == 1 and shop.executed("patterns/create") == 0
+
+
+def test_plan_says_what_is_sent_once(shop: Shop) -> None:
+    shown = shop.room.run("--plan-only").out
+    assert "Note: 3 refinements: each is sent once" in shown
+    again = shop.room.run("--plan-only", operations_file=_vouched(shop.room.folder)).out
+    assert "To buy" in again and "sent once" not in again
+
+
+def _vouched(folder: Path) -> str:
+    (folder / "vouched.json").write_text(json.dumps({"staging": {"repeatable": True}}))
+    return str(folder / "vouched.json")
