@@ -39,12 +39,14 @@ VERBS: dict[str, tuple[str, str]] = {
     ),
     "check": ("cli.commands.check", "Check every row of a CSV; spends nothing."),
     "map": ("cli.commands.map", "Say once which column of a file is which; spends nothing."),
-    "offer": ("cli.commands.offer", "Show what can be made: categories, options, values."),
-    "template": ("cli.commands.template", "Write a workbook to fill in, with drop-downs of what is offered."),
+    "offer": ("cli.commands.offer", "Show what can be made, or write a workbook to fill in."),
     "status": ("cli.commands.status", "Show runs, money, what is open, and what to do next."),
     "retry": ("cli.commands.retry", "Retry rows that failed, were stopped or are in doubt."),
     "order": ("cli.commands.order", "Order samples of picked rows: a checkout to pay, then its order."),
-    "explain": ("cli.commands.explain", "Show the history of a row, product, job, checkout or request."),
+    "explain": (
+        "cli.commands.explain",
+        "Show the history of a row, product, job or request; report a failure.",
+    ),
     "results": ("cli.commands.results", "Write the results files of a run again."),
     "settle": ("cli.commands.settle", "Decide what becomes of requests in doubt or held."),
     "ledger": ("cli.commands.ledger", "Check or export the ledger, and verify results files."),
@@ -55,7 +57,6 @@ VERBS: dict[str, tuple[str, str]] = {
         "cli.commands.automations",
         "Set up notifications about runs, and the resumption of those that crash.",
     ),
-    "feedback": ("cli.commands.feedback", "Report a failure to the service's operators."),
     "studio": ("cli.commands.studio", "Start the embedded studio, for trials without an account."),
 }
 

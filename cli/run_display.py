@@ -177,8 +177,6 @@ def ending_lines(run: Run | None, message: str, screen: str | None, command: str
     if results is not None:
         yield from _cause_lines(results)
         yield from _file_lines(results, is_refresh=changes is not None)
-    if run.reported:
-        yield f"Feedback: {run.reported}"
     yield f"Run:      {record.run_id}"
     if screen is not None:
         yield screen

@@ -39,7 +39,6 @@ from tasks.run_steps import (
     plan_items,
     publish,
     read_file,
-    report_to_service,
     requested,
 )
 
@@ -62,7 +61,6 @@ async def bulk_import(
     mapping: Path | None = None,
     out: Path | None = None,
     model: ModelName | None = None,
-    report_failures: bool = False,
 ) -> State[Any]:
     """Read the file, check its rows, make what is missing, write the results; the state is named by the outcome.
 
@@ -83,7 +81,6 @@ async def bulk_import(
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go. Default: results/CATALOG/RUN.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
-        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(ImportRequest(**locals())))
 
@@ -116,7 +113,6 @@ async def import_rows(spec: RunSpec) -> State[Any]:
             await publish(work)
             await show_ending(work.begun, work.ended, work.published)
             run_finished(work.begun, work.published)
-            await report_to_service(work)
             await picture_gallery(work, stopping)
             if launched.get() is None:
                 # The command line does it when the flow has ended.

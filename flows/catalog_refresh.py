@@ -42,7 +42,6 @@ async def catalog_refresh(
     mapping: Path | None = None,
     out: str | None = None,
     model: ModelName | None = None,
-    report_failures: bool = False,
 ) -> State[Any]:
     """Compare the source with the catalog, make what was added or changed, retire what is gone.
 
@@ -65,6 +64,5 @@ async def catalog_refresh(
         mapping: A file from `patternmill map`: which column is which. Default: as confirmed before.
         out: Where the results go: a folder or an address. Default: results/CATALOG/RUN.
         model: The model for rows that name none. Default: PATTERNMILL_MODEL, or the service's own choice.
-        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     return await import_rows(requested(RefreshRequest(**locals())))

@@ -39,7 +39,6 @@ async def retry_failed(
     attempts: Attempts | None = None,
     max_in_flight: Window | None = None,
     out: Path | None = None,
-    report_failures: bool = False,
 ) -> State[Any]:
     """Choose the rows, and import them again from the ledger's copy of the file.
 
@@ -59,7 +58,6 @@ async def retry_failed(
         attempts: How often to try an item whose job fails at the service. Default: PATTERNMILL_ATTEMPTS, or 2.
         max_in_flight: The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200.
         out: Where the results go. Default: results/CATALOG/RUN.
-        report_failures: At the end, report new causes of failures, each with one request, to the service's operators.
     """
     spec, selection = await choose_rows(RetryRequest(**locals()))
     if not selection.rows:

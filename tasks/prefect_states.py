@@ -17,7 +17,7 @@ from patternmill.runs.run import Run, RunEnding
 from patternmill.states import Outcome, RowStatus
 from patternmill.text import counted, plural
 from tasks.markup import line
-from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file, send_reports
+from tasks.run_steps import check_rows, choose_rows, plan_items, publish, read_file
 
 #: A run that a limit, another run or a person stopped has neither succeeded nor failed. One with failed rows counts as
 #: failed, as Prefect's own flows with failed tasks do: lists and filters go by the type, automations by the name.
@@ -72,8 +72,6 @@ def step_states(run: Run) -> Mapping[str, State[Any]]:
     names = [(step.name, step.task_run_name) for step in (choose_rows, read_file, check_rows, plan_items)]
     if run.results is not None and run.unpublished is None:
         names.append((publish.name, publish.task_run_name))
-    if run.reported is not None:
-        names.append((send_reports.name, send_reports.task_run_name))
     return {str(name): done for both in names for name in both}
 
 

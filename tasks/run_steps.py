@@ -87,17 +87,6 @@ async def publish(work: Pipeline) -> str:
     return str(results.out)
 
 
-async def report_to_service(work: Pipeline) -> None:
-    """Only for runs that ask for it."""
-    if work.spec.report_failures:
-        await send_reports(work)
-
-
-@task(name="report", task_run_name="report the failures", cache_policy=NO_CACHE, persist_result=False)
-async def send_reports(work: Pipeline) -> None:
-    logged(await work.report_failures() or "Not after a stop.")
-
-
 async def picture_gallery(work: Pipeline, stopping: Stopping) -> None:
     """Only for deployments: the command line draws the pictures after its run, so that Ctrl-C can skip it."""
     if work.spec.settings.embedded and deployment.id is not None:

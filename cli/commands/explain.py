@@ -21,11 +21,16 @@ _MOST_SHARING = 10
 
 
 @click.command("explain")
-@click.argument("name", metavar="SKU|PRODUCT|PATTERN|JOB|CHECKOUT|REQUEST-ID")
+@click.argument("name", metavar="SKU|ID|OPERATION")
 @click.option("--catalog", help="Only this catalog.")
 @click.option("--environment", help="Only this environment: staging, production, ...")
-def command(name: str, catalog: str | None, environment: str | None) -> int:
-    """Show the history of one row, product, pattern, job, checkout or request.
+@click.option("--report", is_flag=True, help="Report its failure to the service's operators, once.")
+@click.option("--text", help="With --report: what to write, instead of what the ledger knows.")
+@click.option("--yes", is_flag=True, help="With --report: do not ask; needed without a terminal.")
+def command(
+    name: str, catalog: str | None, environment: str | None, report: bool, text: str | None, yes: bool
+) -> int:
+    """Show the history of one row, by its sku, or of one product, pattern, job, checkout or request, by its ID.
 
     What was requested and by which runs, each attempt with its request ID, job and result, every change with its
     time, what failed and why, what it cost, and what a person decided. Reads only the ledger; times are UTC.
@@ -34,18 +39,32 @@ def command(name: str, catalog: str | None, environment: str | None) -> int:
     Examples:
       patternmill explain SPR-CUS-001
       patternmill explain job_4c1f --environment production
+      patternmill explain job_4c1f --report
+      patternmill explain jobs/get --report --text "It answers 404 for a job of a minute ago."
 
-    Exit codes: 0 shown; 2 nothing has that name, or a setting is wrong.
+    With --report, the request as it was sent, the answer as far as it is kept, and the attempts go to the service's
+    operators; or a --text about an operation. Keys, credentials, queries of addresses and e-mail addresses are removed.
+    The report is shown, and sent when that is confirmed; and once: what may have arrived is not sent again.
+
+    Exit codes: 0 shown, or reported; 2 nothing has that name, a setting is wrong, or the report was not confirmed. Of
+    --report: 1 not delivered (feedback is unavailable, or it was refused), 3 its answer was lost: it may have arrived.
     """
+    from cli.failure_report import is_operation, report_failure, report_operation
     from patternmill.catalog.rows import tidy
     from patternmill.errors import ConfigurationError
     from patternmill.ledger.ledger import open_ledger
     from patternmill.ledger.reports.story import stories
     from patternmill.settings import load_settings
 
+    if (text is not None or yes) and not report:
+        raise click.UsageError("--text and --yes are of --report.")
     settings = load_settings(environment=environment)
+    if report and is_operation(name):
+        return report_operation(settings, name, text, yes)
     with open_ledger(settings, must_exist=True) as ledger:
         found = stories(ledger, tidy(name), catalog, environment)
+        if found and report:
+            return report_failure(ledger, found, tidy(name), text, yes)
     if not found:
         raise ConfigurationError(
             f"Nothing in this ledger is called {name!r}.",
@@ -226,17 +245,7 @@ def _exchange(detail: str) -> str:
     return f"{kept['operation']}: {status}, after {kept['durationMs']:,.0f} ms"
 
 
-def _report(detail: str) -> str:
-    kept = json.loads(detail)
-    cause = kept["cause"]
-    return (
-        kept.get("note")
-        or f"{kept['requestId']} by a {kept['by']}, about {cause['operation']}, {cause['code']}"
-    )
-
-
 _DETAILS: dict[str, Callable[[str], str]] = {
     "settled": _decision,
     "answered": _exchange,
-    **dict.fromkeys((name for name in _EVENTS if name.startswith("feedback_")), _report),
 }

@@ -30,7 +30,6 @@ from patternmill.planning.proposal import Proposal
 from patternmill.runs import approval
 from patternmill.runs.capabilities import read_extras
 from patternmill.runs.corrected_input import notes_of, read_corrections, without_superseded
-from patternmill.runs.failure_reports import send_run_feedback
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.preview import Preview, current_offer, plan_rows, preview
 from patternmill.runs.refresh_changes import RefreshTerms, find_changes
@@ -207,22 +206,6 @@ class Pipeline:
         assert self._results is not None, "published before it is shown"
         return self._results
 
-    async def report_failures(self) -> str:
-        """Report what the service failed, where that is asked for; whatever happens, the run has ended as it has.
-
-        Not after a person's stop. Returns what came of it, in a sentence.
-        """
-        if not self.spec.report_failures or self.begun.is_stopped:
-            return ""
-        try:
-            self.begun.reported = await send_run_feedback(self.spec.settings, self._api, self.ended.record)
-        except PatternmillError as error:
-            self.begun.reported = f"The failures could not be reported: {error.message}"
-        except Exception:
-            logger.exception("The failures could not be reported.")
-            self.begun.reported = "The failures could not be reported."
-        return self.begun.reported
-
     async def has_nothing_to_do(self) -> bool:
         """Whether the plan, as it is now, makes nothing and changes nothing in the catalog. Writes nothing."""
         spec = self._spec_with_retries()
@@ -245,7 +228,6 @@ class Pipeline:
         run = await self.plan()
         await run.engine.drive()
         await self.finish()
-        await self.report_failures()
 
     def _require_writable_results(self) -> None:
         """Raise ConfigurationError, before anything is spent, when the results cannot be written."""

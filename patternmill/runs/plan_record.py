@@ -82,8 +82,6 @@ def _options_on_record(spec: RunSpec, checked: CheckedCatalog) -> dict[str, Any]
         options["currency"] = spec.options.currency
     if spec.settings.embedded:
         options[KEPT_PICTURES] = True
-    if spec.report_failures:
-        options["report_failures"] = True
     if spec.selection is not None:
         options[RETRY_OF] = spec.selection.record.run_id
     if checked.notes:

@@ -62,10 +62,6 @@ class RunRequest(BaseModel):
     max_in_flight: Window | None = Field(
         None, description="The most jobs in flight at once. Default: PATTERNMILL_MAX_IN_FLIGHT, or 200."
     )
-    report_failures: bool = Field(
-        False,
-        description="At the end, report new causes of failures, each with one request, to the service's operators.",
-    )
 
 
 class SheetRequest(RunRequest):

@@ -125,8 +125,6 @@ class Run:
         self.results: Results | None = None
         #: Why they could not be written, or not where they were to be delivered.
         self.unpublished: PatternmillError | None = None
-        #: What came of the reports about its failures, where any were asked for.
-        self.reported: str | None = None
         #: Why rows were left out of the plan from the beginning: a limit, or what an approval covers.
         self.left_out = recorded.left_out
         self._heartbeat = heartbeat

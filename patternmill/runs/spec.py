@@ -72,8 +72,6 @@ class RunSpec:
     retry: Callable[[Row], bool] = field(default=lambda row: False)
     #: The rows of an earlier run that this one retries; the others stay as they are.
     selection: RetrySelection | None = None
-    #: At its end, what the service failed is reported to its operators.
-    report_failures: bool = False
     #: A deployment started it: its user may not see this machine's files, so that no message quotes them.
     by_deployment: bool = False
     #: The source is the whole catalog: what it has no longer is retired.
@@ -169,7 +167,6 @@ def retry_spec(
         model=record.options.get("model") or None,
         selection=selection,
         retry=selection.chooses,
-        report_failures=request.report_failures,
         by_deployment=by_deployment,
     )
 
@@ -198,7 +195,6 @@ def _spec_of_file(request: ImportRequest | RefreshRequest, source: Path, setting
         edition_named=request.edition is not None,
         environment_named=request.environment is not None or origin is not None,
         origin=origin,
-        report_failures=request.report_failures,
     )
 
 

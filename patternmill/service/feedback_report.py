@@ -81,7 +81,6 @@ class DeliveryState(StrEnum):
     SENT = "sent"
     #: Its answer was lost, or does not name the report. It is not sent again: it would be there twice.
     IN_DOUBT = "in_doubt"
-    UNAVAILABLE = "unavailable"
     NOT_SENT = "not_sent"
 
 
@@ -96,7 +95,7 @@ class Delivery:
 def delivery_of(answer: Answer, request_id: str) -> Delivery:
     """What the answer to a report with this ID means."""
     if answer.status == UNAVAILABLE:
-        return Delivery(DeliveryState.UNAVAILABLE, "Feedback is unavailable at present (503).")
+        return Delivery(DeliveryState.NOT_SENT, "Feedback is unavailable at present (503): try again later.")
     refused = answer.status is not None and 400 <= answer.status < 500 and answer.status not in PASSING
     if refused or answer.exchange is ExchangeResult.NOT_SENT:
         return Delivery(DeliveryState.NOT_SENT, sentence(answer))

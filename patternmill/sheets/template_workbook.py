@@ -56,7 +56,7 @@ def template_csv(categories: Sequence[Category]) -> bytes:
     return BYTE_ORDER_MARK + text.getvalue().encode()
 
 
-def template_workbook(categories: Sequence[Category], environment: str, rows: int) -> bytes:
+def template_workbook(categories: Sequence[Category], environment: str, rows: int = 500) -> bytes:
     """Drop-downs are in the first `rows` rows below the header."""
     from openpyxl import Workbook
 

@@ -230,15 +230,13 @@ def test_no_secret_reaches_prefect(
     }
     environment = {**kept, **room.environment, **QUICK, "PREFECT_API_KEY": PASSWORDS["PREFECT_API_KEY"]}
     secrets = {"KEY": KEY, "PREFECT_API_KEY": PASSWORDS["PREFECT_API_KEY"]}
-    command = [str(COMMAND), "import", str(room.file), "--out", str(room.out), "--report-failures"]
+    command = [str(COMMAND), "import", str(room.file), "--out", str(room.out)]
     with Onlooker(secrets) as onlooker:
         ended = subprocess.run(
             command, cwd=room.folder, env=environment, capture_output=True, timeout=100, check=False
         )
     assert ended.returncode in {0, 1, 3}, ended.stderr.decode()
     assert (room.folder / room.home / "prefect" / "server.log").exists(), "no server ran"
-    # This service has no such operation.
-    assert b"Feedback: No report sent. The service answered 404" in ended.stdout
     assert found_under(room.folder, secrets) == []
     assert found_in("the output", ended.stdout + ended.stderr, secrets) == []
     assert onlooker.hits == set() and onlooker.looks > 5

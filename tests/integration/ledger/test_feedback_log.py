@@ -1,4 +1,4 @@
-"""The record of feedback on each database: a cause is reported once, however many runs end at the same time."""
+"""The record of feedback on each database: a failure is reported once, however often that is asked for."""
 
 from __future__ import annotations
 
@@ -7,69 +7,35 @@ from threading import Barrier
 
 import pytest
 
-from patternmill.ledger.feedback_log import (
-    ANSWERED,
-    FailureCause,
-    FeedbackEntry,
-    FeedbackEvent,
-    intend_feedback,
-    last_answer,
-    reported_causes,
-)
+from patternmill.ledger.feedback_log import ANSWERED, FeedbackEvent, intend_feedback, last_answer
 from patternmill.ledger.ledger import Ledger
 
 from .conftest import OpenLedger
-from .samples import RUN, STAGING, begin
-
-BROKEN = FailureCause("patterns/create", "pattern_failed", "loom # broke")
-YARN = FailureCause("patterns/create", "pattern_failed", "no yarn \u0000 \u202e 🦢")
-
-
-def end(ledger: Ledger, kind: FeedbackEvent, entry: FeedbackEntry) -> None:
-    request_id = begin(ledger, "herons").request_id
-    with ledger.transaction():
-        ledger.record_event(RUN, kind, request_id, detail=entry.as_json("so it was"))
-
-
-def intended(ledger: Ledger, entry: FeedbackEntry, once_in: str | None = STAGING) -> bool:
-    request_id = begin(ledger, "herons").request_id
-    return intend_feedback(ledger, RUN, request_id, entry, once_in=once_in)
-
-
-def test_cause_is_reported_once(ledger: Ledger) -> None:
-    """By a run; a person may repeat it. Another cause is another report, whatever characters it has."""
-    first = FeedbackEntry("f-1", BROKEN, "run")
-    assert intended(ledger, first)
-    assert not intended(ledger, FeedbackEntry("f-2", BROKEN, "run"))
-    assert intended(ledger, FeedbackEntry("f-3", YARN, "run"))
-    assert intended(ledger, FeedbackEntry("f-4", BROKEN, "person"), once_in=None)
-    assert set(reported_causes(ledger, STAGING)) == {BROKEN, YARN}
-    assert reported_causes(ledger, "production") == {}
+from .samples import RUN, begin
 
 
 @pytest.mark.parametrize(
     ("kind", "again"),
-    [(FeedbackEvent.SENT, False), (FeedbackEvent.IN_DOUBT, False), (FeedbackEvent.NOT_SENT, True)],
+    [
+        (None, False),
+        (FeedbackEvent.SENT, False),
+        (FeedbackEvent.IN_DOUBT, False),
+        (FeedbackEvent.NOT_SENT, True),
+    ],
 )
 def test_only_what_was_not_delivered_is_reported_again(
-    kind: FeedbackEvent, again: bool, ledger: Ledger
+    kind: FeedbackEvent | None, again: bool, ledger: Ledger
 ) -> None:
-    entry = FeedbackEntry("f-1", BROKEN, "run")
-    assert intended(ledger, entry)
-    end(ledger, kind, entry)
-    assert intended(ledger, FeedbackEntry("f-2", BROKEN, "run")) is again
+    """None: its sender was killed, so that it may have been."""
+    request_id = begin(ledger, "herons").request_id
+    assert intend_feedback(ledger, RUN, request_id, "f-1")
+    if kind is not None:
+        with ledger.transaction():
+            ledger.record_event(RUN, kind, request_id, detail="so it was")
+    assert intend_feedback(ledger, RUN, request_id, "f-2") is again
 
 
-def test_failed_repetition_does_not_undo_a_report(ledger: Ledger) -> None:
-    """What a person could not send again was sent before all the same."""
-    intended(ledger, FeedbackEntry("f-1", BROKEN, "run"))
-    second = FeedbackEntry("f-2", BROKEN, "person")
-    intended(ledger, second, once_in=None)
-    end(ledger, FeedbackEvent.NOT_SENT, second)
-    assert set(reported_causes(ledger, STAGING)) == {BROKEN}
-
-
-def test_runs_that_end_together_report_a_cause_once(ledger: Ledger, open_ledger: OpenLedger) -> None:
+def test_failure_is_reported_once_by_all_together(ledger: Ledger, open_ledger: OpenLedger) -> None:
     """Each over a connection of its own."""
     request_id = begin(ledger, "herons").request_id
     ready = Barrier(4)
@@ -77,8 +43,7 @@ def test_runs_that_end_together_report_a_cause_once(ledger: Ledger, open_ledger:
     def report(number: int) -> bool:
         with open_ledger() as own:
             ready.wait(10)
-            entry = FeedbackEntry(f"f-{number}", BROKEN, "run")
-            return intend_feedback(own, RUN, request_id, entry, once_in=STAGING)
+            return intend_feedback(own, RUN, request_id, f"f-{number}")
 
     with ThreadPoolExecutor(4) as threads:
         assert sorted(threads.map(report, range(4))) == [False, False, False, True]

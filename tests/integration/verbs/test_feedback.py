@@ -1,4 +1,4 @@
-"""Feedback against the real studio: what it keeps of the reports of a run and of a person."""
+"""Feedback against the real studio: what it keeps of the reports of a person."""
 
 from __future__ import annotations
 
@@ -72,10 +72,16 @@ def room(studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Roo
     return Room(studio, tmp_path)
 
 
-def test_run_reports_what_the_service_failed(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """One report a cause, after its results; none again by the next run; nothing secret in them."""
-    assert room.run("import", "spring.csv", "--report-failures") == 3
-    assert "Feedback: 2 reports sent to the service's operators." in capsys.readouterr().out
+def test_studio_removes_nothing_more(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
+    """What arrives is what was shown, but for the mark where a query was."""
+    assert room.run("import", "spring.csv") == 3
+    assert room.reports() == []
+    capsys.readouterr()
+    for sku in ("F-1", "R-1"):
+        assert room.run("explain", sku, "--report", "--yes") == 0
+        printed = capsys.readouterr().out
+        shown = printed[printed.index("{") : printed.rindex("}") + 1].replace("?[removed]", "")
+        assert room.reports()[-1] == json.loads(shown)
     failed, refused = room.reports()
     assert failed["response"]["body"]["status"] == "failed"
     assert (failed["response"]["status"], refused["response"]["status"]) == (200, 422)
@@ -83,48 +89,28 @@ def test_run_reports_what_the_service_failed(room: Room, capsys: pytest.CaptureF
     assert [report["procedure"] for report in (failed, refused)] == ["patterns/create"] * 2
     assert "[fail]" in failed["request"]["body"]["prompt"]
     assert "ann@" not in json.dumps(refused)
-    assert json.loads((room.folder / "results/spring/latest/manifest.json").read_text())["options"][
-        "report_failures"
-    ]
-    assert room.run("retry", "--yes", "--report-failures") == 3
-    assert "Feedback: No report sent." in capsys.readouterr().out
-    assert len(room.reports()) == 2
-    assert [*room.studio.meter.double_purchases] == []
 
 
-def test_studio_removes_nothing_more(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """What arrives is what was shown, but for the mark where a query was."""
-    room.run("import", "spring.csv")
-    assert room.reports() == []
-    capsys.readouterr()
-    for sku in ("F-1", "R-1"):
-        assert room.run("feedback", "--sku", sku, "--yes") == 0
-        printed = capsys.readouterr().out
-        shown = printed[printed.index("{") : printed.rindex("}") + 1].replace("?[removed]", "")
-        assert room.reports()[-1] == json.loads(shown)
-
-
-def test_unavailable_feedback_fails_nothing(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """The run ends as it would; the report can be made later."""
+def test_unavailable_feedback_can_be_sent_later(room: Room) -> None:
+    assert room.run("import", "spring.csv") == 3
     room.studio.control("feedback/set", on=False)
-    assert room.run("import", "spring.csv", "--report-failures") == 3
-    assert "Feedback: No report sent. Feedback is unavailable" in capsys.readouterr().out
-    assert room.run("feedback", "--sku", "F-1", "--yes") == 1
+    assert room.run("explain", "F-1", "--report", "--yes") == 1
     room.studio.control("feedback/set", on=True)
-    assert room.run("feedback", "--sku", "F-1", "--yes") == 0
-    assert len(room.reports()) == 1
+    assert room.run("explain", "F-1", "--report", "--yes") == 0
+    assert room.run("explain", "feedback/create", "--report", "--yes", "--text", "It was away.") == 0
+    assert len(room.reports()) == 2
 
 
 def test_lost_answer_is_not_sent_again(room: Room, capsys: pytest.CaptureFixture[str]) -> None:
-    """The studio has the report, and the run does not know."""
+    """The studio has the report, and we do not know."""
+    assert room.run("import", "spring.csv") == 3
     room.studio.faults.use(
         {"on": "feedback/create", "effect": {"kind": "close", "when": "after"}, "first": 1}
     )
-    assert room.run("import", "spring.csv", "--report-failures") == 3
-    assert "may have arrived" in capsys.readouterr().out
+    assert room.run("explain", "F-1", "--report", "--yes") == 3
+    assert "may have arrived" in capsys.readouterr().err
     assert room.studio.faults.unfired == []
-    assert len(room.reports()) == 1
-    assert room.run("retry", "--sku", "F-1", "--yes", "--report-failures") == 3
+    assert room.run("explain", "F-1", "--report", "--yes") == 2
     assert len(room.reports()) == 1
     assert room.run("explain", "F-1") == 0
     assert "the report may have arrived" in capsys.readouterr().out

@@ -19,10 +19,8 @@ VERBS = [
     ["retry"],
     ["settle"],
     ["ledger"],
-    ["feedback"],
     ["check"],
     ["offer"],
-    ["template"],
 ]
 UNDER_LEDGER = [["ledger", name] for name in ("check", "export", "verify")]
 

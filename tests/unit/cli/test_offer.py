@@ -44,7 +44,7 @@ def test_category_that_is_not_offered(home: Path, capsys: pytest.CaptureFixture[
 
 def test_filled_template_passes_a_check(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """At once, with leading zeros, and without a question about its other worksheets."""
-    assert main.run(["template", "Mug", "tote bag"]) == 0
+    assert main.run(["offer", "Mug", "tote bag", "--template", "catalog.xlsx"]) == 0
     book = load_workbook("catalog.xlsx")
     sheet = book["Catalog"]
     header = [cell.value for cell in sheet[1]]
@@ -59,11 +59,11 @@ def test_filled_template_passes_a_check(home: Path, capsys: pytest.CaptureFixtur
 
 def test_template_has_drop_downs_and_text_cells(home: Path) -> None:
     """Of the categories, and of each option by the row's category; the lists are in a hidden worksheet."""
-    assert main.run(["template", "Mug", "Cushion", "--rows", "20"]) == 0
+    assert main.run(["offer", "Mug", "Cushion", "--template", "catalog.xlsx"]) == 0
     book = load_workbook("catalog.xlsx")
     sheet = book["Catalog"]
     assert {str(one.sqref) for one in sheet.data_validations.dataValidation} == {
-        f"{letter}2:{letter}21" for letter in "CDEFGH"
+        f"{letter}2:{letter}501" for letter in "CDEFGH"
     }
     assert sheet.column_dimensions["A"].number_format == "@"
     assert book["lists"].sheet_state == "hidden"
@@ -71,7 +71,7 @@ def test_template_has_drop_downs_and_text_cells(home: Path) -> None:
 
 
 def test_template_as_csv_is_its_header(home: Path) -> None:
-    assert main.run(["template", "Mug", "--out", "mugs.csv"]) == 0
+    assert main.run(["offer", "Mug", "--template", "mugs.csv"]) == 0
     assert Path("mugs.csv").read_text(encoding="utf-8-sig") == (
         "sku,prompt,category,option:size,option:finish,option:colour,note:remark\n"
     )
@@ -81,5 +81,5 @@ def test_template_as_csv_is_its_header(home: Path) -> None:
 def test_template_replaces_nothing(home: Path, out: str) -> None:
     """Nor does it write a format that it cannot."""
     Path("there.xlsx").write_text("filled in")
-    assert main.run(["template", "Mug", "--out", out]) == 2
+    assert main.run(["offer", "Mug", "--template", out]) == 2
     assert Path("there.xlsx").read_text() == "filled in"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from patternmill.catalog.offer import Category, Offer, Option
-from patternmill.errors import ConfigurationError, InputRefused, Overlap, PatternmillError
+from patternmill.errors import ConfigurationError, InputRefused, Overlap
 from patternmill.runs.input_mapping import read_input
 from patternmill.runs.pipeline import Pipeline
 from patternmill.runs.request import ImportRequest
@@ -285,58 +285,3 @@ def test_catalog_name_cannot_be_a_path(tmp_path: Path, monkeypatch: pytest.Monke
         return
     with pytest.raises(ConfigurationError, match="cannot be the name"):
         import_spec(ImportRequest(file=tmp_path / "spring.csv", catalog=name))
-
-
-@pytest.mark.parametrize("error", [None, PatternmillError("The ledger is gone."), RuntimeError("a mistake")])
-def test_failures_are_reported_once_the_results_are_written(
-    error: Exception | None,
-    imports: Imports,
-    service: Service,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And whatever becomes of that, the run has ended as it has."""
-    seen: list[bool] = []
-
-    async def report(*_: object) -> str:
-        seen.append((tmp_path / "out/manifest.json").exists())
-        if error is not None:
-            raise error
-        return "1 report sent."
-
-    monkeypatch.setattr("patternmill.runs.pipeline.send_run_feedback", report)
-    service.on_follow["ferns"] = [failed(), failed()]
-    work = imports(imports.file(FOUR), "out", report_failures=True)
-    assert seen == [True]
-    assert work.ended.outcome is Outcome.COMPLETED_WITH_FAILURES
-    assert work.begun.reported is not None
-    assert work.begun.reported.startswith("The failures could not be reported" if error else "1 report sent.")
-
-
-def test_nothing_is_reported_unless_it_is_asked_for(imports: Imports, service: Service) -> None:
-    service.on_follow["ferns"] = [failed(), failed()]
-    work = imports(imports.file(FOUR), "out")
-    assert (work.begun.reported, service.reports) == (None, [])
-
-
-def test_nothing_is_reported_after_a_stop(imports: Imports, service: Service) -> None:
-    """The person wants it to end."""
-    service.on_follow["ferns"] = [failed(), failed()]
-    spec = replace(
-        imports.shop.spec(), source=imports.file(FOUR), out=imports.folder / "out", report_failures=True
-    )
-
-    async def main() -> Run:
-        async with Pipeline(spec) as work:
-            await work.read()
-            await work.check()
-            run = await work.plan()
-            await run.engine.drive()
-            run.stop("Stopped by SIGINT.")
-            await work.end()
-            await work.publish()
-            assert await work.report_failures() == ""
-            return run
-
-    assert asyncio.run(main()).reported is None
-    assert service.reports == []

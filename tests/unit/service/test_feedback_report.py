@@ -121,7 +121,7 @@ def answered(status: int, body: Any = None, **more: Any) -> Answer:
         (answered(408), DeliveryState.IN_DOUBT),
         (answered(500), DeliveryState.IN_DOUBT),
         (answered(502), DeliveryState.IN_DOUBT),
-        (answered(503), DeliveryState.UNAVAILABLE),
+        (answered(503), DeliveryState.NOT_SENT),
         (answered(400), DeliveryState.NOT_SENT),
         (answered(401), DeliveryState.NOT_SENT),
         (answered(404), DeliveryState.NOT_SENT),

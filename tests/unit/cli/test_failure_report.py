@@ -1,4 +1,4 @@
-"""The verb `feedback`: what is sent about a failure, that it is shown before, and that it is sent once."""
+"""`explain --report`: what is sent about a failure, that it is shown before, and that it is sent once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from patternmill.ledger.reports.integrity import problems
 from patternmill.runs.lease import LeaseHolder
 from patternmill.service.outcomes import FailedExchange
 from patternmill.states import AttemptState
-from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Past
+from tests.unit.cli.ledgers import FERN, FOX, REFUSED, BegunRun, Past
 
 KEY = "sk_live_c4nary00key1234567890abcdef"
 CANARIES = ("c4nary", "ann@mail.example")
@@ -107,13 +107,13 @@ def kinds(past: Past, attempt: Attempt) -> list[str]:
 
 
 def run(*arguments: str) -> int:
-    return main.run(["feedback", *arguments])
+    return main.run(["explain", *arguments, "--report"])
 
 
 def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """And what was shown is what was sent."""
     attempt = failed(past)
-    assert run("--sku", "F-1", "--yes") == 0
+    assert run("F-1", "--yes") == 0
     (report,) = desk.arrived
     assert report["procedure"] == "patterns/create"
     assert report["request"] == {"body": json.loads(attempt.body), "userAgent": "patternmill/0.0.9"}
@@ -127,7 +127,6 @@ def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest
     for part in (
         "Expected: patterns/create",
         "the loom broke",
-        "jobs/get",
         attempt.request_id,
         attempt.job_id,
     ):
@@ -138,17 +137,27 @@ def test_report_has_what_the_ledger_knows(past: Past, desk: Desk, capsys: pytest
     assert list(problems(past.ledger)) == []
 
 
-@pytest.mark.parametrize("name", ["--request-id", "--job"])
-def test_request_and_job_have_names(name: str, past: Past, desk: Desk) -> None:
+def test_request_and_job_have_names(past: Past, desk: Desk) -> None:
     """Also those of an attempt after which another one succeeded."""
     attempt = failed(past)
     again = past.begin(FERN)
     again.attempt(again.pattern("F-1"), AttemptState.SUCCEEDED, 2)
     again.end()
-    value = attempt.request_id if name == "--request-id" else attempt.job_id
-    assert value is not None
-    assert run(name, value, "--yes") == 0
+    assert run("F-1", "--yes") == 2
+    assert attempt.job_id is not None
+    assert run(attempt.job_id, "--yes") == 0
     assert desk.arrived[0]["request"]["body"]["requestId"] == attempt.request_id
+
+
+def test_report_about_an_operation(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no request, and a text of the person's own."""
+    assert run("jobs/get", "--yes") == 2
+    assert "--text" in capsys.readouterr().err
+    assert run("jobs/get", "--yes", "--text", f"It says 404. {KEY}") == 0
+    (report,) = desk.arrived
+    assert set(report) == {"requestId", "text", "procedure", "agent", "reportedAt"}
+    assert report["procedure"] == "jobs/get"
+    assert "c4nary" not in desk.raw[0].decode()
 
 
 def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
@@ -156,7 +165,7 @@ def test_unknown_answer_is_left_out(past: Past, desk: Desk) -> None:
     run_ = past.begin(FERN, versions={})
     attempt = run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no.")
     run_.end()
-    assert run("--sku", "F-1", "--yes") == 0
+    assert run("F-1", "--yes") == 0
     (report,) = desk.arrived
     assert "response" not in report
     assert report["request"] == {"body": json.loads(attempt.body)}
@@ -168,7 +177,7 @@ def test_large_request_is_left_out(past: Past, desk: Desk) -> None:
     body = json.dumps({"requestId": attempt.request_id, "data": "A" * 40_000}).encode()
     with past.ledger.transaction():
         past.ledger.database.execute("UPDATE attempts SET body = :body", {"body": body})
-    assert run("--sku", "F-1", "--yes") == 0
+    assert run("F-1", "--yes") == 0
     assert desk.arrived[0]["request"] == {"userAgent": "patternmill/0.0.9"}
 
 
@@ -177,7 +186,7 @@ def test_request_without_an_answer_has_status_0(past: Past, desk: Desk) -> None:
     attempt = run_.attempt(run_.pattern("F-1"), AttemptState.INTENDED)
     answered(run_, attempt, "patterns/create", 0, None)
     run_.end()
-    assert run("--sku", "F-1", "--yes") == 0
+    assert run("F-1", "--yes") == 0
     assert desk.arrived[0]["response"] == {"status": 0, "durationMs": 35.5}
     assert "no clear answer" in desk.arrived[0]["text"]
 
@@ -186,8 +195,8 @@ def test_request_without_an_answer_has_status_0(past: Past, desk: Desk) -> None:
 def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     """Not in any field: prompt, reason, answer, a person's own text; and none is shown."""
     attempt = failed(past, row, error=LEAKY_REASON, body={"message": LEAKY_REASON, "api_key": "c4nary7"})
-    assert run("--sku", "L-1", "--yes") == 0
-    assert run("--sku", "L-1", "--yes", "--text", f"please mail ann@mail.example {KEY} token=c4nary8") == 0
+    assert run("L-1", "--yes") == 0
+    assert run("jobs/get", "--yes", "--text", f"please mail ann@mail.example {KEY} token=c4nary8") == 0
     printed = capsys.readouterr()
     assert len(desk.raw) == 2
     for content in [*(raw.decode() for raw in desk.raw), printed.out, printed.err]:
@@ -197,7 +206,7 @@ def test_no_secret_is_sent(row: str, past: Past, desk: Desk, capsys: pytest.Capt
         "SELECT detail FROM events WHERE request_id = :request_id AND kind LIKE 'feedback%'",
         {"request_id": attempt.request_id},
     )
-    assert len(events) == 4
+    assert len(events) == 2
 
 
 def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
@@ -213,14 +222,14 @@ def test_reason_of_a_person_is_not_sent(past: Past, desk: Desk) -> None:
             error="Written off by A. Weaver: refunded",
         )
     run_.end()
-    assert run("--sku", "F-1", "--yes") == 0
+    assert run("F-1", "--yes") == 0
     assert "Weaver" not in desk.raw[0].decode()
 
 
 def test_long_and_foreign_texts_fit(past: Past, desk: Desk) -> None:
     """Characters of any kind, in the prompt and in the text."""
     failed(past, "U-1,日本の鷺 🦢 \u202e,Mug,11oz,,")
-    assert run("--sku", "U-1", "--yes", "--text", "🦢" * 5000) == 0
+    assert run("U-1", "--yes", "--text", "🦢" * 5000) == 0
     (report,) = desk.arrived
     assert len(report["text"].encode("utf-16-le")) <= 8000
     assert "鷺 🦢" in report["request"]["body"]["prompt"]
@@ -247,56 +256,28 @@ def test_report_is_sent_once(
     """Whatever comes back; and the person sees it."""
     attempt = failed(past)
     desk.answers = answers
-    assert run("--sku", "F-1", "--yes") == code
+    assert run("F-1", "--yes") == code
     assert message in capsys.readouterr().err
     assert len(desk.raw) == 1
     assert kinds(past, attempt) == ["feedback_intended", last]
 
 
-def test_what_was_reported_is_shown(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Before the same cause is reported again, and in the item's story."""
+def test_failure_is_reported_once(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """The item's story shows it; what was certainly not delivered may be reported again."""
     failed(past)
-    run("--sku", "F-1", "--yes")
-    report_id = desk.arrived[0]["requestId"]
+    desk.answers = "503"
+    assert run("F-1", "--yes") == 1
+    desk.answers = "200"
+    assert run("F-1", "--yes") == 0
     capsys.readouterr()
-    assert run("--yes") == 0
-    printed = capsys.readouterr().out
-    assert "[reported " in printed
-    assert "This cause was reported before, on " in printed
+    assert run("F-1", "--yes") == 2
+    assert "was reported before" in capsys.readouterr().err
+    (report,) = desk.arrived
     assert main.run(["explain", "F-1"]) == 0
     story = capsys.readouterr().out
-    assert f"was begun ({report_id} by a person, about patterns/create, pattern_failed)" in story
-    assert f"reported to the service's operators (The service has the report {report_id}.)" in story
+    assert f"was begun ({report['requestId']})" in story
+    assert f"reported to the service's operators (The service has the report {report['requestId']}.)" in story
     assert "what was answered (jobs/get: 200, after 36 ms)" in story
-
-
-def test_only_cause_needs_no_choice(past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    """Rows that failed alike are one."""
-    run_ = past.begin(HERON, HERON_MUG, FERN, FOX)
-    run_.make("F-1", "X-1")
-    run_.attempt(run_.pattern("H-1"), AttemptState.FAILED)
-    run_.end()
-    assert run("--yes") == 0
-    assert "1. 2 × patterns/create, pattern_failed: the loom broke (H-1)" in capsys.readouterr().out
-    assert "2 rows of one run ended alike." in desk.arrived[0]["text"]
-
-
-def test_several_causes_are_listed_and_one_is_chosen(
-    past: Past, desk: Desk, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a terminal; without one nothing is sent."""
-    run_ = past.begin(HERON, FERN, FOX)
-    run_.attempt(run_.pattern("H-1"), AttemptState.FAILED)
-    run_.attempt(run_.pattern("F-1"), AttemptState.REJECTED, error="The service answered 422: no ferns.")
-    run_.make("X-1")
-    run_.end()
-    assert run("--yes") == 2
-    assert "--sku" in capsys.readouterr().err
-    answers = iter(["2\n", "y\n"])
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: next(answers).strip())
-    assert run() == 0
-    assert [report["request"]["body"]["prompt"] for report in desk.arrived] == ["green ferns"]
 
 
 def test_nothing_is_sent_without_a_yes(
@@ -304,23 +285,21 @@ def test_nothing_is_sent_without_a_yes(
 ) -> None:
     """No terminal, or a no."""
     attempt = failed(past)
-    assert run("--sku", "F-1") == 2
+    assert run("F-1") == 2
     assert "--yes" in capsys.readouterr().err
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
-    assert run("--sku", "F-1") == 2
+    assert run("F-1") == 2
     assert (desk.raw, kinds(past, attempt)) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--sku", "X-1"], "did not fail at the service"),
-        (["--sku", "R-1"], "did not fail at the service"),
-        (["--sku", "Z-9"], "is not in this ledger"),
-        (["--job", "job-9"], "is not in this ledger"),
-        (["--sku", "F-1", "--job", "job-9"], "Name one of"),
-        (["--sku", "F-1", "--text", "  "], "empty"),
+        (["X-1"], "did not fail at the service"),
+        (["R-1"], "did not fail at the service"),
+        (["Z-9"], "Nothing in this ledger is called"),
+        (["F-1", "--text", "  "], "empty"),
     ],
 )
 def test_nothing_to_report_is_refused(
@@ -336,15 +315,6 @@ def test_nothing_to_report_is_refused(
     assert desk.raw == []
 
 
-def test_run_without_failures_has_nothing_to_report(past: Past, capsys: pytest.CaptureFixture[str]) -> None:
-    """That is no error."""
-    run_ = past.begin(FERN)
-    run_.make("F-1")
-    run_.end()
-    assert run("--yes") == 0
-    assert "Nothing failed at the service." in capsys.readouterr().out
-
-
 def test_same_sku_in_two_catalogs_needs_a_name(
     past: Past, desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -352,9 +322,9 @@ def test_same_sku_in_two_catalogs_needs_a_name(
     run_ = past.begin(FERN, catalog="autumn")
     run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
     run_.end()
-    assert run("--sku", "F-1", "--yes") == 2
+    assert run("F-1", "--yes") == 2
     assert "autumn (staging), spring (staging)" in capsys.readouterr().err
-    assert run("--sku", "F-1", "--catalog", "autumn", "--yes") == 0
+    assert run("F-1", "--catalog", "autumn", "--yes") == 0
 
 
 def test_report_goes_to_the_service_of_the_request(
@@ -363,7 +333,7 @@ def test_report_goes_to_the_service_of_the_request(
     """Another one learns nothing of it."""
     attempt = failed(past)
     monkeypatch.delenv("PATTERNMILL_SAME_SERVICE")
-    assert run("--sku", "F-1", "--yes") == 2
+    assert run("F-1", "--yes") == 2
     assert "The request went to http://127.0.0.1:9/v1" in capsys.readouterr().err
     assert (desk.raw, kinds(past, attempt)) == ([], [])
 
@@ -374,7 +344,7 @@ def test_failure_of_an_embedded_studio_is_reported_to_no_other(
     run_ = past.begin(FERN, studio_url="")
     run_.attempt(run_.pattern("F-1"), AttemptState.FAILED)
     run_.end()
-    assert run("--sku", "F-1", "--yes") == 2
+    assert run("F-1", "--yes") == 2
     assert "The request went to an embedded studio" in capsys.readouterr().err
     assert desk.raw == []
 
@@ -389,6 +359,6 @@ def test_open_request_of_a_run_that_goes_on_is_not_reported(
     holder = json.dumps(asdict(LeaseHolder.this_process()))
     with past.ledger.transaction():
         past.ledger.claim_lease("staging", "spring", run_.record.run_id, holder, over=None)
-    assert run("--sku", "F-1", "--yes") == 2
+    assert run("F-1", "--yes") == 2
     assert "goes on" in capsys.readouterr().err
-    assert run("--sku", "X-1", "--yes") == 0
+    assert run("X-1", "--yes") == 0
