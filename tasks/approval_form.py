@@ -18,7 +18,7 @@ from prefect.flow_runs import asuspend_flow_run
 from prefect.input import RunInput
 from prefect.input.actions import adelete_flow_run_input, aread_flow_run_input
 from prefect.runtime import deployment, flow_run
-from pydantic import Field, SecretStr, create_model
+from pydantic import Field, SecretStr
 
 from patternmill.catalog.lint import PatternPrice, lint_lines, lint_note
 from patternmill.ledger.records import Approval
@@ -45,18 +45,12 @@ class ApprovalInput(RunInput):
     decision: Literal["approve", "reject"] = Field(
         description="Rejected, nothing is bought, and the run ends as Cancelled."
     )
-    up_to: int = Field(
-        default=0,
-        ge=0,
-        title="Approve up to so many items",
-        description="The first rows of the file; 0: all.",
-    )
     name: str = Field(pattern=r"\S", title="Your name", description=f"Kept with the decision. {UNVERIFIED}")
     note: str = Field(default="", description="Why; kept with the decision.")
 
     def as_decision(self) -> ApprovalDecision:
         approved = self.decision == "approve"
-        return ApprovalDecision(self.name.strip(), approved, self.up_to or None, self.note.strip() or None)
+        return ApprovalDecision(self.name.strip(), approved, self.note.strip() or None)
 
 
 class ApprovalInputWithCode(ApprovalInput):
@@ -75,8 +69,6 @@ class ApprovalPage:
     #: Sentences.
     summary: tuple[str, ...]
     lines: tuple[str, ...]
-    #: What an approval of fewer items covers.
-    part: str
 
 
 async def await_approval(work: Pipeline) -> None:
@@ -149,22 +141,14 @@ async def _ask(requester: Requester, proposal: Proposed, page: ApprovalPage, rem
     now = await asyncio.to_thread(approval.ledger_time, requester)
     left = patience if request.lapses_at is None else timedelta(seconds=request.lapses_at - now)
     await asuspend_flow_run(
-        wait_for_input=_form(proposal, page, remark, with_code=requester.settings.approval_code is not None),
+        wait_for_input=_form(page, remark, with_code=requester.settings.approval_code is not None),
         timeout=max(10, round(left.total_seconds())),
         key=request.question,
     )
 
 
-def _form(proposal: Proposed, page: ApprovalPage, remark: str, *, with_code: bool) -> type[ApprovalInput]:
-    up_to = Field(
-        default=proposal.items,
-        ge=1,
-        le=proposal.items,
-        title=f"Approve up to so many items (all: {proposal.items})",
-        description=page.part,
-    )
-    base: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
-    form: type[ApprovalInput] = create_model("Answer", __base__=base, up_to=(int, up_to))
+def _form(page: ApprovalPage, remark: str, *, with_code: bool) -> type[ApprovalInput]:
+    form: type[ApprovalInput] = ApprovalInputWithCode if with_code else ApprovalInput
     return form.with_initial_data(description=markdown(" ".join((*page.summary, *filter(None, [remark])))))
 
 
@@ -174,7 +158,6 @@ def _page(preview: Preview, proposal: Proposal) -> ApprovalPage:
     return ApprovalPage(
         summary=tuple(filter(None, (_summary(proposal), duplicates, lint, proposal.plan.sent_once))),
         lines=tuple(_plan_lines(preview, proposal)),
-        part="The first rows of the file, up to this number of items; the rest waits for another approval.",
     )
 
 

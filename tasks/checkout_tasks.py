@@ -112,7 +112,6 @@ def _page(plan: OrderPlan) -> ApprovalPage:
             *(f"> {markdown(note)}\n" for note in plan.notes),
             *_table((checkout.lines, readable(checkout.status.value)) for checkout in plan.checkouts),
         ),
-        part="The first checkouts, up to this number of pieces; the rest waits for another approval.",
     )
 
 

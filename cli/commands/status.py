@@ -290,12 +290,11 @@ def _decision_line(approval: Approval, currency: str | None) -> str:
     )
     if approval.verdict is Verdict.REJECTED:
         return f"{line}."
-    items = f"{approval.ceiling.items:,} of {plural(approval.items, 'item')}"
-    requests = plural(approval.purchases, "request")
-    if not approval.ceiling.amount:
+    items, requests = plural(approval.items, "item"), plural(approval.purchases, "request")
+    if not approval.worst:
         # It was approved without prices.
         return f"{line}: {items}, {requests} under it; costs not counted."
-    spent, most = (money(amount, currency) for amount in (approval.amount, approval.ceiling.amount))
+    spent, most = (money(amount, currency) for amount in (approval.amount, approval.worst))
     return f"{line}: {items}, {spent} of at most {most} spent or reserved under it in {requests}."
 
 

@@ -221,17 +221,11 @@ class SpendingLimits:
 
 
 @dataclass(frozen=True)
-class Ceiling:
-    """What an approval covers: items of the plan, requests for them (failed jobs are tried again), and money."""
-
-    items: int = 0
-    purchases: int = 0
-    amount: int = 0
-
-
-@dataclass(frozen=True)
 class Approval:
-    """A plan that was put before a person, and the decision. Amounts are in minor units, times Unix seconds."""
+    """A plan that was put before a person, and the decision. Amounts are in minor units, times Unix seconds.
+
+    Approved, `worst` and `most_purchases` are the ceiling of all that is bought under it.
+    """
 
     id: str
     environment: str
@@ -241,6 +235,8 @@ class Approval:
     items: int
     expected: int
     worst: int
+    #: Requests, with every attempt at every item.
+    most_purchases: int
     asked_at: float
     lapses_at: float | None = None
     #: The flow run that waits, and the name under which Prefect keeps its answer.
@@ -250,7 +246,6 @@ class Approval:
     decided_at: float | None = None
     who: str | None = None
     note: str | None = None
-    ceiling: Ceiling = Ceiling()
     #: What was bought under it, over all runs.
     purchases: int = 0
     amount: int = 0

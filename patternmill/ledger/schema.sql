@@ -110,7 +110,7 @@ CREATE TABLE spending (
     PRIMARY KEY (environment, day, run_id, stage)
 );
 
--- What was put before a person, and the word on it: a ceiling for everything that is bought under it.
+-- What was put before a person, and the decision: approved, it is a ceiling for everything that is bought under it.
 CREATE TABLE approvals (
     id             TEXT PRIMARY KEY,
     environment    TEXT NOT NULL,
@@ -118,31 +118,28 @@ CREATE TABLE approvals (
     digest         TEXT NOT NULL,   -- SHA-256 of the plan
     items          INTEGER NOT NULL, -- that the plan would buy
     expected       BIGINT NOT NULL, -- minor units
-    worst          BIGINT NOT NULL,
+    worst          BIGINT NOT NULL, -- the ceiling: minor units, and requests
+    most_purchases INTEGER NOT NULL,
     asked_at       DOUBLE PRECISION NOT NULL,
     lapses_at      DOUBLE PRECISION,
-    flow_run_id    TEXT,            -- that waits for the word
+    flow_run_id    TEXT,            -- that waits for the decision
     question       TEXT,            -- the name under which Prefect keeps its answer
     verdict        TEXT NOT NULL CHECK (verdict IN ('waiting', 'approved', 'rejected', 'lapsed')),
     decided_at     DOUBLE PRECISION,
     who            TEXT,
     note           TEXT,
-    -- The ceiling, and what was bought under it.
-    most_items     INTEGER NOT NULL DEFAULT 0,
-    most_purchases INTEGER NOT NULL DEFAULT 0,
-    most_amount    BIGINT NOT NULL DEFAULT 0,
+    -- What was bought under it.
     purchases      INTEGER NOT NULL DEFAULT 0,
     amount         BIGINT NOT NULL DEFAULT 0,
-    CHECK (purchases <= most_purchases AND amount <= most_amount),
+    CHECK (purchases <= most_purchases AND amount <= worst),
     CHECK (verdict NOT IN ('approved', 'rejected') OR (who IS NOT NULL AND decided_at IS NOT NULL))
 );
 CREATE INDEX approvals_by_scope ON approvals (environment, catalog, decided_at);
 
--- The items of the plan that was put before a person, and which of them the approval reaches to.
+-- The items of the plan that was put before a person.
 CREATE TABLE approval_items (
     approval_id TEXT NOT NULL REFERENCES approvals (id),
     item_key    TEXT NOT NULL,
-    approved    INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (approval_id, item_key)
 );
 

@@ -12,19 +12,19 @@ from typing import Any
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.database import Tables
-from patternmill.ledger.records import Approval, Ceiling, FirstPurchases, Intent, SpendingLimits
+from patternmill.ledger.records import Approval, FirstPurchases, Intent, SpendingLimits
 from patternmill.states import Stage, Verdict
 from patternmill.text import goods, money, plural
 
 _PROPOSED = (
-    *("id", "environment", "catalog", "digest", "items", "expected", "worst"),
+    *("id", "environment", "catalog", "digest", "items", "expected", "worst", "most_purchases"),
     *("asked_at", "lapses_at", "flow_run_id", "question"),
 )
-_DECIDED = "verdict, decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount"
+_DECIDED = "verdict, decided_at, who, note, purchases, amount"
 
 
 class ApprovalTables(Tables):
-    """Plans that a person has to decide on, the decisions, and the ceilings that follow from them."""
+    """Plans that a person has to decide on, the decisions, and what was bought under them."""
 
     def add_approval(self, approval: Approval, items: Collection[ItemKey]) -> None:
         """A plan that waits for a decision, with the items that it would make."""
@@ -50,8 +50,6 @@ class ApprovalTables(Tables):
         *,
         who: str | None = None,
         note: str | None = None,
-        ceiling: Ceiling | None = None,
-        approved: Collection[ItemKey] = (),
     ) -> Approval:
         """Record the decision, once: it is never changed, only followed by another one.
 
@@ -60,10 +58,7 @@ class ApprovalTables(Tables):
         waiting = self.approval(approval_id)
         if waiting is None or waiting.verdict is not Verdict.WAITING:
             raise LedgerError(f"Approval {approval_id} does not wait for a decision.")
-        ceiling = ceiling or Ceiling()
-        decided = replace(
-            waiting, verdict=verdict, decided_at=self.now(), who=who, note=note, ceiling=ceiling
-        )
+        decided = replace(waiting, verdict=verdict, decided_at=self.now(), who=who, note=note)
         self._update(
             "approvals",
             {"id": approval_id},
@@ -71,13 +66,6 @@ class ApprovalTables(Tables):
             decided_at=decided.decided_at,
             who=who,
             note=note,
-            most_items=ceiling.items,
-            most_purchases=ceiling.purchases,
-            most_amount=ceiling.amount,
-        )
-        self.database.execute_many(
-            "UPDATE approval_items SET approved = 1 WHERE approval_id = :id AND item_key = :key",
-            ({"id": approval_id, "key": key} for key in approved),
         )
         self._record_approval(decided, f"approval_{verdict.value}")
         return decided
@@ -101,31 +89,31 @@ class ApprovalTables(Tables):
     def approvals(self) -> list[Approval]:
         return list(self._approvals("ORDER BY asked_at DESC, id"))
 
-    def approval_items(self, approval_id: str) -> dict[ItemKey, bool]:
-        """The items of the plan, and whether the approval covers each."""
+    def approval_items(self, approval_id: str) -> frozenset[ItemKey]:
+        """The items of the plan."""
         rows = self.database.rows(
-            "SELECT item_key, approved FROM approval_items WHERE approval_id = :id", {"id": approval_id}
+            "SELECT item_key FROM approval_items WHERE approval_id = :id", {"id": approval_id}
         )
-        return {ItemKey(key): bool(approved) for key, approved in rows}
+        return frozenset(ItemKey(key) for (key,) in rows)
 
-    def declined_items(self, environment: str, catalog: str) -> dict[ItemKey, str]:
-        """The items that a person rejected or left out, by who did: the last decision on each item counts."""
+    def rejected_items(self, environment: str, catalog: str) -> dict[ItemKey, str]:
+        """The items that a person rejected, by who did: the last decision on each item counts."""
         rows = self.database.rows(
-            "SELECT i.item_key, i.approved, a.who FROM approval_items i JOIN approvals a ON a.id = i.approval_id "
+            "SELECT i.item_key, a.verdict, a.who FROM approval_items i JOIN approvals a ON a.id = i.approval_id "
             "WHERE a.environment = :environment AND a.catalog = :catalog "
             "AND a.verdict IN ('approved', 'rejected') ORDER BY a.decided_at, a.asked_at, a.id DESC",
             {"environment": environment, "catalog": catalog},
         )
-        last = {ItemKey(key): (bool(approved), str(who)) for key, approved, who in rows}
-        return {key: who for key, (approved, who) in last.items() if not approved}
+        last = {ItemKey(key): (verdict, str(who)) for key, verdict, who in rows}
+        return {key: who for key, (verdict, who) in last.items() if verdict == Verdict.REJECTED}
 
     def _draw_on_approval(self, approval_id: str, intent: Intent, currency: str | None = None) -> None:
         """Reserve one purchase under an approval. Raises BudgetReached, reserving nothing, where it does not."""
         drawn = self.database.execute(
             "UPDATE approvals SET purchases = purchases + 1, amount = amount + :price "
             "WHERE id = :id AND verdict = 'approved' AND purchases + 1 <= most_purchases "
-            "AND amount + :price <= most_amount AND EXISTS (SELECT 1 FROM approval_items i "
-            "WHERE i.approval_id = :id AND i.item_key = :key AND i.approved = 1)",
+            "AND amount + :price <= worst AND EXISTS (SELECT 1 FROM approval_items i "
+            "WHERE i.approval_id = :id AND i.item_key = :key)",
             {"id": approval_id, "price": intent.price, "key": intent.item_key},
         )
         if drawn:
@@ -158,8 +146,7 @@ class ApprovalTables(Tables):
             "catalog": approval.catalog,
             "environment": approval.environment,
             "items": approval.items,
-            "most_items": approval.ceiling.items,
-            "most_amount": approval.ceiling.amount,
+            "most_amount": approval.worst,
             "who": approval.who,
             "note": approval.note,
             "flow_run_id": approval.flow_run_id,
@@ -169,24 +156,23 @@ class ApprovalTables(Tables):
 
 def _ceiling_text(approval: Approval, currency: str | None) -> str:
     """What an approval covers, and what was bought under it; without prices in requests."""
-    items = plural(approval.ceiling.items, "item")
-    if not approval.ceiling.amount:
-        made = f"{approval.purchases:,} of at most {plural(approval.ceiling.purchases, 'request')}"
+    items = plural(approval.items, "item")
+    if not approval.worst:
+        made = f"{approval.purchases:,} of at most {plural(approval.most_purchases, 'request')}"
         return f"{items}, and {made} were sent under it"
-    most, spent = (money(amount, currency) for amount in (approval.ceiling.amount, approval.amount))
+    most, spent = (money(amount, currency) for amount in (approval.worst, approval.amount))
     return f"{items} for at most {most}, and {spent} is spent or reserved under it"
 
 
 def _approval(row: tuple[Any, ...]) -> Approval:
     proposed = dict(zip(_PROPOSED, row, strict=False))
-    verdict, decided_at, who, note, items, most, most_amount, purchases, amount = row[len(_PROPOSED) :]
+    verdict, decided_at, who, note, purchases, amount = row[len(_PROPOSED) :]
     return Approval(
         **proposed,
         verdict=Verdict(verdict),
         decided_at=decided_at,
         who=who,
         note=note,
-        ceiling=Ceiling(items, most, most_amount),
         purchases=purchases,
         amount=amount,
     )

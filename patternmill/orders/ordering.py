@@ -390,7 +390,7 @@ def _put_on_record(ledger: Ledger, spec: OrderSpec, plan: OrderPlan, lease: Leas
             ledger.add_checkout_lines(item.key, checkout.lines)
     if approved is None:
         return spec.options
-    return replace(spec.options, limits=replace(spec.options.limits, approval=approved.approval.id))
+    return replace(spec.options, limits=replace(spec.options.limits, approval=approved.id))
 
 
 def _refuse_changed(shown: OrderPlan, current: OrderPlan) -> None:

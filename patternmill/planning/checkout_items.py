@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from patternmill.identifiers import ItemKey, RequestId
 from patternmill.planning.items import NOTHING_MADE, Made, Scope, canonical_json, item_key, request_id
 from patternmill.planning.plan import Cost
-from patternmill.planning.proposal import Coverage
 from patternmill.states import Stage
 from patternmill.text import plural
 
@@ -88,6 +87,11 @@ class OrderProposal:
     def cost(self) -> Cost:
         return Cost(0, 0, None)
 
+    @property
+    def most_purchases(self) -> int:
+        """Requests: one a checkout."""
+        return len(self.to_do)
+
     def __str__(self) -> str:
         checkouts = plural(len(self.new), "checkout")
         return f"{plural(self.items, 'piece')} in {checkouts}"
@@ -111,13 +115,3 @@ class OrderProposal:
         """SHA-256 of what would be ordered: an approval is bound to it."""
         content = ["v1", self.scope.environment, self.scope.catalog, self.order, sorted(self.to_do)]
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()
-
-    def coverage(self, most: int | None = None) -> Coverage:
-        """The first checkouts, as many as have at most so many pieces together; None: all."""
-        pieces, covered = 0, [item.key for item in self.in_doubt]
-        for item in self.new:
-            if most is not None and pieces + item.pieces > most:
-                break
-            pieces += item.pieces
-            covered.append(item.key)
-        return Coverage(pieces, frozenset(covered), len(covered), 0)

@@ -360,10 +360,10 @@ def limit_plan(plan: Plan, limits: Sequence[PlanLimit]) -> LimitedPlan | None:
         bought = after
         kept += 1
         covered.update(row.keys)
-    return LimitedPlan(restricted(plan, covered), kept, len(rows), tuple(hit)) if hit else None
+    return LimitedPlan(_restricted(plan, covered), kept, len(rows), tuple(hit)) if hit else None
 
 
-def restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
+def _restricted(plan: Plan, allowed: Collection[ItemKey]) -> Plan:
     """The plan without the rows that need an item outside of `allowed`: those are left out."""
     waiting: Counter[ItemKey] = Counter()
     for row in plan.to_do():

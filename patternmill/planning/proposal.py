@@ -1,4 +1,4 @@
-"""The plan that a person decides about: its digest, and what an approval of N items covers."""
+"""The plan that a person decides about: its digest, and the most that it may cost."""
 
 from __future__ import annotations
 
@@ -13,16 +13,6 @@ from patternmill.states import Stage
 from patternmill.text import plural
 
 Prices = Mapping[Stage, int]
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """The items that an approval covers, and the most that may be bought for them (minor units)."""
-
-    items: int
-    keys: frozenset[ItemKey]
-    purchases: int
-    amount: int
 
 
 @dataclass(frozen=True)
@@ -49,6 +39,12 @@ class Proposal:
         """`20 items for at least €5.00, at most €10.00 if jobs fail`; without prices, costs are not counted."""
         items = plural(self.items, "item")
         return f"{items} for {self.cost}" if self.cost.worst else items
+
+    @property
+    def most_purchases(self) -> int:
+        """Requests, with every attempt at every item. Of items begun earlier, the first one is sent already."""
+        begun = self.plan.counts({Reason.CONTINUED}).total()
+        return self.items * self.attempts + begun * (self.attempts - 1)
 
     @property
     def to_do(self) -> frozenset[ItemKey]:
@@ -78,20 +74,3 @@ class Proposal:
         )
         content = ["v1", scope.environment, scope.catalog, self.edition, items]
         return hashlib.sha256(canonical_json(content).encode()).hexdigest()
-
-    def coverage(self, most: int | None = None) -> Coverage:
-        """The first rows of the file, as many as `most` items make, each with what it needs; None: all rows.
-
-        So no pattern is approved without a product on it. What was begun before is resumed in any case.
-        """
-        begun = {key for key, planned in self.plan.items.items() if planned.reason is Reason.CONTINUED}
-        bought: set[ItemKey] = set()
-        for row in self.plan.to_do():
-            new = set(self.plan.buys(row)) - bought
-            if most is not None and len(bought) + len(new) > most:
-                break
-            bought |= new
-        # The first attempt of what was begun is paid for already.
-        attempts = {key: self.attempts - 1 for key in begun} | dict.fromkeys(bought, self.attempts)
-        amount = sum(count * self.price(key) for key, count in attempts.items())
-        return Coverage(len(bought), frozenset(attempts), sum(attempts.values()), amount)

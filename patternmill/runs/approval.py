@@ -18,11 +18,11 @@ from patternmill.engine.progress import HaltReason
 from patternmill.errors import ApprovalNeeded
 from patternmill.identifiers import ItemKey
 from patternmill.ledger.ledger import Ledger, ledger_if_any, open_ledger
-from patternmill.ledger.records import Approval, Ceiling, RunRecord
+from patternmill.ledger.records import Approval, RunRecord
 from patternmill.ledger.reports.run_lookup import runs_with_lease
 from patternmill.planning.items import Scope
 from patternmill.planning.plan import Cost, Plan
-from patternmill.planning.proposal import Coverage, Proposal
+from patternmill.planning.proposal import Proposal
 from patternmill.runs.spec import RunSpec
 from patternmill.settings import PREFIX, Settings
 from patternmill.states import Outcome, Verdict
@@ -36,11 +36,10 @@ JUDGED_BY = "approve_above"
 
 @dataclass(frozen=True)
 class ApprovalDecision:
-    """What a person decides. `items`: approve the first rows as far as so many items go; None: all."""
+    """What a person decides."""
 
     who: str
     approved: bool = True
-    items: int | None = None
     note: str | None = None
 
 
@@ -63,21 +62,14 @@ class Proposed(Protocol):
     @property
     def cost(self) -> Cost: ...
     @property
+    def most_purchases(self) -> int: ...
+    @property
     def to_do(self) -> frozenset[ItemKey]: ...
     @property
     def to_buy(self) -> frozenset[ItemKey]: ...
     def price(self, key: ItemKey) -> int: ...
     def exceeds(self, items: int | None, cost: int | None) -> bool: ...
     def digest(self) -> str: ...
-    def coverage(self, most: int | None = None) -> Coverage: ...
-
-
-@dataclass(frozen=True)
-class ApprovedItems:
-    """The approval that a run rests on, and the items that it covers."""
-
-    approval: Approval
-    keys: frozenset[ItemKey]
 
 
 # Propose: what would be bought, and whether a person has to approve it.
@@ -143,8 +135,7 @@ def needs_approval(spec: Requester, proposal: Proposed) -> bool:
 def current_approval(spec: Requester, proposal: Proposed) -> Approval | None:
     """The approval that a plan would rest on just now. Raises ApprovalNeeded. Writes nothing."""
     with ledger_if_any(spec.settings) as ledger:
-        approved = require_approval(ledger, spec, proposal)
-    return approved.approval if approved is not None else None
+        return require_approval(ledger, spec, proposal)
 
 
 # Await: the request for an approval, and the flow run that waits for it.
@@ -192,7 +183,7 @@ def is_approval_code(expected: SecretStr | None, typed: str) -> bool:
 def approve(spec: Requester, proposal: Proposed, decision: ApprovalDecision) -> Approval:
     """Record a request and the decision on it at once, as on a terminal."""
     with _writing(spec) as ledger:
-        return _decide(ledger, _record_request(ledger, spec, proposal), proposal, decision)
+        return _decide(ledger, _record_request(ledger, spec, proposal), decision)
 
 
 def record_decision(
@@ -200,11 +191,11 @@ def record_decision(
 ) -> Approval | None:
     """Record the decision on a request; None when the plan now makes items that the person never saw."""
     with _writing(spec) as ledger:
-        if decision.approved and not proposal.to_do <= ledger.approval_items(request.id).keys():
+        if decision.approved and not proposal.to_do <= ledger.approval_items(request.id):
             note = "The plan had changed when it was approved."
             ledger.decide_approval(request.id, Verdict.LAPSED, who=decision.who, note=note)
             return None
-        return _decide(ledger, request, proposal, decision)
+        return _decide(ledger, request, decision)
 
 
 def lapse_if_due(spec: Requester, request: Approval) -> Approval | None:
@@ -217,23 +208,21 @@ def lapse_if_due(spec: Requester, request: Approval) -> Approval | None:
 # Check: within the transaction that puts the run on record.
 
 
-def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposed) -> ApprovedItems | None:
+def require_approval(ledger: Ledger | None, spec: Requester, proposal: Proposed) -> Approval | None:
     """The approval that a plan rests on; None where it needs none. Raises ApprovalNeeded.
 
     The last decision on the catalog covers every plan that makes only items of the plan that was decided on: so what
     is left after a crash rests on the same approval, under the same ceiling. It binds small plans too, and processes
     without limits of their own: what exceeds the ceiling is not bought piece by piece. An item that a person rejected
-    or left out is not bought by any plan, until a plan with it is approved.
+    is not bought by any plan, until a plan with it is approved.
     """
     last = _last_decision(ledger, spec) if ledger is not None else None
     if last is None and not has_threshold(spec.options):
         return None
-    decided = ledger.approval_items(last.id) if ledger is not None and last is not None else {}
-    is_decided = bool(proposal.to_do) and proposal.to_do <= decided.keys()
-    if last is not None and is_decided and last.verdict is Verdict.APPROVED:
-        approved = ApprovedItems(last, frozenset(key for key, covered in decided.items() if covered))
-        if not proposal.to_buy or _has_work(approved, proposal):
-            return approved
+    decided = ledger.approval_items(last.id) if ledger is not None and last is not None else frozenset()
+    is_decided = bool(proposal.to_do) and proposal.to_do <= decided
+    if last is not None and is_decided and last.verdict is Verdict.APPROVED and _has_work(last, proposal):
+        return last
     if not proposal.to_buy:
         return None
     declined = _declined(ledger, spec, proposal) if ledger is not None else None
@@ -270,22 +259,21 @@ def _last_decision(ledger: Ledger, spec: Requester) -> Approval | None:
 
 def _declined(ledger: Ledger, spec: Requester, proposal: Proposed) -> str | None:
     """Who decided against buying how many of the plan's items; None where nobody did."""
-    declined = ledger.declined_items(spec.scope.environment, spec.scope.catalog)
-    found = proposal.to_buy & declined.keys()
+    rejected = ledger.rejected_items(spec.scope.environment, spec.scope.catalog)
+    found = proposal.to_buy & rejected.keys()
     if not found:
         return None
-    people = ", ".join(sorted({declined[key] for key in found}))
-    return f"{plural(len(found), 'item')} of it: rejected or left out by {people}."
+    people = ", ".join(sorted({rejected[key] for key in found}))
+    return f"{plural(len(found), 'item')} of it: rejected by {people}."
 
 
-def _has_work(approved: ApprovedItems, proposal: Proposed) -> bool:
+def _has_work(approval: Approval, proposal: Proposed) -> bool:
     """Whether an approved item has an open attempt, or the rest of the ceiling covers one more purchase."""
-    if (proposal.to_do - proposal.to_buy) & approved.keys:
+    if proposal.to_do - proposal.to_buy:
         return True
-    approval = approved.approval
-    left = approval.ceiling.amount - approval.amount
-    return approval.purchases < approval.ceiling.purchases and any(
-        proposal.price(key) <= left for key in proposal.to_buy & approved.keys
+    left = approval.worst - approval.amount
+    return approval.purchases < approval.most_purchases and any(
+        proposal.price(key) <= left for key in proposal.to_buy
     )
 
 
@@ -306,6 +294,7 @@ def _record_request(
         items=proposal.items,
         expected=proposal.cost.expected,
         worst=proposal.cost.worst,
+        most_purchases=proposal.most_purchases,
         asked_at=now,
         lapses_at=now + time_limit.total_seconds() if time_limit else None,
         flow_run_id=flow_run_id,
@@ -315,21 +304,9 @@ def _record_request(
     return request
 
 
-def _decide(ledger: Ledger, request: Approval, proposal: Proposed, decision: ApprovalDecision) -> Approval:
-    if not decision.approved:
-        return ledger.decide_approval(request.id, Verdict.REJECTED, who=decision.who, note=decision.note)
-    covered = proposal.coverage(decision.items)
-    # A plan may have become smaller since the request, and dearer: what the person saw is the most.
-    is_same = request.digest == proposal.digest()
-    amount = covered.amount if is_same else min(covered.amount, request.worst)
-    return ledger.decide_approval(
-        request.id,
-        Verdict.APPROVED,
-        who=decision.who,
-        note=decision.note,
-        ceiling=Ceiling(covered.items, covered.purchases, amount),
-        approved=covered.keys,
-    )
+def _decide(ledger: Ledger, request: Approval, decision: ApprovalDecision) -> Approval:
+    verdict = Verdict.APPROVED if decision.approved else Verdict.REJECTED
+    return ledger.decide_approval(request.id, verdict, who=decision.who, note=decision.note)
 
 
 def _sha256(text: str) -> str:

@@ -102,8 +102,8 @@ def with_approval(record: RunRecord, approval: Approval) -> RunRecord:
         # On an open-source Prefect server, as on a terminal, a name is whatever was typed.
         "who_is_verified": False,
         "note": approval.note,
-        "items": approval.ceiling.items,
-        "amount": approval.ceiling.amount,
+        "items": approval.items,
+        "amount": approval.worst,
     }
     return record.with_options({"approval": decision})
 

@@ -30,12 +30,10 @@ from patternmill.planning.plan import (
     cost_of,
     limit_plan,
     make_plan,
-    restricted,
 )
 from patternmill.planning.recognition import KnownProduct, Memory, RecognizedItems
 from patternmill.planning.run_time import RunTime, run_time
 from patternmill.planning.unstated import Unstated
-from patternmill.runs.approval import ApprovedItems
 from patternmill.runs.other_catalogs import Duplicates, find_duplicates, other_catalog_lint
 from patternmill.runs.spec import RunSpec
 from patternmill.service.questions import UNREACHABLE
@@ -190,39 +188,22 @@ _REMEDY = "Raise {} and run the same command again."
 
 
 def apply_limits(
-    ledger: Ledger, spec: RunSpec, plan: Plan, approved: ApprovedItems | None
+    ledger: Ledger, spec: RunSpec, plan: Plan, approved: Approval | None
 ) -> tuple[Plan, HaltReason | None]:
-    """The plan as far as its approval and the limits cover it, and why rows are left out of it."""
-    covered, uncovered = plan, None
-    if approved is not None:
-        covered = restricted(plan, approved.keys)
-        uncovered = _not_approved(approved.approval, plan, covered)
-    limited = limit_plan(covered, plan_limits(ledger, spec, approved.approval if approved else None))
+    """The plan as far as the limits and what is left of its approval cover it, and why rows are left out of it."""
+    limited = limit_plan(plan, plan_limits(ledger, spec, approved))
     if limited is None:
-        return covered, uncovered
-    message = joined(str(limited), limited.remedy, uncovered.message if uncovered else None)
+        return plan, None
+    message = joined(str(limited), limited.remedy)
     return limited.plan, HaltReason(Outcome.BUDGET_REACHED, "limit", message)
 
 
-def _not_approved(approval: Approval, plan: Plan, covered: Plan) -> HaltReason | None:
-    """Why rows are left out of a plan that an approval does not cover as a whole."""
-    left = len(list(plan.to_do())) - len(list(covered.to_do()))
-    if not left:
-        return None
-    return HaltReason(
-        Outcome.BUDGET_REACHED,
-        "approval",
-        f"{approval.who} approved {approval.ceiling.items:,} of {plural(approval.items, 'item')} of plan "
-        f"{approval.short}. Left for another approval: {plural(left, 'row')}.",
-    )
-
-
-def with_spending_limits(spec: RunSpec, plan: Plan, approved: ApprovedItems | None) -> RunSpec:
+def with_spending_limits(spec: RunSpec, plan: Plan, approved: Approval | None) -> RunSpec:
     """The spec with its limits: only what is approved, and second attempts only after the purchases of `plan`."""
     options = spec.options
     limits = options.limits
     if approved is not None:
-        limits = replace(limits, approval=approved.approval.id)
+        limits = replace(limits, approval=approved.id)
     if _has_limit(limits):
         limits = replace(limits, first=FirstPurchases(plan.purchases(), options.prices))
     return replace(spec, options=replace(options, limits=limits))
@@ -263,10 +244,10 @@ def _of_day(ledger: Ledger | None, spec: RunSpec) -> Iterator[PlanLimit]:
 
 def _of_approval(spec: RunSpec, approval: Approval) -> Iterator[PlanLimit]:
     """What further attempts have left of it."""
-    name, ceiling = f"what is left of the approval of plan {approval.short}", approval.ceiling
+    name = f"what is left of the approval of plan {approval.short}"
     remedy = "Run again: what is left needs another approval."
-    yield PlanLimit(name, remedy, ceiling.purchases - approval.purchases, dict.fromkeys(Stage, 1))
-    yield _of_money(spec, name, remedy, ceiling.amount - approval.amount)
+    yield PlanLimit(name, remedy, approval.most_purchases - approval.purchases, dict.fromkeys(Stage, 1))
+    yield _of_money(spec, name, remedy, approval.worst - approval.amount)
 
 
 @dataclass(frozen=True)

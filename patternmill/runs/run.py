@@ -25,7 +25,6 @@ from patternmill.planning.recognition import Memory
 from patternmill.planning.run_time import RunTime
 from patternmill.processes import collect_rarely
 from patternmill.runs.approval import (
-    ApprovedItems,
     propose,
     rejection,
     require_approval,
@@ -277,7 +276,7 @@ class _RecordedPlan:
     record: RunRecord
     memory: Memory
     plan: Plan
-    approved: ApprovedItems | None
+    approved: Approval | None
     #: Why rows were left out of it.
     left_out: HaltReason | None
     time: RunTime | None
@@ -316,7 +315,7 @@ class _Planning:
                         require_confirmation(spec.settings, plan)
                     refuse_duplicates(spec, planned.duplicates)
             close_broken_runs(ledger, spec.scope)
-            decision = approved.approval if approved is not None else self.refused
+            decision = approved or self.refused
             if decision is not None:
                 record = with_approval(record, decision)
             plan, left_out = apply_limits(ledger, spec, plan, approved)

@@ -124,18 +124,6 @@ def test_approved_plan_is_made(prefect: Prefect, service: Hostile, worker: Start
     assert prefect.ask(f"flow_runs/{flow_run}")["run_count"] == 1
 
 
-def test_plan_approved_in_part(prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path) -> None:
-    """The first rows, each with its pattern; the rest is left for another approval."""
-    worker()
-    flow_run = suspended(prefect, service, tmp_path, "partly")
-    answer(prefect, flow_run, decision="approve", up_to=4)
-    state = prefect.ended(flow_run, within=120)
-    assert (state["type"], state["name"]) == ("CANCELLED", "BudgetReached"), state
-    assert statuses(tmp_path) == {"succeeded": 2, "not_started": ROWS - 2}
-    (approved,) = approvals(prefect, "partly")
-    assert (approved.ceiling.items, approved.purchases) == (3, 3)
-
-
 def test_rejected_plan_is_cancelled(
     prefect: Prefect, service: Hostile, worker: Start, tmp_path: Path
 ) -> None:

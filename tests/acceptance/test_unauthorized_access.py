@@ -56,7 +56,7 @@ const now = {type: 'SCHEDULED'};
   const ordered = {parameters: {source: SOURCE, catalog: 'stolen', environment: 'staging'}, state: now};
   const shell = {state: now, job_variables: {command: 'touch ' + MARK}};
   const redirected = {state: now, job_variables: {env: {PATTERNMILL_STUDIO_URL: location.origin + '/v1'}}};
-  const approved = {run_input: {decision: 'approve', up_to: 8, name: 'The Director', note: '', code: 'guess-guess'}};
+  const approved = {run_input: {decision: 'approve', name: 'The Director', note: '', code: 'guess-guess'}};
   const attacks = {read: ['/flow_runs/filter', {}], create: [create, ordered], shell: [create, shell],
     redirected: [create, redirected], approved: ['/flow_runs/' + WAITING + '/resume', approved],
     forced: ['/flow_runs/' + WAITING + '/set_state', {state: now, force: true}],

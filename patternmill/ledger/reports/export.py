@@ -32,11 +32,11 @@ TABLES: dict[str, tuple[str, str]] = {
     ),
     "events": ("seq, at, run_id, request_id, kind, detail", "seq"),
     "approvals": (
-        "id, environment, catalog, digest, items, expected, worst, asked_at, lapses_at, flow_run_id, verdict, "
-        "decided_at, who, note, most_items, most_purchases, most_amount, purchases, amount",
+        "id, environment, catalog, digest, items, expected, worst, most_purchases, asked_at, lapses_at, flow_run_id, "
+        "verdict, decided_at, who, note, purchases, amount",
         "asked_at, id",
     ),
-    "approval_items": ("approval_id, item_key, approved", "approval_id, item_key"),
+    "approval_items": ("approval_id, item_key", "approval_id, item_key"),
     "spending": ("environment, day, run_id, stage, items, amount", "environment, day, run_id, stage"),
     "catalog_rows": (
         "environment, catalog, sku, product_key, pattern_key, product_id, pattern_id, row, since, run_id, retired_at",

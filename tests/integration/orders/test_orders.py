@@ -194,7 +194,7 @@ def test_order_above_the_limit_waits_for_an_approval(shop: Shop, monkeypatch: py
     assert shop.opened() == []
     plan = shop.plan("S-1", quantity=3)
     decided = approve(shop.spec("S-1", quantity=3), plan.proposal, ApprovalDecision("anna"))
-    assert (decided.catalog, decided.ceiling.items, decided.ceiling.purchases) == ("spring/orders", 3, 1)
+    assert (decided.catalog, decided.items, decided.most_purchases) == ("spring/orders", 3, 1)
     assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
     assert shop.order("S-1", quantity=3).outcome is Outcome.COMPLETED
     with pytest.raises(ApprovalNeeded):

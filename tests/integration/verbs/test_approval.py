@@ -129,7 +129,7 @@ def test_plan_is_refused_then_prompted_for_then_approved(
     status = command("status").stdout
     assert f"Last decision on spring (staging): plan {digest} approved by {decided.who}" in status
     assert (
-        "4 of 4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
+        "4 items, 500 minor units of at most 1,000 minor units spent or reserved under it in 4 requests."
         in status
     )
 
@@ -167,7 +167,7 @@ def test_rejected_plan_is_refused_without_limits_until_its_digest_is_approved(
         digest = reject(tmp_path / "spring.csv", environment)
         refused = command("import", "spring.csv")
         assert refused.returncode == 2, refused.stdout + refused.stderr
-        assert "4 items of it: rejected or left out by bert." in refused.stderr
+        assert "4 items of it: rejected by bert." in refused.stderr
         assert f"--approve {digest}" in refused.stderr
         approved = command("import", "spring.csv", "--approve", digest)
         assert approved.returncode == 0, approved.stdout + approved.stderr

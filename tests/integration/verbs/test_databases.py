@@ -44,7 +44,7 @@ from patternmill.states import AttemptState, RowStatus
 from tests.unit.cli.ledgers import FERN, FOX, HERON, HERON_MUG, REFUSED, BegunRun, Clock, Past
 
 LIMIT = timedelta(hours=12)
-APPROVAL = Approval("approval-1", "staging", "spring", "ab" * 32, items=1, expected=2, worst=3, asked_at=1.0)
+APPROVAL = Approval("approval-1", "staging", "spring", "ab" * 32, 1, 2, 3, most_purchases=2, asked_at=1.0)
 OFFER = Offer((), None)
 
 

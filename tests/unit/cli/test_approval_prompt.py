@@ -93,7 +93,7 @@ def test_plan_is_named_by_a_prefix_of_its_digest(
     assert is_approved(spec, digest_of(spec)[:length].upper())
     (said,) = on_record(home)
     assert said.digest == digest_of(spec)
-    assert (said.ceiling.items, "@" in (said.who or "")) == (8, True)
+    assert (said.items, "@" in (said.who or "")) == (8, True)
     carry_out(spec)
     assert len(service.bought) == 8
 

@@ -1,16 +1,12 @@
-"""The plan that a person decides about: its digest, what it may cost, and what an approval of N items covers."""
+"""The plan that a person decides about: its digest, and what it may cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from patternmill.planning.items import Scope
-from patternmill.planning.plan import TO_DO, Cost, Plan, Reason, restricted
+from patternmill.planning.plan import Cost, Plan
 from patternmill.planning.proposal import Proposal
 from patternmill.states import AttemptState, Stage
 
@@ -88,68 +84,8 @@ def test_cost_is_in_the_configured_currency() -> None:
     assert str(replace(found, prices=dict.fromkeys(Stage, 0))) == "5 items"
 
 
-@pytest.mark.parametrize(
-    ("most", "items", "skus"),
-    [
-        (None, 5, ["H-1", "H-2", "F-1"]),
-        (5, 5, ["H-1", "H-2", "F-1"]),
-        (4, 3, ["H-1", "H-2"]),
-        (2, 2, ["H-1"]),
-        (1, 0, []),
-        (0, 0, []),
-    ],
-)
-def test_approval_covers_whole_rows(most: int | None, items: int, skus: list[str]) -> None:
-    """The first ones of the file, each with its pattern: a pattern without a product would be bought for nothing."""
-    found = proposal(plan(HERON, HERON_MUG, FERN))
-    coverage = found.coverage(most)
-    assert coverage.items == items
-    assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == skus
-
-
-def test_ceiling_has_room_for_every_attempt() -> None:
-    """An approved item whose job fails is retried without another approval."""
-    coverage = proposal(plan(HERON, HERON_MUG, FERN)).coverage(3)
-    assert (coverage.purchases, coverage.amount) == (6, 2 * (50 + 2 * 200))
-
-
-def test_begun_items_are_covered_and_cost_further_attempts_only() -> None:
-    """Its first attempt is paid for already."""
+def test_every_attempt_is_a_request() -> None:
+    """Of what was begun before, the first is sent already."""
+    assert proposal(plan(HERON, HERON_MUG, FERN)).most_purchases == 10
     past = Past().left(HERON, AttemptState.SUCCEEDED, AttemptState.ACCEPTED)
-    found = proposal(plan(HERON, FERN, past=past))
-    coverage = found.coverage(0)
-    assert (coverage.items, coverage.purchases, coverage.amount) == (0, 1, 200)
-    assert [row.sku for row in restricted(found.plan, coverage.keys).to_do()] == ["H-1"]
-
-
-def test_rows_left_out_are_marked() -> None:
-    """The pattern that one alone needs is left out with it."""
-    planned = plan(HERON, FERN)
-    cut = restricted(planned, proposal(planned).coverage(2).keys)
-    assert (
-        cut.reasons_of(Stage.PRODUCT) == cut.reasons_of(Stage.PATTERN) == {Reason.NEW: 1, Reason.LEFT_OUT: 1}
-    )
-    assert cut.purchases() == {Stage.PATTERN: 1, Stage.PRODUCT: 1}
-
-
-states = st.none() | st.sampled_from(AttemptState)
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.tuples(st.sampled_from("abcd"), states, states), min_size=1, max_size=10), st.integers(0, 12)
-)
-def test_plan_never_exceeds_its_coverage(
-    rows: list[tuple[str, AttemptState | None, AttemptState | None]], most: int
-) -> None:
-    """After any history: what is left of the plan buys at most the approved number, and every pattern has a product."""
-    lines = [f"S-{n},prompt {prompt},Mug,11oz,," for n, (prompt, _, _) in enumerate(rows)]
-    past = Past()
-    for line, (_, pattern, product) in zip(lines, rows, strict=True):
-        past.left(line, pattern, product)
-    found = proposal(plan(*lines, past=past))
-    cut = restricted(found.plan, found.coverage(most).keys)
-    assert cut.purchases().total() <= most
-    to_do = {key for key, planned in cut.of_stage(Stage.PATTERN).items() if planned.reason in TO_DO}
-    assert to_do <= {row.pattern for row in cut.to_do()}
-    assert list(restricted(found.plan, found.coverage().keys).to_do()) == list(found.plan.to_do())
+    assert proposal(plan(HERON, FERN, past=past)).most_purchases == 4 + 1
